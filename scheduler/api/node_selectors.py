@@ -1,0 +1,193 @@
+"""Node selectors and node affinity: which nodes a pod's own words allow.
+
+Terms are ORed, what is inside a term is ANDed, a term without content matches no node. A term that
+cannot be parsed matches no node either, and its errors surface only where none of the others match.
+Source: component-helpers `scheduling/corev1/nodeaffinity/nodeaffinity.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api import field
+from scheduler.api.field import FieldError
+from scheduler.api.selectors import Requirement, selector_from_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from scheduler.api.core import (
+        Node,
+        NodeSelector,
+        NodeSelectorRequirement,
+        NodeSelectorTerm,
+        PodSpec,
+        PreferredSchedulingTerm,
+    )
+
+__all__ = [
+    "METADATA_NAME",
+    "NodeSelectorMatcher",
+    "PreferredTerms",
+    "RequiredNodeAffinity",
+    "Term",
+    "parse_node_selector",
+    "parse_preferred_terms",
+]
+
+#: The only node field there is to select by.
+METADATA_NAME: Final = "metadata.name"
+
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+
+
+class Term:
+    """One parsed term: requirements on labels, requirements on fields, or the errors in them."""
+
+    __slots__ = ("errors", "expressions", "fields")
+
+    def __init__(self, term: NodeSelectorTerm, path: str) -> None:
+        self.errors: list[FieldError] = []
+        dot = f"{path}." if path else ""
+        self.expressions: Final = self._parse(
+            term.match_expressions, f"{dot}matchExpressions", _parse_expression
+        )
+        self.fields: Final = self._parse(term.match_fields, f"{dot}matchFields", _parse_field)
+
+    def _parse(
+        self,
+        requirements: Sequence[NodeSelectorRequirement],
+        path: str,
+        parse: _ParseRequirement,
+    ) -> tuple[Requirement, ...]:
+        parsed = []
+        for index, requirement in enumerate(requirements):
+            try:
+                parsed.append(parse(requirement, f"{path}[{index}]"))
+            except FieldError as error:
+                self.errors.append(error)
+            except ExceptionGroup as group:
+                self.errors += [e for e in group.exceptions if isinstance(e, FieldError)]
+        return tuple(parsed)
+
+    def matches(self, node: Node) -> bool:
+        """Whether this node meets the term."""
+        if self.errors:
+            return False
+        labels = node.metadata.labels
+        return all(expression.matches(labels) for expression in self.expressions) and all(
+            requirement.accepts(field_value(requirement.key, node)) for requirement in self.fields
+        )
+
+
+def field_value(key: str, node: Node) -> str:
+    """A node's field by its selector key; unknown ones read as empty, as upstream has it."""
+    return node.metadata.name if key == METADATA_NAME else ""
+
+
+class NodeSelectorMatcher:
+    """A parsed `NodeSelector`: matches where one of its terms does."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self.terms: Final = tuple(terms)
+
+    def matches(self, node: Node) -> bool:
+        """Whether this node is selected."""
+        return any(term.matches(node) for term in self.terms)
+
+    @property
+    def errors(self) -> list[FieldError]:
+        """What could not be parsed, over all terms."""
+        return [error for term in self.terms for error in term.errors]
+
+
+class RequiredNodeAffinity:
+    """A pod's `nodeSelector` and required node affinity together."""
+
+    __slots__ = ("node_selector", "terms")
+
+    def __init__(self, spec: PodSpec) -> None:
+        self.node_selector: Final = (
+            selector_from_set(spec.node_selector) if spec.node_selector else None
+        )
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        self.terms: Final = parse_node_selector(required) if required else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the pod says nothing about nodes."""
+        return self.node_selector is None and self.terms is None
+
+    def matches(self, node: Node) -> bool:
+        """Whether the pod may run on this node."""
+        if self.node_selector is not None and not self.node_selector.matches(node.metadata.labels):
+            return False
+        return self.terms is None or self.terms.matches(node)
+
+
+class PreferredTerms:
+    """Parsed preferred terms with their weights."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Iterable[tuple[int, Term]]) -> None:
+        self.terms: Final = tuple(terms)
+
+    def score(self, node: Node) -> int:
+        """The sum of the weights of the terms this node meets."""
+        return sum(weight for weight, term in self.terms if term.matches(node))
+
+
+def parse_node_selector(selector: NodeSelector, *, path: str = "") -> NodeSelectorMatcher:
+    """Parse a selector; errors stay with their terms (see `NodeSelectorMatcher.errors`)."""
+    dot = f"{path}." if path else ""
+    return NodeSelectorMatcher(
+        Term(term, f"{dot}nodeSelectorTerms[{index}]")
+        for index, term in enumerate(selector.node_selector_terms)
+        if not _is_empty(term)
+    )
+
+
+def parse_preferred_terms(
+    terms: Sequence[PreferredSchedulingTerm], *, path: str = ""
+) -> PreferredTerms:
+    """Parse preferred terms, those without weight or content left out.
+
+    Raises `ExceptionGroup` of `FieldError` if any is malformed.
+    """
+    parsed = [
+        (term.weight, Term(term.preference, f"{path}[{index}]"))
+        for index, term in enumerate(terms)
+        if term.weight and not _is_empty(term.preference)
+    ]
+    if errors := [error for _, term in parsed for error in term.errors]:
+        raise ExceptionGroup("invalid preferred scheduling terms", errors)
+    return PreferredTerms(parsed)
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _parse_expression(requirement: NodeSelectorRequirement, path: str) -> Requirement:
+    if requirement.operator not in _OPERATORS:
+        raise field.not_supported(f"{path}.operator", requirement.operator, _OPERATORS)
+    return Requirement.parse(requirement.key, requirement.operator, requirement.values, path=path)
+
+
+def _parse_field(requirement: NodeSelectorRequirement, path: str) -> Requirement:
+    if requirement.operator not in _FIELD_OPERATORS:
+        raise field.not_supported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
+    if len(requirement.values) != 1:
+        raise field.invalid(f"{path}.values", list(requirement.values), "must have one element")
+    return Requirement(requirement.key, requirement.operator, requirement.values)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _ParseRequirement = Callable[[NodeSelectorRequirement, str], Requirement]

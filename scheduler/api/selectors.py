@@ -1,0 +1,181 @@
+"""Label selectors: the scalar rule, written once.
+
+A `Requirement` judges one label value (or its absence). Everything that asks about labels asks it:
+per-node code through `Requirement.matches`, vectorised code once per distinct value through
+`Requirement.accepts`, queueing hints on a single object.
+Source: apimachinery `pkg/labels/selector.go`, `pkg/apis/meta/v1/helpers.go`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api import field
+from scheduler.api.field import FieldError
+from scheduler.api.names import label_key_complaints, label_value_complaints
+from scheduler.api.quantity import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from scheduler.api.core import LabelSelector
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "Requirement",
+    "Selector",
+    "SelectorError",
+    "parse_int64",
+    "parse_label_selector",
+    "selector_from_set",
+]
+
+_INT64 = re.compile(r"[+-]?[0-9]+")
+
+#: Complaints about the number of values, by operator.
+_VALUE_COUNT_RULES: Final[dict[str, tuple[Callable[[int], bool], str]]] = {
+    "In": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
+    "NotIn": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
+    "Exists": (lambda n: n == 0, "values set must be empty for exists and does not exist"),
+    "DoesNotExist": (lambda n: n == 0, "values set must be empty for exists and does not exist"),
+    "Gt": (lambda n: n == 1, "for 'Gt', 'Lt' operators, exactly one value is required"),
+    "Lt": (lambda n: n == 1, "for 'Gt', 'Lt' operators, exactly one value is required"),
+}
+
+
+def parse_int64(text: str) -> int | None:
+    """A decimal integer that fits 64 bits, else None. Stricter than `int`: no blanks, no `_`."""
+    if not _INT64.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
+
+
+class SelectorError(ValueError):
+    """A label selector with an operator that there is not."""
+
+
+class Requirement:
+    """One expression over a label: its key, an operator, and the operator's values.
+
+    Make one with `Requirement.parse`, which checks it as the API does, or directly when the parts
+    are known to be good.
+    """
+
+    __slots__ = ("_number", "key", "operator", "values")
+
+    def __init__(self, key: str, operator: str, values: tuple[str, ...] = ()) -> None:
+        self.key = key
+        self.operator = operator
+        self.values = values
+        self._number = parse_int64(values[0]) if operator in ("Gt", "Lt") and values else None
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def parse(key: str, operator: str, values: tuple[str, ...], *, path: str = "") -> Requirement:
+        """Check the parts and make a requirement of them.
+
+        Raises `FieldError`, or an `ExceptionGroup` of them, naming the field below `path`.
+        """
+        errors: list[FieldError] = []
+        dot = f"{path}." if path else ""
+        if complaints := label_key_complaints(key):
+            errors.append(field.invalid(f"{dot}key", key, "; ".join(complaints)))
+        enough, complaint = _VALUE_COUNT_RULES[operator]
+        if not enough(len(values)):
+            errors.append(field.invalid(f"{dot}values", list(values), complaint))
+        if operator in ("Gt", "Lt"):
+            errors += [
+                field.invalid(
+                    f"{dot}values[{index}]",
+                    value,
+                    "for 'Gt', 'Lt' operators, the value must be an integer",
+                )
+                for index, value in enumerate(values)
+                if parse_int64(value) is None
+            ]
+        errors += [
+            field.invalid(f"{dot}values[{index}][{key}]", value, "; ".join(complaints))
+            for index, value in enumerate(values)
+            if (complaints := label_value_complaints(value))
+        ]
+        if errors:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("invalid requirement", errors)
+        return Requirement(key, operator, values)
+
+    def accepts(self, value: str | None) -> bool:
+        """Whether a label with this value (None: without the label) meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        if value is None or self._number is None or (number := parse_int64(value)) is None:
+            return False
+        return number > self._number if self.operator == "Gt" else number < self._number
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels meets the requirement."""
+        return self.accepts(labels.get(self.key))
+
+    def __repr__(self) -> str:
+        return f"Requirement({self.key!r}, {self.operator!r}, {self.values!r})"
+
+
+class Selector:
+    """All of its requirements must hold. `NOTHING` is the one that never does."""
+
+    __slots__ = ("_nothing", "requirements")
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, nothing: bool = False) -> None:
+        self.requirements: Final = tuple(requirements)
+        self._nothing: Final = nothing
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects everything for want of requirements."""
+        return not self.requirements and not self._nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        if self._nothing:
+            return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def __repr__(self) -> str:
+        return "Selector(nothing)" if self._nothing else f"Selector({self.requirements!r})"
+
+
+EVERYTHING: Final = Selector()
+NOTHING: Final = Selector(nothing=True)
+
+
+def selector_from_set(labels: Mapping[str, str]) -> Selector:
+    """Selects objects that carry all of these labels; nothing is checked, empty selects all."""
+    return Selector(Requirement(key, "In", (value,)) for key, value in labels.items())
+
+
+def parse_label_selector(selector: LabelSelector | None) -> Selector:
+    """What an API object's selector selects: an absent one nothing, an empty one everything.
+
+    Raises `SelectorError`, `FieldError` or an `ExceptionGroup` of the latter for a malformed one.
+    """
+    if selector is None:
+        return NOTHING
+    requirements = [
+        Requirement.parse(key, "In", (value,)) for key, value in selector.match_labels.items()
+    ]
+    for expression in selector.match_expressions:
+        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+        requirements.append(
+            Requirement.parse(expression.key, expression.operator, expression.values)
+        )
+    return Selector(requirements) if requirements else EVERYTHING

@@ -1,0 +1,222 @@
+"""The house rules of ARCHITECTURE.md, as tests: limits only ever go down."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("scheduler", "fakeapi", "conformance")
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+
+#: The only modules that may read the machine's clock.
+CLOCKS = {"scheduler/clock.py", "fakeapi/clock.py", "conformance/clock.py"}
+
+#: The decision path: values in, values out.
+PURE = (
+    "scheduler/api/",
+    "scheduler/snapshot/",
+    "scheduler/framework/",
+    "scheduler/cache/",
+    "scheduler/queue/",
+)
+IMPURE_MODULES = {"asyncio", "aiohttp", "socket", "random", "time", "threading"}
+
+
+def _tracked(*patterns: str) -> list[Path]:
+    """The Python files git knows or would add; without git (a tarball), all there are."""
+    try:
+        out = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard", *patterns],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.split("\n")
+        return sorted({ROOT / name for name in out if name and (ROOT / name).exists()})
+    except (OSError, subprocess.CalledProcessError):
+        return sorted(path for pattern in patterns for path in ROOT.rglob(pattern))
+
+
+PYTHON_FILES = [path for path in _tracked("*.py") if path.suffix == ".py"]
+SOURCES = [path for path in PYTHON_FILES if path.relative_to(ROOT).parts[0] in PACKAGES]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@functools.cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        n for n in ast.walk(_tree(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def _imports(path: Path) -> set[str]:
+    """The top-level names a module imports, those needed only by the type checker left out."""
+    guarded = {
+        inner
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if node in guarded:
+            continue
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def test_no_file_is_longer_than_the_limit() -> None:
+    long = {
+        _name(p): n for p in PYTHON_FILES if (n := len(p.read_text().splitlines())) > FILE_LINES_MAX
+    }
+    assert not long
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = [
+        f"{_name(path)}:{node.lineno} {node.name} has {_length(node)} lines"
+        for path in PYTHON_FILES
+        for node in _functions(path)
+        if _length(node) > FUNCTION_LINES_MAX
+    ]
+    assert not long
+
+
+def test_most_functions_are_short() -> None:
+    lengths = sorted(_length(node) for path in SOURCES for node in _functions(path))
+    assert lengths[len(lengths) * 9 // 10] <= 35
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    mute = [_name(path) for path in SOURCES if not ast.get_docstring(_tree(path))]
+    assert not mute
+
+
+def test_only_the_clock_modules_read_the_clock() -> None:
+    readers = []
+    for path in SOURCES:
+        if _name(path) in CLOCKS:
+            continue
+        if "time" in _imports(path):
+            readers.append(f"{_name(path)} imports time")
+        readers += [
+            f"{_name(path)}:{node.lineno} {ast.unparse(node)}"
+            for node in ast.walk(_tree(path))
+            if isinstance(node, ast.Call)
+            and re.search(r"(datetime|date)\.(now|utcnow|today)$|\.time$", ast.unparse(node.func))
+            and not ast.unparse(node.func).endswith("clock.time")
+        ]
+    assert not readers
+
+
+def test_decisions_are_pure() -> None:
+    impure = {
+        _name(path): bad
+        for path in SOURCES
+        if _name(path).startswith(PURE) and (bad := _imports(path) & IMPURE_MODULES)
+    }
+    assert not impure
+
+
+def test_no_drawer_for_odds_and_ends() -> None:
+    drawers = [
+        _name(p) for p in SOURCES if p.stem in {"utils", "util", "helpers", "common", "misc"}
+    ]
+    assert not drawers
+
+
+def test_no_unfinished_business() -> None:
+    marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
+    left = [
+        f"{_name(path)}:{number}: {line.strip()}"
+        for path in PYTHON_FILES
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if marks.search(line)
+    ]
+    assert not left
+
+
+def test_nothing_prints_but_command_lines() -> None:
+    printers = [
+        f"{_name(path)}:{node.lineno}"
+        for path in SOURCES
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert not printers
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if "__all__" in p.read_text()], ids=_name)
+def test_what_a_module_offers_is_sorted_and_exists(path: Path) -> None:
+    for node in _tree(path).body:
+        if isinstance(node, ast.Assign) and any(ast.unparse(t) == "__all__" for t in node.targets):
+            offered = ast.literal_eval(node.value)
+            break
+    else:
+        pytest.fail("__all__ is not a plain list")
+    defined = {
+        n.id
+        for n in ast.walk(_tree(path))
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    for inner in ast.walk(_tree(path)):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(inner.name)
+        elif isinstance(inner, ast.Import | ast.ImportFrom):
+            defined.update(alias.asname or alias.name.split(".")[0] for alias in inner.names)
+    assert offered == sorted(set(offered))
+    assert set(offered) <= defined
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_every_module_is_reachable() -> None:
+    """A file that nothing imports, names or starts is dead."""
+    texts = {path: path.read_text() for path in PYTHON_FILES}
+    settings = (ROOT / "pyproject.toml").read_text()
+    dead = []
+    for path in SOURCES:
+        if path.stem in {"__init__", "__main__"}:
+            continue
+        package, _, stem = _module(path).rpartition(".")
+        imported = re.compile(
+            rf"from {re.escape(package)}(\.{re.escape(stem)})? import"
+            rf"|import {re.escape(_module(path))}\b"
+        )
+        named = re.compile(rf"\b{re.escape(stem)}\b")
+        used = any(
+            imported.search(text) and named.search(text)
+            for other, text in texts.items()
+            if other != path
+        )
+        if not used and _module(path) not in settings:
+            dead.append(_name(path))
+    assert not dead
