@@ -13,7 +13,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api import field
-from scheduler.api.field import FieldError
 from scheduler.api.names import label_key_complaints, label_value_complaints
 from scheduler.api.quantity import INT64_MAX
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.core import LabelSelector
+    from scheduler.api.field import FieldError
 
 __all__ = [
     "EVERYTHING",

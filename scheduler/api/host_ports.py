@@ -1,0 +1,52 @@
+"""Ports that pods take on their node, and when two of them clash.
+
+Source: `pkg/scheduler/util/utils.go` (`GetHostPorts`), `k8s.io/kube-scheduler/framework/types.go`
+(`HostPortInfo`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.api.resources import is_sidecar
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from scheduler.api.core import Pod
+
+__all__ = ["HostPort", "conflicts", "host_ports"]
+
+_ANY_IP: Final = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    """One port on a node; `_ANY_IP` stands for all its addresses."""
+
+    protocol: str
+    ip: str
+    port: int
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """The host ports of all containers that run for the pod's whole life."""
+    spec = pod.spec
+    containers = [c for c in spec.init_containers if c.ports and is_sidecar(c)]
+    containers += [c for c in spec.containers if c.ports]
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_ip or _ANY_IP, port.host_port)
+        for container in containers
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def conflicts(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
+    """Whether a wanted port is taken: same protocol and number, and addresses that meet."""
+    return any(
+        want.port == use.port
+        and want.protocol == use.protocol
+        and (want.ip == use.ip or _ANY_IP in (want.ip, use.ip))
+        for want in wanted
+        for use in used
+    )

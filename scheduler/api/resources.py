@@ -1,0 +1,237 @@
+"""What a pod asks for: container requests added up as the scheduler counts them.
+
+All arithmetic is in exact nano-units (see `quantity`); only `counted` rounds, once, at the end.
+Source: component-helpers `resource/helpers.go`, `pkg/scheduler/framework/types.go`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api.names import label_key_complaints
+from scheduler.api.quantity import milli_value, parse_quantity, value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.api.core import Container, ContainerStatus, Pod, Quantities
+
+__all__ = [
+    "CPU",
+    "DEFAULT_MEMORY_REQUEST_BYTES",
+    "DEFAULT_MILLI_CPU_REQUEST",
+    "EPHEMERAL_STORAGE",
+    "MEMORY",
+    "NON_ZERO_REQUESTS",
+    "PODS",
+    "count",
+    "counted",
+    "is_extended_resource_name",
+    "is_pod_level_resource",
+    "is_scalar_resource_name",
+    "is_sidecar",
+    "node_allocatable",
+    "pod_level_requests_set",
+    "pod_requests",
+]
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+#: What a container is assumed to use when it does not say (`pkg/scheduler/util/pod_resources.go`).
+DEFAULT_MILLI_CPU_REQUEST: Final = 100
+DEFAULT_MEMORY_REQUEST_BYTES: Final = 200 * 1024 * 1024
+
+#: Requests in nano-units, by resource name.
+Requests = dict[str, int]
+
+#: The two defaults as requests, for scores that must not see empty pods as free.
+NON_ZERO_REQUESTS: Final[Mapping[str, int]] = {
+    CPU: DEFAULT_MILLI_CPU_REQUEST * 10**6,
+    MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 10**9,
+}
+
+_HUGE_PAGES_PREFIX: Final = "hugepages-"
+_ATTACHABLE_VOLUMES_PREFIX: Final = "attachable-volumes-"
+_NATIVE_DOMAIN: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+
+
+@functools.lru_cache(maxsize=4096)
+def is_extended_resource_name(name: str) -> bool:
+    """Whether a resource has a domain of its own, as devices of third parties have."""
+    if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not label_key_complaints(_QUOTA_PREFIX + name)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_scalar_resource_name(name: str) -> bool:
+    """Whether a resource beyond the built-in ones is counted at all."""
+    return (
+        is_extended_resource_name(name)
+        or name.startswith((_HUGE_PAGES_PREFIX, _ATTACHABLE_VOLUMES_PREFIX))
+        or _NATIVE_DOMAIN in name
+    )
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether a pod as a whole may ask for this resource, in its containers' stead."""
+    return name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
+
+
+def is_sidecar(container: Container) -> bool:
+    """Whether an init container goes on running beside the regular ones."""
+    return container.restart_policy == "Always"
+
+
+def pod_level_requests_set(pod: Pod) -> bool:
+    """Whether the pod as a whole asks for something."""
+    return pod.spec.resources is not None and any(
+        is_pod_level_resource(name) for name in pod.spec.resources.requests
+    )
+
+
+def pod_requests(
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    use_pod_level: bool = True,
+    non_missing: Mapping[str, int] | None = None,
+) -> Requests:
+    """What a pod asks for, in nano-units, overhead included.
+
+    `use_status` takes into account what the kubelet has already given each container (in-place
+    resize), `use_pod_level` lets requests of the whole pod replace the containers' sum, and
+    `non_missing` stands in for requests that a container does not make.
+    Source: `PodRequests`.
+    """
+    requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
+    if use_pod_level and pod.spec.resources is not None:
+        effective: Requests | None = None
+        if use_status and pod.status.resources is not None:
+            effective = _effective_requests(
+                pod,
+                pod.spec.resources.requests,
+                pod.status.resources.requests,
+                pod.status.allocated_resources,
+            )
+        for name, text in pod.spec.resources.requests.items():
+            if is_pod_level_resource(name):
+                requests[name] = (
+                    parse_quantity(text) if effective is None else effective.get(name, 0)
+                )
+    if pod.spec.overhead:
+        _add(requests, _parsed(pod.spec.overhead))
+    return requests
+
+
+def _container_requests(
+    pod: Pod, *, use_status: bool, non_missing: Mapping[str, int] | None
+) -> Requests:
+    """Regular containers and sidecars run together; init containers one after another before.
+
+    The pod needs the larger of the two, resource by resource. An init container also needs what
+    the sidecars started before it hold. Source: `AggregateContainerRequests`, KEP-753.
+    """
+    statuses: Mapping[str, ContainerStatus] = {}
+    if use_status and (pod.status.container_statuses or pod.status.init_container_statuses):
+        statuses = {
+            status.name: status
+            for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        }
+    requests: Requests = {}
+    for container in pod.spec.containers:
+        _add(requests, _requests_of(container, pod, statuses.get(container.name), non_missing))
+    sidecars: Requests = {}
+    initializing: Requests = {}
+    for container in pod.spec.init_containers:
+        status = statuses.get(container.name) if is_sidecar(container) else None
+        wanted = _requests_of(container, pod, status, non_missing)
+        if is_sidecar(container):
+            _add(requests, wanted)
+            _add(sidecars, wanted)
+            wanted = sidecars
+        else:
+            wanted = dict(wanted)
+            _add(wanted, sidecars)
+        _raise_to(initializing, wanted)
+    _raise_to(requests, initializing)
+    return requests
+
+
+def _requests_of(
+    container: Container,
+    pod: Pod,
+    status: ContainerStatus | None,
+    non_missing: Mapping[str, int] | None,
+) -> Requests:
+    if status is None or status.resources is None:
+        requests = _parsed(container.resources.requests)
+    else:
+        requests = _effective_requests(
+            pod,
+            container.resources.requests,
+            status.resources.requests,
+            status.allocated_resources,
+        )
+    return {**non_missing, **requests} if non_missing else requests
+
+
+def _effective_requests(
+    pod: Pod, spec: Quantities, actuated: Quantities, allocated: Quantities
+) -> Requests:
+    """The largest of what is wanted, given and promised; a hopeless wish does not count."""
+    requests = _parsed(actuated)
+    _raise_to(requests, _parsed(allocated))
+    if not _resize_is_infeasible(pod):
+        _raise_to(requests, _parsed(spec))
+    return requests
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _parsed(quantities: Quantities) -> Requests:
+    return {name: parse_quantity(text) for name, text in quantities.items()}
+
+
+def _add(requests: Requests, more: Mapping[str, int]) -> None:
+    for name, nanos in more.items():
+        requests[name] = requests.get(name, 0) + nanos
+
+
+def _raise_to(requests: Requests, floor: Mapping[str, int]) -> None:
+    for name, nanos in floor.items():
+        if name not in requests or nanos > requests[name]:
+            requests[name] = nanos
+
+
+def count(name: str, nanos: int) -> int:
+    """One resource as the scheduler counts it: cpu in thousandths, all else in units."""
+    return milli_value(nanos) if name == CPU else value(nanos)
+
+
+def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[str, int]:
+    """Requests as the scheduler counts them; resources it does not know are left out.
+
+    `also` names further resources to keep (a node's number of pods, say).
+    Source: `Resource.Add`.
+    """
+    return {
+        name: count(name, nanos)
+        for name, nanos in requests.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name in also or is_scalar_resource_name(name)
+    }
+
+
+def node_allocatable(allocatable: Quantities) -> dict[str, int]:
+    """What a node offers, counted, the number of pods included."""
+    return counted(_parsed(allocatable), also=(PODS,))

@@ -1,0 +1,202 @@
+"""Columns of the node table: one array per fact, and dictionary encoding for everything textual.
+
+A text (or tuple, or set) that describes a node is stored once, and each row holds its small integer
+*code*; -1 means that the row has none. A question about texts is then asked once per distinct text
+and the answers are gathered, which is what makes thousands of rows as cheap as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final, Generic, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ABSENT", "BoolArray", "Codes", "IntArray", "Interned", "grown", "read_only"]
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+CodeArray = NDArray[np.int32]
+
+V = TypeVar("V", bound=Hashable)
+
+#: The code of a row that has no value.
+ABSENT: Final = -1
+
+#: Below this many values a dictionary is not worth compacting.
+_COMPACT_MIN: Final = 64
+
+
+def grown(array: NDArray[np.generic], capacity: int, fill: int = 0) -> NDArray[np.generic]:
+    """A longer copy of a column, the new rows filled."""
+    longer = np.full(capacity, fill, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """A view that cannot be written to: plugins read the snapshot, nobody writes it."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Interned(Generic[V]):
+    """A dictionary-encoded column: a code per row, and the distinct values.
+
+    Values that no row holds any more keep their code until half of the dictionary is dead; then it
+    is compacted. Codes are therefore valid only until the next `set`.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.codes: CodeArray = np.full(capacity, ABSENT, dtype=np.int32)
+        self.values: list[V | None] = []
+        self._index: dict[V, int] = {}
+        self._references: list[int] = []
+
+    def set(self, row: int, value: V | None) -> None:
+        """Give a row its value; None for none."""
+        old = int(self.codes[row])
+        code = ABSENT if value is None else self._intern(value)
+        if code == old:
+            return
+        self.codes[row] = code
+        if code != ABSENT:
+            self._references[code] += 1
+        if old != ABSENT:
+            self._references[old] -= 1
+            if not self._references[old]:
+                self._retire(old)
+
+    def code_of(self, value: V) -> int:
+        """The code of a value; `ABSENT` if no row has it."""
+        return self._index.get(value, ABSENT)
+
+    def resize(self, capacity: int) -> None:
+        """Make room for more rows."""
+        longer = np.full(capacity, ABSENT, dtype=np.int32)
+        longer[: len(self.codes)] = self.codes
+        self.codes = longer
+
+    def rearranged(self, rows: IntArray, old_rows: IntArray, capacity: int) -> Interned[V]:
+        """A column of the same values in other places: `rows` get what `old_rows` have here."""
+        column: Interned[V] = Interned(capacity)
+        column.codes[rows] = self.codes[old_rows]
+        column.values = list(self.values)
+        column._index = dict(self._index)
+        used = column.codes[column.codes != ABSENT]
+        column._references = np.bincount(used, minlength=len(self.values)).tolist()
+        for code, value in enumerate(self.values):
+            if value is not None and not column._references[code]:
+                column._drop(code)
+        return column
+
+    def view(self, rows: slice | IntArray) -> Codes[V]:
+        """The column as seen from some rows."""
+        codes = self.codes[rows] if isinstance(rows, slice) else self.codes.take(rows)
+        return Codes(codes, self)
+
+    def _intern(self, value: V) -> int:
+        code = self._index.get(value)
+        if code is None:
+            code = len(self.values)
+            self._index[value] = code
+            self.values.append(value)
+            self._references.append(0)
+        return code
+
+    def _drop(self, code: int) -> None:
+        value = self.values[code]
+        assert value is not None, "a code is dropped once"
+        del self._index[value]
+        self.values[code] = None
+
+    def _retire(self, code: int) -> None:
+        self._drop(code)
+        if len(self.values) > _COMPACT_MIN and len(self._index) * 2 < len(self.values):
+            self._compact()
+
+    def _compact(self) -> None:
+        new_codes = np.full(len(self.values) + 1, ABSENT, dtype=np.int32)
+        live = sorted(self._index.values())
+        new_codes[live] = np.arange(len(live), dtype=np.int32)
+        self.codes = new_codes[self.codes]
+        self.values = [self.values[code] for code in live]
+        self._references = [self._references[code] for code in live]
+        self._index = {value: code for code, value in enumerate(self.values) if value is not None}
+
+
+class Codes(Generic[V]):
+    """A dictionary-encoded column as a plugin sees it: one value, or none, per row in view.
+
+    `where` and `map` ask a rule once per distinct value; None stands for a row without a value.
+    """
+
+    __slots__ = ("_column", "codes")
+
+    def __init__(self, codes: CodeArray, column: Interned[V]) -> None:
+        self.codes: Final = codes
+        self._column: Final = column
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, index: int) -> V | None:
+        code = self.codes[index]
+        return None if code == ABSENT else self._column.values[code]
+
+    @property
+    def values(self) -> list[V | None]:
+        """Every distinct value by its code; None where a value has gone out of use."""
+        return self._column.values
+
+    @property
+    def present(self) -> BoolArray:
+        """Which rows have a value."""
+        return self.codes >= 0
+
+    def where(self, rule: Callable[[V | None], bool]) -> BoolArray:
+        """Which rows' values meet a rule."""
+        values = self._column.values
+        answers = np.zeros(len(values) + 1, dtype=np.bool_)
+        for code, value in enumerate(values):
+            if value is not None:
+                answers[code] = rule(value)
+        answers[ABSENT] = rule(None)
+        if not answers.any():
+            return np.zeros(len(self.codes), dtype=np.bool_)
+        return cast("BoolArray", answers.take(self.codes, mode="wrap"))
+
+    def isin(self, values: Iterable[V]) -> BoolArray:
+        """Which rows have one of these values. Cheaper than `where` when most values are unique."""
+        wanted = [code for value in values if (code := self._column.code_of(value)) != ABSENT]
+        if not wanted:
+            return np.zeros(len(self.codes), dtype=np.bool_)
+        if len(wanted) == 1:
+            return cast("BoolArray", self.codes == wanted[0])
+        answers = np.zeros(len(self._column.values) + 1, dtype=np.bool_)
+        answers[wanted] = True
+        return cast("BoolArray", answers.take(self.codes, mode="wrap"))
+
+    @overload
+    def map(self, rule: Mapping[V, int], default: int = 0) -> IntArray: ...
+
+    @overload
+    def map(self, rule: Callable[[V | None], int]) -> IntArray: ...
+
+    def map(self, rule: Mapping[V, int] | Callable[[V | None], int], default: int = 0) -> IntArray:
+        """An integer per row, by a table (with a default for what is not in it) or by a rule."""
+        values = self._column.values
+        answers = np.zeros(len(values) + 1, dtype=np.int64)
+        if isinstance(rule, Mapping):
+            answers.fill(default)
+            for key, answer in rule.items():
+                if (code := self._column.code_of(key)) != ABSENT:
+                    answers[code] = answer
+        else:
+            for code, value in enumerate(values):
+                if value is not None:
+                    answers[code] = rule(value)
+            answers[ABSENT] = rule(None)
+        return answers.take(self.codes, mode="wrap")

@@ -1,0 +1,241 @@
+"""The node table: a row per node, an array per fact.
+
+The cache owns one and keeps it up to date; the snapshot owns another and copies the rows that
+changed; a what-if holds a few hypothetical rows in a third. Facts about pods (requests, counts,
+ports) change with every pod and live in plain columns. Facts about the node object (labels, taints,
+whatever a plugin derives) live in columns that are made on first use and filled again only for rows
+whose node object changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import numpy as np
+
+from scheduler.api import resources
+from scheduler.snapshot.columns import IntArray, Interned, grown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from scheduler.api.core import Node
+    from scheduler.api.host_ports import HostPort
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["DERIVED_COLUMNS_MAX", "NodeTable", "PortSet"]
+
+V = TypeVar("V", bound="Hashable")
+PortSet = frozenset["HostPort"]
+
+#: Columns derived from node objects that a table keeps; the least recently used one goes first.
+DERIVED_COLUMNS_MAX: Final = 256
+
+_NO_PORTS: Final[PortSet] = frozenset()
+_CAPACITY_MIN: Final = 16
+
+
+class NodeTable:
+    """Rows of nodes. A row is a slot: freed when its node goes, used again for the next one.
+
+    Counts are in the scheduler's units: cpu in thousandths of a core, all else in whole units.
+    Nobody but the table's owner writes to it.
+    """
+
+    def __init__(self, capacity: int = _CAPACITY_MIN) -> None:
+        self.row_of: Final[dict[str, int]] = {}
+        self.names: Final[list[str]] = []
+        self.nodes: Final[list[Node | None]] = []
+        self.pods: Final[list[dict[str, PodInfo]]] = []
+        self.host_ports: Final[list[PortSet]] = []
+        self._free: list[int] = []
+        self._capacity = max(capacity, _CAPACITY_MIN)
+        self.pod_count = self._zeros()
+        self.requested: Final[dict[str, IntArray]] = {}
+        self.non_zero_requested: Final[dict[str, IntArray]] = {
+            resources.CPU: self._zeros(),
+            resources.MEMORY: self._zeros(),
+        }
+        self.allocatable: Final[dict[str, IntArray]] = {}
+        self._nothing = self._zeros()
+        self._port_column: Interned[PortSet] | None = None
+        self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
+
+    def __len__(self) -> int:
+        """The number of slots in use or free; every column is at least this long."""
+        return len(self.names)
+
+    # Rows.
+
+    def add_row(self, name: str) -> int:
+        """Give a node that has no row one; it has no node object and no pods yet."""
+        if self._free:
+            row = self._free.pop()
+            self.names[row] = name
+        else:
+            row = len(self.names)
+            if row == self._capacity:
+                self._grow()
+            self.names.append(name)
+            self.nodes.append(None)
+            self.pods.append({})
+            self.host_ports.append(_NO_PORTS)
+        self.row_of[name] = row
+        return row
+
+    def free_row(self, row: int) -> None:
+        """Give up a row without pods; the next `add_row` may use it again."""
+        assert not self.pods[row], "a row with pods cannot be freed"
+        self.set_node(row, None)
+        del self.row_of[self.names[row]]
+        self.names[row] = ""
+        self._free.append(row)
+
+    def copy_row(self, row: int, source: NodeTable, source_row: int) -> None:
+        """Make a row equal to a row of another table."""
+        if self.nodes[row] is not source.nodes[source_row]:
+            self.set_node(row, source.nodes[source_row])
+        self.pods[row] = dict(source.pods[source_row])
+        self._set_ports(row, source.host_ports[source_row])
+        self.pod_count[row] = source.pod_count[source_row]
+        for name, column in source.non_zero_requested.items():
+            self.non_zero_requested[name][row] = column[source_row]
+        for name, column in source.requested.items():
+            self._column(self.requested, name)[row] = column[source_row]
+
+    def rearranged(self, source: NodeTable, names: Sequence[str]) -> NodeTable:
+        """A table with these nodes of `source`, in this order, keeping this table's columns.
+
+        What this table has derived from node objects is carried over where the object is the same.
+        """
+        table = NodeTable(len(names))
+        rows = np.array([source.row_of[name] for name in names], dtype=np.int64)
+        table.names.extend(names)
+        table.row_of.update((name, row) for row, name in enumerate(names))
+        table.pods.extend(dict(source.pods[row]) for row in rows)
+        table.host_ports.extend(source.host_ports[row] for row in rows)
+        table.nodes.extend(None for _ in names)
+        table.pod_count[: len(names)] = source.pod_count[rows]
+        for name, column in source.non_zero_requested.items():
+            table.non_zero_requested[name][: len(names)] = column[rows]
+        for name, column in source.requested.items():
+            table._column(table.requested, name)[: len(names)] = column[rows]
+        table._adopt_columns(self, [source.nodes[row] for row in rows])
+        return table
+
+    def _adopt_columns(self, old: NodeTable, nodes: Sequence[Node | None]) -> None:
+        """Take over the columns of a former table for nodes that have not changed since."""
+        old_rows = np.array([old.row_of.get(name, -1) for name in self.names], dtype=np.int64)
+        same = np.array(
+            [r >= 0 and old.nodes[r] is node for r, node in zip(old_rows, nodes, strict=True)],
+            dtype=np.bool_,
+        )
+        kept, kept_old = np.flatnonzero(same), old_rows[same]
+        for name, column in old.allocatable.items():
+            self._column(self.allocatable, name)[kept] = column[kept_old]
+        for derive, interned in old._derived.items():
+            self._derived[derive] = interned.rearranged(kept, kept_old, self._capacity)
+        for row in kept.tolist():
+            self.nodes[row] = nodes[row]
+        for row in np.flatnonzero(~same).tolist():
+            self.set_node(row, nodes[row])
+
+    # Writing.
+
+    def set_node(self, row: int, node: Node | None) -> None:
+        """Give a row its node object, None for a ghost: a node that is gone but still has pods."""
+        old = self.nodes[row]
+        self.nodes[row] = node
+        if old is None or node is None or old.status.allocatable != node.status.allocatable:
+            offered = resources.node_allocatable(node.status.allocatable) if node else {}
+            for name, column in self.allocatable.items():
+                column[row] = offered.pop(name, 0)
+            for name, count in offered.items():
+                self._column(self.allocatable, name)[row] = count
+        for derive, interned in self._derived.items():
+            interned.set(row, derive(node) if node else None)
+
+    def add_pod(self, row: int, pod: PodInfo) -> None:
+        """Count a pod on a row."""
+        assert pod.uid not in self.pods[row], f"{pod} is on {self.names[row]} already"
+        self.pods[row][pod.uid] = pod
+        self._count(row, pod, 1)
+        if pod.host_ports:
+            self._set_ports(row, self.host_ports[row].union(pod.host_ports))
+
+    def remove_pod(self, row: int, uid: str) -> PodInfo:
+        """Stop counting a pod on a row; raises KeyError if it is not there."""
+        pod = self.pods[row].pop(uid)
+        self._count(row, pod, -1)
+        if pod.host_ports:
+            left = (port for other in self.pods[row].values() for port in other.host_ports)
+            self._set_ports(row, frozenset(left))
+        return pod
+
+    def _count(self, row: int, pod: PodInfo, sign: int) -> None:
+        requests = pod.requests
+        self.pod_count[row] += sign
+        for name, count in requests.resources.items():
+            self._column(self.requested, name)[row] += sign * count
+        self.non_zero_requested[resources.CPU][row] += sign * requests.non_zero_cpu
+        self.non_zero_requested[resources.MEMORY][row] += sign * requests.non_zero_memory
+
+    def _set_ports(self, row: int, ports: PortSet) -> None:
+        if ports is self.host_ports[row]:
+            return
+        self.host_ports[row] = ports
+        if self._port_column is not None:
+            self._port_column.set(row, ports or None)
+
+    # Reading.
+
+    def column(self, columns: dict[str, IntArray], name: str) -> IntArray:
+        """A resource's column; zeros for one that nobody has mentioned."""
+        return columns.get(name, self._nothing)
+
+    def port_column(self) -> Interned[PortSet]:
+        """The sets of host ports in use, dictionary-encoded; rows without any have none."""
+        if self._port_column is None:
+            self._port_column = Interned(self._capacity)
+            for row, ports in enumerate(self.host_ports):
+                self._port_column.set(row, ports or None)
+        return self._port_column
+
+    def derive(self, rule: Callable[[Node], V | None]) -> Interned[V]:
+        """The column of what `rule` says of each node; made on first use, kept up to date after.
+
+        `rule` must be pure, and equal rules must be equal objects: it is the column's key.
+        """
+        interned = self._derived.pop(rule, None)
+        if interned is None:
+            if len(self._derived) >= DERIVED_COLUMNS_MAX:
+                del self._derived[next(iter(self._derived))]
+            interned = Interned(self._capacity)
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    interned.set(row, rule(node))
+        self._derived[rule] = interned
+        return cast("Interned[V]", interned)
+
+    # Room.
+
+    def _zeros(self) -> IntArray:
+        return np.zeros(self._capacity, dtype=np.int64)
+
+    def _column(self, columns: dict[str, IntArray], name: str) -> IntArray:
+        column = columns.get(name)
+        if column is None:
+            column = columns[name] = self._zeros()
+        return column
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        self.pod_count = cast("IntArray", grown(self.pod_count, self._capacity))
+        self._nothing = self._zeros()
+        for columns in (self.requested, self.non_zero_requested, self.allocatable):
+            for name, column in columns.items():
+                columns[name] = cast("IntArray", grown(column, self._capacity))
+        for interned in self._derived.values():
+            interned.resize(self._capacity)
+        if self._port_column is not None:
+            self._port_column.resize(self._capacity)

@@ -1,0 +1,298 @@
+"""What plugins see of nodes: `Nodes`, many rows at once, and `NodeInfo`, one row.
+
+Both read the same arrays. Arrays handed out are read-only: the snapshot belongs to the cycle.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+from scheduler.api import resources
+from scheduler.snapshot.columns import BoolArray, Codes, IntArray, read_only
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from scheduler.api.core import Node, Taint
+    from scheduler.api.selectors import Requirement
+    from scheduler.snapshot.images import ImageTable
+    from scheduler.snapshot.node_table import NodeTable, PortSet
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["LabelOf", "NodeImage", "NodeInfo", "Nodes"]
+
+V = TypeVar("V", bound="Hashable")
+
+
+@functools.lru_cache(maxsize=1024)
+class LabelOf:
+    """The rule `node -> its value of one label`; one object per key, to serve as a column key."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key: Final = key
+
+    def __call__(self, node: Node) -> str | None:
+        """The node's value of the label, None without it."""
+        return node.metadata.labels.get(self.key)
+
+
+def _taints(node: Node) -> tuple[Taint, ...]:
+    return node.spec.taints
+
+
+def _unschedulable(node: Node) -> bool:
+    return node.spec.unschedulable
+
+
+def _name(node: Node) -> str:
+    return node.metadata.name
+
+
+class NodeImage(NamedTuple):
+    """An image as seen from some rows: its size, how many nodes have it, and which of the rows."""
+
+    size_bytes: int
+    num_nodes: int
+    present: BoolArray
+
+
+class Nodes:
+    """Some rows of a node table, in order: what a vectorised plugin is given.
+
+    Every array has one entry per row in view. Resources are counted in thousandths of a core for
+    cpu and in whole units for all else.
+    """
+
+    __slots__ = ("_images", "_rows", "_table", "total")
+
+    def __init__(
+        self,
+        table: NodeTable,
+        rows: slice | IntArray,
+        *,
+        total: int,
+        images: ImageTable | None = None,
+    ) -> None:
+        self._table: Final = table
+        self._rows: Final = rows
+        self._images: Final = images
+        #: The number of nodes in the whole cluster, whatever is in view.
+        self.total: Final = total
+
+    def __len__(self) -> int:
+        rows = self._rows
+        return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+    def __getitem__(self, index: int) -> NodeInfo:
+        return NodeInfo(self._table, self._row(index))
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        table = self._table
+        return (NodeInfo(table, row) for row in self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Nodes: {len(self)} of {self.total}>"
+
+    @property
+    def rows(self) -> range | list[int]:
+        """The table rows in view, for whoever keeps things by row (the runtime)."""
+        rows = self._rows
+        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
+
+    @property
+    def index(self) -> slice | IntArray:
+        """The rows in view as numpy indexes them."""
+        return self._rows
+
+    def name(self, index: int) -> str:
+        """The name of one node in view."""
+        return self._table.names[self._row(index)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all nodes in view, in order."""
+        names = self._table.names
+        rows = self._rows
+        return names[rows] if isinstance(rows, slice) else [names[row] for row in rows.tolist()]
+
+    def take(self, which: BoolArray | IntArray) -> Nodes:
+        """Fewer of these nodes: by a mask or by positions in this view."""
+        rows = self._rows
+        positions = cast("IntArray", which.nonzero()[0] if which.dtype == bool else which)
+        if isinstance(rows, slice):
+            chosen = positions + rows.start if rows.start else positions
+        else:
+            chosen = rows.take(positions)
+        return Nodes(self._table, chosen, total=self.total, images=self._images)
+
+    def slice(self, start: int, stop: int) -> Nodes:
+        """The nodes from one position to another, copying nothing."""
+        rows = self._rows
+        if isinstance(rows, slice):
+            chosen: slice | IntArray = slice(rows.start + start, min(rows.start + stop, rows.stop))
+        else:
+            chosen = rows[start:stop]
+        return Nodes(self._table, chosen, total=self.total, images=self._images)
+
+    # Facts about node objects.
+
+    def labels(self, key: str) -> Codes[str]:
+        """The nodes' values of one label."""
+        return self.derive(LabelOf(key))
+
+    @property
+    def name_codes(self) -> Codes[str]:
+        """The nodes' names, encoded: for `isin` and the like."""
+        return self.derive(_name)
+
+    @property
+    def taints(self) -> Codes[tuple[Taint, ...]]:
+        """The nodes' taints; a node without any has the empty tuple."""
+        return self.derive(_taints)
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        """Which nodes are cordoned."""
+        return self.derive(_unschedulable).isin((True,))
+
+    def derive(self, rule: Callable[[Node], V | None]) -> Codes[V]:
+        """A column of a plugin's own: what `rule` says of each node object.
+
+        Worked out once per node object, not per pod. `rule` must be pure, hashable, and the same
+        object each time (a module-level function, say).
+        """
+        return self._table.derive(rule).view(self._rows)
+
+    def accepted_by(self, requirement: Requirement) -> BoolArray:
+        """Which nodes' labels meet one requirement of a selector."""
+        codes = self.labels(requirement.key)
+        if requirement.operator == "In":
+            return codes.isin(requirement.values)
+        if requirement.operator == "NotIn":
+            return ~codes.isin(requirement.values)
+        return codes.where(requirement.accepts)
+
+    # Facts about the pods on the nodes.
+
+    def allocatable(self, resource: str) -> IntArray:
+        """How much of a resource each node offers; 0 where it does not know it."""
+        return self._view(self._table.column(self._table.allocatable, resource))
+
+    def requested(self, resource: str) -> IntArray:
+        """How much of a resource the pods on each node have asked for."""
+        return self._view(self._table.column(self._table.requested, resource))
+
+    def non_zero_requested(self, resource: str) -> IntArray:
+        """Likewise for cpu and memory, with upstream's defaults for containers that do not ask."""
+        return self._view(self._table.column(self._table.non_zero_requested, resource))
+
+    @property
+    def pod_count(self) -> IntArray:
+        """How many pods each node has."""
+        return self._view(self._table.pod_count)
+
+    @property
+    def host_ports(self) -> Codes[PortSet]:
+        """The host ports in use on each node; none where there are none."""
+        return self._table.port_column().view(self._rows)
+
+    def image(self, name: str) -> NodeImage | None:
+        """An image by its full name, and which of these nodes have it; None if no node has."""
+        image = self._images.get(name) if self._images is not None else None
+        if image is None or self._images is None:
+            return None
+        mask = self._images.mask(name, self._table.row_of, len(self._table))
+        present = mask[self._rows] if isinstance(self._rows, slice) else mask.take(self._rows)
+        return NodeImage(image.size_bytes, len(image.node_names), present)
+
+    def _row(self, index: int) -> int:
+        rows = self._rows
+        return rows.start + index if isinstance(rows, slice) else int(rows[index])
+
+    def _view(self, column: IntArray) -> IntArray:
+        rows = self._rows
+        return cast(
+            "IntArray",
+            read_only(column[rows]) if isinstance(rows, slice) else column.take(rows),
+        )
+
+
+class NodeInfo:
+    """One node with its pods: what a per-node plugin is given. Reads a row of the node table."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table: Final = table
+        self._row: Final = row
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self._table.names[self._row]
+
+    @property
+    def node(self) -> Node:
+        """The node object."""
+        node = self._table.nodes[self._row]
+        assert node is not None, "a snapshot holds no ghosts"
+        return node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.node.metadata.labels
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The node's taints."""
+        return self.node.spec.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether the node is cordoned."""
+        return self.node.spec.unschedulable
+
+    @property
+    def pods(self) -> tuple[PodInfo, ...]:
+        """The pods on the node, those assumed included."""
+        return tuple(self._table.pods[self._row].values())
+
+    @property
+    def pod_count(self) -> int:
+        """How many there are."""
+        return len(self._table.pods[self._row])
+
+    @property
+    def host_ports(self) -> PortSet:
+        """The host ports they take."""
+        return self._table.host_ports[self._row]
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """What the node offers, by resource, in the scheduler's units."""
+        return self._counts(self._table.allocatable)
+
+    @property
+    def allowed_pods(self) -> int:
+        """How many pods the node takes."""
+        return int(self._table.column(self._table.allocatable, resources.PODS)[self._row])
+
+    @property
+    def requested(self) -> dict[str, int]:
+        """What its pods have asked for, by resource."""
+        return self._counts(self._table.requested)
+
+    @property
+    def non_zero_requested(self) -> dict[str, int]:
+        """Likewise for cpu and memory, with defaults for containers that do not ask."""
+        return self._counts(self._table.non_zero_requested)
+
+    def _counts(self, columns: Mapping[str, IntArray]) -> dict[str, int]:
+        return {name: count for name, c in columns.items() if (count := int(c[self._row]))}
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name}, {self.pod_count} pods)"

@@ -1,0 +1,133 @@
+"""A pod with everything worked out once that plugins ask of it again and again."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api import resources
+from scheduler.api.host_ports import HostPort, host_ports
+from scheduler.api.node_selectors import RequiredNodeAffinity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scheduler.api.core import Pod, PodSpec
+
+__all__ = ["PodInfo", "PodRequests", "priority_of"]
+
+
+class PodRequests:
+    """A pod's requests, counted: cpu in thousandths of a core, everything else in units.
+
+    `non_zero_cpu` and `non_zero_memory` put upstream's defaults (100m, 200Mi) in place of what a
+    container does not ask for; scores use them so that empty pods do not look free.
+    """
+
+    __slots__ = ("non_zero_cpu", "non_zero_memory", "resources")
+
+    def __init__(self, counts: Mapping[str, int], non_zero_cpu: int, non_zero_memory: int) -> None:
+        self.resources: Final = counts
+        self.non_zero_cpu: Final = non_zero_cpu
+        self.non_zero_memory: Final = non_zero_memory
+
+    def __getitem__(self, name: str) -> int:
+        return self.resources.get(name, 0)
+
+
+class PodInfo:
+    """A pod as the scheduler handles it: the object, and what follows from it.
+
+    Immutable; an update of the pod makes a new one. Plugins get this wherever upstream's get a
+    `*v1.Pod`: the API object is `pod`, its parts are in reach without digging.
+    """
+
+    __slots__ = ("_required_node_affinity", "host_ports", "pod", "requests")
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod: Final = pod
+        self.requests: Final = _requests_of(pod)
+        self.host_ports: Final[tuple[HostPort, ...]] = host_ports(pod)
+        self._required_node_affinity: RequiredNodeAffinity | None = None
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.pod.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return self.pod.key
+
+    @property
+    def uid(self) -> str:
+        """What tells this pod from another of the same name."""
+        return self.pod.metadata.uid
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels."""
+        return self.pod.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The pod's annotations."""
+        return self.pod.metadata.annotations
+
+    @property
+    def spec(self) -> PodSpec:
+        """What the pod wants."""
+        return self.pod.spec
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority; a pod without one has 0."""
+        return priority_of(self.pod)
+
+    @property
+    def required_node_affinity(self) -> RequiredNodeAffinity:
+        """The pod's node selector and required node affinity, parsed on first use."""
+        parsed = self._required_node_affinity
+        if parsed is None:
+            parsed = self._required_node_affinity = RequiredNodeAffinity(self.pod.spec)
+        return parsed
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key}, uid={self.uid})"
+
+
+def priority_of(pod: Pod) -> int:
+    """The priority of a pod; 0 if admission has not set one (`corev1helpers.PodPriority`)."""
+    return pod.spec.priority or 0
+
+
+def _requests_of(pod: Pod) -> PodRequests:
+    """A pod's requests, shared between pods that ask for the same.
+
+    Most pods come from a few templates, and 150,000 of them need not hold 150,000 dictionaries.
+    """
+    requests = resources.pod_requests(pod, use_status=True)
+    missing = dict(resources.NON_ZERO_REQUESTS)
+    if resources.pod_level_requests_set(pod):
+        missing = {name: nanos for name, nanos in missing.items() if name not in requests}
+    non_zero = (
+        resources.pod_requests(pod, use_status=True, non_missing=missing) if missing else requests
+    )
+    return _shared_requests(
+        tuple(sorted(resources.counted(requests).items())),
+        resources.count(resources.CPU, non_zero.get(resources.CPU, 0)),
+        resources.count(resources.MEMORY, non_zero.get(resources.MEMORY, 0)),
+    )
+
+
+@functools.lru_cache(maxsize=8192)
+def _shared_requests(
+    counts: tuple[tuple[str, int], ...], non_zero_cpu: int, non_zero_memory: int
+) -> PodRequests:
+    return PodRequests(dict(counts), non_zero_cpu, non_zero_memory)

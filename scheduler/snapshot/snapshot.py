@@ -1,0 +1,89 @@
+"""The snapshot: the cluster as one scheduling cycle sees it.
+
+Its table holds the nodes in scheduling order, so that a run of nodes is a slice of every column and
+looking at all of them copies nothing. It changes in one place only, `update`, which the cache calls
+at the start of a cycle.
+Source: `pkg/scheduler/backend/cache/snapshot.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.snapshot.images import Image, ImageTable
+from scheduler.snapshot.node_table import NodeTable
+from scheduler.snapshot.nodes import NodeInfo, Nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["NodeNotFoundError", "Snapshot"]
+
+
+class NodeNotFoundError(KeyError):
+    """The snapshot has no node of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name: Final = name
+
+    def __str__(self) -> str:
+        return f'nodeinfo not found for node name "{self.name}"'
+
+
+class Snapshot:
+    """All nodes with their pods, frozen for the length of a scheduling cycle."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.images: Final = ImageTable()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.table.row_of
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All node names, in scheduling order (zones taken in turn)."""
+        return self.table.names
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes, in scheduling order."""
+        return Nodes(self.table, slice(0, len(self)), total=len(self), images=self.images)
+
+    def get(self, name: str) -> NodeInfo:
+        """One node by name; raises `NodeNotFoundError`."""
+        return NodeInfo(self.table, self.row(name))
+
+    def row(self, name: str) -> int:
+        """The position of a node in scheduling order; raises `NodeNotFoundError`."""
+        row = self.table.row_of.get(name)
+        if row is None:
+            raise NodeNotFoundError(name)
+        return row
+
+    def update(
+        self,
+        source: NodeTable,
+        *,
+        changed_rows: Iterable[int],
+        order: Sequence[str] | None,
+        images: Mapping[str, Image | None],
+    ) -> None:
+        """Make the snapshot equal to the cache's table.
+
+        `changed_rows` are rows of `source`; `order` is given when nodes have come or gone, and then
+        names all nodes there are.
+        """
+        if order is not None:
+            self.table = self.table.rearranged(source, order)
+            self.images.forget_rows()
+        else:
+            for source_row in changed_rows:
+                row = self.table.row_of.get(source.names[source_row])
+                if row is not None:
+                    self.table.copy_row(row, source, source_row)
+        self.images.apply(images)
