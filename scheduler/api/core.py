@@ -380,6 +380,28 @@ class ContainerStatus(Struct, frozen=True):
     allocated_resources: Quantities = _NO_QUANTITIES
 
 
+class PodResourceClaimStatus(Struct, frozen=True):
+    """The claim that was made for a pod from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Struct, frozen=True):
+    """Which request of the generated claim stands for a container's extended resource."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Struct, frozen=True):
+    """The claim that was made for a pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     """What has become of a pod."""
 
@@ -391,6 +413,8 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
     allocated_resources: Quantities = _NO_QUANTITIES
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(Struct, frozen=True):

@@ -1,0 +1,64 @@
+"""Go's arithmetic, where Python's and numpy's differ and a score would show it.
+
+Go divides integers toward zero, Python and numpy toward minus infinity; Go's `math.Round` rounds
+halves away from zero, `round` and `np.rint` to the even neighbour. Scores use these functions and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scheduler.snapshot.columns import IntArray
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "MIN_NODE_SCORE",
+    "default_normalize_score",
+    "round_half_away",
+    "truncated_div",
+    "truncated_div_scalar",
+]
+
+MAX_NODE_SCORE: Final = 100
+MIN_NODE_SCORE: Final = 0
+
+
+def truncated_div(dividend: IntArray, divisor: IntArray | int) -> IntArray:
+    """Integer division toward zero, element by element. The divisor must not be 0 anywhere."""
+    quotient = dividend // divisor
+    inexact_negative = (quotient < 0) & (quotient * divisor != dividend)
+    return quotient + inexact_negative if inexact_negative.any() else quotient
+
+
+def truncated_div_scalar(dividend: int, divisor: int) -> int:
+    """Integer division toward zero."""
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def round_half_away(values: NDArray[np.float64]) -> IntArray:
+    """`math.Round`: to the nearest integer, halves away from zero.
+
+    Adding a half and truncating would be wrong just below a half; the fraction is exact.
+    """
+    whole = np.trunc(values)
+    away = np.abs(values - whole) >= 0.5
+    return (whole + np.copysign(away, values)).astype(np.int64)
+
+
+def default_normalize_score(scores: IntArray, *, reverse: bool = False) -> IntArray:
+    """Scale scores to 0..100 by the highest one; `reverse` turns low into high.
+
+    Source: `pkg/scheduler/framework/plugins/helper/normalize_score.go`.
+    """
+    highest = int(scores.max()) if len(scores) else 0
+    if highest == 0:
+        return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
+    scaled = truncated_div(scores * MAX_NODE_SCORE, highest)
+    return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -1,0 +1,86 @@
+"""What plugins remember between the extension points of one scheduling cycle.
+
+Source: `k8s.io/kube-scheduler/framework/cycle_state.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
+
+__all__ = ["Cloneable", "CycleState", "CycleStateError", "StateKey"]
+
+T = TypeVar("T")
+
+
+class CycleStateError(KeyError):
+    """Nothing was written under this key in this cycle."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key: Final = key
+
+    def __str__(self) -> str:
+        return "not found"
+
+
+@runtime_checkable
+class Cloneable(Protocol):
+    """State that a dry run may change needs a copy of its own; all other state is shared."""
+
+    def clone(self) -> Self:
+        """An independent copy."""
+        ...
+
+
+class StateKey(Generic[T]):
+    """A typed place in the cycle state: `KEY = StateKey[MyState]("MyPlugin")`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+
+class CycleState:
+    """One pod's scheduling cycle, from PreFilter to PostBind.
+
+    `skip_filter_plugins` and `skip_score_plugins` name the plugins that answered Skip and are left
+    out of this cycle.
+    """
+
+    __slots__ = ("_data", "skip_filter_plugins", "skip_score_plugins")
+
+    def __init__(self) -> None:
+        self._data: dict[StateKey[object], object] = {}
+        self.skip_filter_plugins: set[str] = set()
+        self.skip_score_plugins: set[str] = set()
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Remember a value, in place of what was there."""
+        self._data[cast("StateKey[object]", key)] = value
+
+    def read(self, key: StateKey[T]) -> T:
+        """What was written under the key; raises `CycleStateError` if nothing was."""
+        try:
+            return cast("T", self._data[cast("StateKey[object]", key)])
+        except KeyError:
+            raise CycleStateError(key.name) from None
+
+    def find(self, key: StateKey[T]) -> T | None:
+        """Likewise, or None if nothing was written."""
+        return cast("T | None", self._data.get(cast("StateKey[object]", key)))
+
+    def delete(self, key: StateKey[T]) -> None:
+        """Forget a value, if it is there."""
+        self._data.pop(cast("StateKey[object]", key), None)
+
+    def clone(self) -> CycleState:
+        """A copy for a dry run: values that can clone themselves are copied, others shared."""
+        state = CycleState()
+        state._data = {
+            key: value.clone() if isinstance(value, Cloneable) else value
+            for key, value in self._data.items()
+        }
+        state.skip_filter_plugins = self.skip_filter_plugins
+        state.skip_score_plugins = self.skip_score_plugins
+        return state

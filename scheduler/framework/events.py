@@ -1,0 +1,205 @@
+"""Cluster events: what has changed, and which plugins want to hear of it.
+
+An event is a resource and a set of action bits. A plugin registers for events with hints; the queue
+asks them whether an event may make a waiting pod schedulable.
+Source: `k8s.io/kube-scheduler/framework/types.go`, `pkg/scheduler/framework/{types,events}.go`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = [
+    "ALL_EVENTS",
+    "BACKOFF_COMPLETE",
+    "EVENT_ASSIGNED_POD_ADD",
+    "EVENT_ASSIGNED_POD_DELETE",
+    "EVENT_ASSIGNED_POD_UPDATE",
+    "EVENT_FORCE_ACTIVATE",
+    "EVENT_UNSCHEDULABLE_TIMEOUT",
+    "EVENT_UNSCHEDULED_POD_ADD",
+    "EVENT_UNSCHEDULED_POD_DELETE",
+    "EVENT_UNSCHEDULED_POD_UPDATE",
+    "FORCE_ACTIVATE",
+    "POP_FROM_BACKOFF_Q",
+    "SCHEDULE_ATTEMPT_FAILURE",
+    "UNSCHEDULABLE_TIMEOUT",
+    "ActionType",
+    "ClusterEvent",
+    "ClusterEventWithHint",
+    "EventResource",
+    "QueueingHint",
+    "QueueingHintFn",
+    "match_any_cluster_event",
+    "match_cluster_events",
+]
+
+
+class ActionType(enum.IntFlag):
+    """What happened to an object, as bits. The numbers are upstream's: matching compares them."""
+
+    NONE = 0
+    ADD = enum.auto()
+    DELETE = enum.auto()
+    UPDATE_NODE_ALLOCATABLE = enum.auto()
+    UPDATE_NODE_LABEL = enum.auto()
+    UPDATE_NODE_TAINT = enum.auto()
+    UPDATE_NODE_CONDITION = enum.auto()
+    UPDATE_NODE_ANNOTATION = enum.auto()
+    UPDATE_NODE_DECLARED_FEATURE = enum.auto()
+    UPDATE_POD_LABEL = enum.auto()
+    UPDATE_POD_SCALE_DOWN = enum.auto()
+    UPDATE_POD_TOLERATION = enum.auto()
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = enum.auto()
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = enum.auto()
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    )
+    ALL = ADD | DELETE | UPDATE
+
+    def __str__(self) -> str:
+        return "".join(word.title() for word in (self.name or "").split("_"))
+
+
+class EventResource(enum.StrEnum):
+    """Which kind of object. Other kinds are plain strings, `plural.version.group`."""
+
+    POD = "Pod"
+    #: A pod with a node. Plugins register for `POD`; only events carry this and the next.
+    ASSIGNED_POD = "AssignedPod"
+    #: A pod without one.
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WILDCARD = "*"
+
+
+class ClusterEvent(NamedTuple):
+    """A change of some resource. `custom_label` names the few special ones."""
+
+    resource: str
+    action_type: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The event's name in metrics and records, as in `NodeUpdateNodeLabel`."""
+        return self.custom_label or f"{self.resource}{self.action_type}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether this moves every waiting pod, hints or not."""
+        return self.resource == EventResource.WILDCARD and self.action_type == ActionType.ALL
+
+
+class QueueingHint(enum.IntEnum):
+    """Whether an event may make a pod schedulable."""
+
+    QUEUE_SKIP = 0
+    QUEUE = 1
+
+    def __str__(self) -> str:
+        return "Queue" if self else "QueueSkip"
+
+
+#: Called with the waiting pod and the object before and after the event (None where there is none).
+#: It must decide from these alone. An exception counts as `QUEUE`.
+QueueingHintFn = Callable[["PodInfo", object, object], QueueingHint]
+
+
+class ClusterEventWithHint(NamedTuple):
+    """An event a plugin wants to hear of. Without a hint every such event retries the pod."""
+
+    event: ClusterEvent
+    queueing_hint_fn: QueueingHintFn | None = None
+
+
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"
+FORCE_ACTIVATE: Final = "ForceActivate"
+UNSCHEDULABLE_TIMEOUT: Final = "UnschedulableTimeout"
+
+EVENT_ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+EVENT_ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+EVENT_ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+EVENT_UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+EVENT_UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE
+)
+EVENT_UNSCHEDULED_POD_DELETE: Final = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD, ActionType.DELETE
+)
+EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, UNSCHEDULABLE_TIMEOUT
+)
+EVENT_FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, FORCE_ACTIVATE)
+
+#: What a plugin hears of that does not say what it wants to hear of (`UnrollWildCardResource`).
+ALL_EVENTS: Final = tuple(
+    ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
+    for resource in (
+        EventResource.POD,
+        EventResource.NODE,
+        EventResource.PERSISTENT_VOLUME,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+        EventResource.CSI_NODE,
+        EventResource.CSI_DRIVER,
+        EventResource.CSI_STORAGE_CAPACITY,
+        EventResource.STORAGE_CLASS,
+        EventResource.RESOURCE_CLAIM,
+        EventResource.DEVICE_CLASS,
+    )
+)
+
+_PODS: Final = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
+
+
+def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
+    """Whether an event is one that was registered for, or a special case of it.
+
+    A general update does not match a registration for a specific one: events are as specific as
+    can be, so a general one is known to be none of them. Source: `MatchClusterEvents`.
+    """
+    if registered.is_wildcard:
+        return True
+    same_resource = registered.resource in (EventResource.WILDCARD, incoming.resource) or (
+        registered.resource == EventResource.POD and incoming.resource in _PODS
+    )
+    return (
+        same_resource
+        and bool(registered.action_type & incoming.action_type)
+        and incoming.action_type <= registered.action_type
+    )
+
+
+def match_any_cluster_event(event: ClusterEvent, registered: Iterable[ClusterEvent]) -> bool:
+    """Whether an event matches one of several registrations (`MatchAnyClusterEvent`)."""
+    return any(match_cluster_events(one, event) for one in registered)

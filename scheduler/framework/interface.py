@@ -1,0 +1,278 @@
+"""The scheduling framework: what a plugin is, and when each of its methods is called.
+
+A plugin subclasses `Plugin` and defines the methods of the extension points it takes part in;
+nothing else registers it there. The protocols below are the contracts, one for each point, in the
+order in which a pod meets them:
+
+    queue      pre_enqueue, less, events_to_register
+    scheduling pre_filter, filter | filter_nodes, post_filter, pre_score,
+               score | score_nodes, normalize_score, reserve, permit
+    binding    pre_bind_pre_flight, pre_bind, bind, post_bind   (unreserve when any of it fails)
+
+Plain methods decide and must not wait; `async` ones may wait. Returning None means success, a
+`Status` is a verdict, an exception is a bug: the framework turns it into upstream's Error status,
+and the pod is tried again after a backoff.
+
+Source: `k8s.io/kube-scheduler/framework/interface.go`, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Sequence
+
+    import msgspec
+
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.handle import Handle
+    from scheduler.framework.status import NodeToStatus, Rejections, Status
+    from scheduler.framework.types import (
+        PostFilterResult,
+        PreBindPreFlightResult,
+        PreFilterResult,
+        QueuedPodInfo,
+    )
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = [
+    "BindPlugin",
+    "EnqueueExtensions",
+    "FilterNodesPlugin",
+    "FilterPlugin",
+    "NormalizeScorePlugin",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PreBindPlugin",
+    "PreBindPreFlightPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "ReservePlugin",
+    "ScoreNodesPlugin",
+    "ScorePlugin",
+    "SignFragment",
+    "SignPlugin",
+]
+
+#: A part of a pod's signature: a key, and a value that JSON can hold. Equal pods sign equally.
+SignFragment = tuple[str, object]
+
+
+class Plugin:
+    """The base of all plugins. One instance serves one profile.
+
+    `name` is the class's name unless said otherwise. A plugin that takes arguments has an inner
+    `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it. `args`
+    and `handle` are set before `__init__` runs, which takes no arguments, if there is one.
+    """
+
+    name: ClassVar[str]
+    Args: ClassVar[type[msgspec.Struct] | None] = None
+
+    args: msgspec.Struct | None
+    handle: Handle
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    def __repr__(self) -> str:
+        return f"<plugin {self.name}>"
+
+
+class PreEnqueuePlugin(Protocol):
+    """Decides whether a pod may enter the queue."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Called before a pod becomes active or backs off; must be quick, and ask nobody.
+
+        A rejected pod waits aside, without attempts, for an event this plugin has registered for.
+        """
+        ...
+
+
+class QueueSortPlugin(Protocol):
+    """Orders the queue. Exactly one plugin does, the same in all profiles."""
+
+    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        """Whether the first pod goes before the second."""
+        ...
+
+
+class EnqueueExtensions(Protocol):
+    """Says which events may help a pod that this plugin has turned down.
+
+    A plugin without it hears of every event, and every event retries its pods.
+    """
+
+    def events_to_register(self) -> Iterable[ClusterEventWithHint]:
+        """Called once, at start. An empty answer means that no event ever helps."""
+        ...
+
+
+class PreFilterPlugin(Protocol):
+    """Looks at the pod once, before any node."""
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterResult | Status | None:
+        """Called with all nodes, at the start of a cycle.
+
+        Skip leaves this plugin's filter out for this pod. A rejection ends the search at once when
+        it is unresolvable, otherwise after the other PreFilter plugins have been asked. A result
+        narrows the search; nodes left out count as unresolvable.
+        """
+        ...
+
+
+class PreFilterExtensions(Protocol):
+    """Keeps PreFilter's state right while pods are put on and taken off a node in a dry run."""
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """`added` is now on the node; called after PreFilter, maybe on a copy of its state."""
+        ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        """`removed` is no longer on the node."""
+        ...
+
+
+class FilterPlugin(Protocol):
+    """Decides whether the pod can run on one node. The simple form; `filter_nodes` is the fast."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Called for each node that no earlier plugin has turned down.
+
+        Look at the node given, not at the snapshot: in a dry run they differ.
+        """
+        ...
+
+
+class FilterNodesPlugin(Protocol):
+    """Decides for many nodes at once."""
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Called with nodes that no earlier plugin has turned down; None accepts them all."""
+        ...
+
+
+class PostFilterPlugin(Protocol):
+    """Tries to make room for a pod that fits nowhere."""
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> Awaitable[tuple[PostFilterResult | None, Status | None]]:
+        """Called when PreFilter or Filter has turned the pod down everywhere.
+
+        Success means that the pod may fit later; Unschedulable that nothing was found, and the next
+        plugin is asked; anything else ends the search. A result may come with either.
+        """
+        ...
+
+
+class PreScorePlugin(Protocol):
+    """Looks at the feasible nodes once, before they are scored."""
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Called when two or more nodes are feasible; Skip leaves this plugin's score out."""
+        ...
+
+
+class ScorePlugin(Protocol):
+    """Ranks one node. The simple form; `score_nodes` is the fast one."""
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """Higher is better; after normalising it must lie in 0..100."""
+        ...
+
+
+class ScoreNodesPlugin(Protocol):
+    """Ranks many nodes at once."""
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """One integer for each node in view."""
+        ...
+
+
+class NormalizeScorePlugin(Protocol):
+    """Brings a plugin's own scores into 0..100."""
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """Called with this plugin's scores of all feasible nodes; returns the new ones."""
+        ...
+
+
+class ReservePlugin(Protocol):
+    """Takes note that the pod is assumed on its node, and takes it back."""
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Called once the cache has assumed the pod; any failure undoes every plugin's."""
+        ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undoes `reserve`. May be called though `reserve` was not; must not mind."""
+        ...
+
+
+class PermitPlugin(Protocol):
+    """Lets the pod through, turns it down, or has it wait."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Called after Reserve. `wait(seconds)` holds the pod; all plugins are asked first."""
+        ...
+
+
+class PreBindPreFlightPlugin(Protocol):
+    """Says beforehand whether PreBind will have work to do."""
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> PreBindPreFlightResult | Status | None:
+        """Called before PreBind; Skip leaves this plugin's `pre_bind` out. Must do nothing."""
+        ...
+
+
+class PreBindPlugin(Protocol):
+    """Gets the node ready for the pod."""
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None]:
+        """Called in the binding cycle; the pod is bound only if all succeed."""
+        ...
+
+
+class BindPlugin(Protocol):
+    """Binds the pod."""
+
+    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None]:
+        """Called in order until one does not answer Skip."""
+        ...
+
+
+class PostBindPlugin(Protocol):
+    """Hears that the pod is bound."""
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None]:
+        """Called after a successful bind; for tidying up."""
+        ...
+
+
+class SignPlugin(Protocol):
+    """Says what of a pod this plugin's verdicts depend on, so that equal pods can be told."""
+
+    def sign(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
+        """The fragments, or a rejection if this pod's verdicts cannot be shared."""
+        ...

@@ -1,0 +1,288 @@
+"""Verdicts: what a plugin says of a pod, and what came of each node.
+
+`Status` is one verdict. `Rejections` is one plugin's verdicts on many nodes at once, encoded as a
+small integer per node. `NodeToStatus` is the outcome of a whole search over the snapshot.
+Source: `k8s.io/kube-scheduler/framework/interface.go`, `pkg/scheduler/framework/interface.go`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from scheduler.snapshot.columns import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from scheduler.snapshot.columns import BoolArray, IntArray
+
+__all__ = [
+    "Code",
+    "NodeToStatus",
+    "Rejections",
+    "Status",
+    "error",
+    "pending",
+    "reject",
+    "reject_by",
+    "skip",
+    "unresolvable",
+    "unschedulable",
+    "wait",
+]
+
+
+class Code(enum.IntEnum):
+    """What kind of verdict. `str()` gives upstream's word, as metrics and records have it."""
+
+    SUCCESS = 0
+    #: Something went wrong inside; the pod is tried again after a backoff.
+    ERROR = 1
+    #: The pod does not fit, but fewer pods might make it fit: preemption may help.
+    UNSCHEDULABLE = 2
+    #: The pod does not fit, and no preemption changes that.
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    #: Permit only: the pod waits for somebody's word.
+    WAIT = 4
+    #: The plugin has nothing to do with this pod.
+    SKIP = 5
+    #: The pod fits, but something outside must happen first; it pays no backoff.
+    PENDING = 6
+
+    def __str__(self) -> str:
+        return "".join(word.title() for word in self.name.split("_"))
+
+
+_REJECTED: Final = frozenset(
+    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+)
+
+
+class Status:
+    """One verdict. No status at all (None) means success wherever a status is returned.
+
+    `plugin` is filled in by the framework. `timeout_seconds` goes with `Code.WAIT` only.
+    `cause` is the exception behind an error, if there is one.
+    """
+
+    __slots__ = ("cause", "code", "plugin", "reasons", "timeout_seconds")
+
+    def __init__(
+        self,
+        code: Code,
+        *reasons: str,
+        plugin: str = "",
+        timeout_seconds: float = 0.0,
+        cause: BaseException | None = None,
+    ) -> None:
+        self.code: Final = code
+        self.reasons: Final = reasons
+        self.plugin: Final = plugin
+        self.timeout_seconds: Final = timeout_seconds
+        self.cause: Final = cause
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line."""
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the plugin has no objection."""
+        return self.code == Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        """Whether the plugin wants to be left out."""
+        return self.code == Code.SKIP
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether the pod is to wait at Permit."""
+        return self.code == Code.WAIT
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod is turned down: a decision, not a failure."""
+        return self.code in _REJECTED
+
+    def with_plugin(self, plugin: str) -> Status:
+        """The same verdict in a plugin's name, unless it carries one."""
+        if self.plugin:
+            return self
+        return Status(
+            self.code,
+            *self.reasons,
+            plugin=plugin,
+            timeout_seconds=self.timeout_seconds,
+            cause=self.cause,
+        )
+
+    def with_reasons_before(self, prefix: str) -> Status:
+        """The same verdict, its message behind a prefix, as `fmt.Errorf("prefix: %w")` gives."""
+        return Status(self.code, f"{prefix}{self.message}", plugin=self.plugin, cause=self.cause)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return (self.code, self.reasons, self.plugin) == (other.code, other.reasons, other.plugin)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.reasons, self.plugin))
+
+    def __repr__(self) -> str:
+        by = f", plugin={self.plugin!r}" if self.plugin else ""
+        return f"Status({self.code}, {self.message!r}{by})"
+
+
+def unschedulable(*reasons: str) -> Status:
+    """The pod does not fit now; removing other pods might help."""
+    return Status(Code.UNSCHEDULABLE, *reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """The pod does not fit, and removing other pods would not help."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, *reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """The pod fits, but must wait for something outside; it is retried without a penalty."""
+    return Status(Code.PENDING, *reasons)
+
+
+def skip() -> Status:
+    """PreFilter, PreScore, Bind: leave this plugin out for this pod."""
+    return Status(Code.SKIP)
+
+
+def wait(timeout_seconds: float, *reasons: str) -> Status:
+    """Permit: hold the pod until it is allowed or rejected, at most so long."""
+    return Status(Code.WAIT, *reasons, timeout_seconds=timeout_seconds)
+
+
+def error(cause: BaseException, prefix: str = "") -> Status:
+    """A failure inside; the framework makes one of any exception a plugin raises."""
+    return Status(Code.ERROR, f"{prefix}{cause}", cause=cause)
+
+
+class Rejections:
+    """One plugin's verdicts on the nodes in view: `codes[i]` indexes `statuses`, or passes."""
+
+    __slots__ = ("codes", "statuses")
+
+    def __init__(
+        self, codes: NDArray[np.int16] | NDArray[np.int32], statuses: Sequence[Status]
+    ) -> None:
+        self.codes: Final = codes
+        self.statuses: Final = statuses
+
+    @property
+    def passed(self) -> BoolArray:
+        """Which nodes the plugin has no objection to."""
+        return self.codes < 0
+
+    def status(self, index: int) -> Status | None:
+        """The verdict on one node in view."""
+        code = int(self.codes[index])
+        return None if code == ABSENT else self.statuses[code]
+
+
+def reject(which: BoolArray, status: Status) -> Rejections | None:
+    """Reject the flagged nodes, all for the same reason; None if no node is flagged."""
+    if not which.any():
+        return None
+    return Rejections(which.astype(np.int16) - np.int16(1), (status,))
+
+
+def reject_by(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
+    """Reject nodes for one of several reasons; of two that hold, the first one stands."""
+    statuses = [status for _, status in verdicts]
+    codes = np.full(len(verdicts[0][0]), ABSENT, dtype=np.int16)
+    for index in range(len(verdicts) - 1, -1, -1):
+        codes[verdicts[index][0]] = index
+    return Rejections(codes, statuses) if (codes >= 0).any() else None
+
+
+class NodeToStatus:
+    """What a search has found out about each node of the snapshot.
+
+    A node without a status of its own either passed or was never looked at; asked about by name it
+    has `absent_nodes_status`, which says why nodes were left out of the search.
+    Source: `NodeToStatus`, `NewDefaultNodeToStatus`.
+    """
+
+    def __init__(self, names: Sequence[str], row_of: Mapping[str, int]) -> None:
+        self._names: Final = names
+        self._row_of: Final = row_of
+        self._codes: Final = np.full(len(names), ABSENT, dtype=np.int32)
+        self._statuses: Final[list[Status]] = []
+        self.absent_nodes_status = unresolvable()
+
+    @staticmethod
+    def of_one(name: str, status: Status) -> NodeToStatus:
+        """The outcome where only one node was in question (Reserve, Permit)."""
+        statuses = NodeToStatus((name,), {name: 0})
+        statuses.set(name, status)
+        return statuses
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._codes >= 0))
+
+    def get(self, name: str) -> Status:
+        """A node's status, or the one of nodes left out."""
+        row = self._row_of.get(name, ABSENT)
+        code = self._codes[row] if row != ABSENT else ABSENT
+        return self.absent_nodes_status if code == ABSENT else self._statuses[code]
+
+    def set(self, name: str, status: Status) -> None:
+        """Record one node's status, whatever it was before."""
+        self._statuses.append(status)
+        self._codes[self._row_of[name]] = len(self._statuses) - 1
+
+    def set_rows(self, rows: IntArray, rejections: Rejections) -> None:
+        """Record the verdicts on the nodes at these rows; those that pass are left alone."""
+        rejected = rejections.codes >= 0
+        offset = len(self._statuses)
+        self._statuses.extend(rejections.statuses)
+        self._codes[rows[rejected]] = rejections.codes[rejected].astype(np.int32) + offset
+
+    def items(self) -> Iterator[tuple[str, Status]]:
+        """Every node that has a status of its own, in scheduling order."""
+        for row in np.flatnonzero(self._codes >= 0).tolist():
+            yield self._names[row], self._statuses[self._codes[row]]
+
+    def statuses(self) -> list[tuple[Status, int]]:
+        """The distinct statuses in use, and how many nodes have each."""
+        counts = np.bincount(self._codes[self._codes >= 0], minlength=len(self._statuses))
+        return [
+            (status, count)
+            for status, count in zip(self._statuses, counts.tolist(), strict=True)
+            if count
+        ]
+
+    def names_with(self, code: Code) -> list[str]:
+        """The nodes with this kind of status, those left out of the search included."""
+        wanted = np.zeros(len(self._statuses) + 1, dtype=np.bool_)
+        for index, status in enumerate(self._statuses):
+            wanted[index] = status.code == code
+        wanted[ABSENT] = self.absent_nodes_status.code == code
+        return [self._names[row] for row in np.flatnonzero(wanted[self._codes]).tolist()]
+
+    def reasons(self, nodes_total: int) -> Counter[str]:
+        """How many nodes each reason applies to, out of so many in all."""
+        reasons: Counter[str] = Counter()
+        explicit = 0
+        for status, nodes in self.statuses():
+            explicit += nodes
+            for reason in status.reasons:
+                reasons[reason] += nodes
+        if explicit < nodes_total:
+            for reason in self.absent_nodes_status.reasons:
+                reasons[reason] += nodes_total - explicit
+        return reasons

@@ -1,0 +1,225 @@
+"""What the queue, the cycle and the plugins pass to one another.
+
+Source: `pkg/scheduler/framework/types.go`, `k8s.io/kube-scheduler/framework/interface.go`.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from scheduler.framework.status import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.framework.events import ClusterEvent
+    from scheduler.framework.status import NodeToStatus, Status
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = [
+    "EXTENDER_NAME",
+    "NO_NODES_AVAILABLE",
+    "Diagnosis",
+    "FitError",
+    "NominatingInfo",
+    "NominatingMode",
+    "PostFilterResult",
+    "PreBindPreFlightResult",
+    "PreFilterResult",
+    "QueuedPodInfo",
+    "Rng",
+    "ScheduleResult",
+]
+
+#: Stands among the rejecting plugins where an extender has turned nodes down.
+EXTENDER_NAME: Final = "Extender"
+
+#: The condition message while the cluster has no node at all.
+NO_NODES_AVAILABLE: Final = "no nodes available to schedule pods"
+
+
+class Rng(Protocol):
+    """Chance, as decisions know it: handed in, seeded, so that a run can be repeated."""
+
+    def random(self) -> float:
+        """A number from 0 up to, not including, 1."""
+        ...
+
+    def randrange(self, stop: int) -> int:
+        """A number from 0 up to, not including, `stop`."""
+        ...
+
+
+class PreFilterResult(NamedTuple):
+    """Narrows the search to some nodes; None leaves it alone."""
+
+    node_names: frozenset[str] | None
+
+    def merge(self, other: PreFilterResult) -> PreFilterResult:
+        """The nodes that both allow."""
+        if self.node_names is None or other.node_names is None:
+            return PreFilterResult(other.node_names if self.node_names is None else self.node_names)
+        return PreFilterResult(self.node_names & other.node_names)
+
+
+class NominatingMode(enum.IntEnum):
+    """What becomes of a pod's nominated node."""
+
+    #: It stays as it is.
+    NOOP = 0
+    #: It is set to the given name; an empty name clears it.
+    OVERRIDE = 1
+
+
+class NominatingInfo(NamedTuple):
+    """Which node a pod is nominated to from now on."""
+
+    nominated_node_name: str = ""
+    mode: NominatingMode = NominatingMode.NOOP
+
+
+class PostFilterResult(NamedTuple):
+    """What a PostFilter plugin has arranged."""
+
+    nominating_info: NominatingInfo | None = None
+
+
+class PreBindPreFlightResult(NamedTuple):
+    """What a PreBind plugin says of its coming work.
+
+    Neighbours that allow it run at the same time.
+    """
+
+    allow_parallel: bool = False
+
+
+class ScheduleResult(NamedTuple):
+    """Where a pod goes, and how many nodes it took to find out."""
+
+    suggested_host: str = ""
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+    nominating_info: NominatingInfo | None = None
+
+
+class Diagnosis:
+    """Why a pod did not fit: each node's status, and who is to blame."""
+
+    def __init__(self, node_to_status: NodeToStatus) -> None:
+        self.node_to_status: Final = node_to_status
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+        self.pre_filter_message = ""
+        self.post_filter_message = ""
+
+    def add_plugin_status(self, status: Status) -> None:
+        """Remember the plugin behind a rejection, for the events that may bring the pod back."""
+        if not status.plugin:
+            return
+        if status.is_rejected:
+            self.unschedulable_plugins.add(status.plugin)
+        if status.code == Code.PENDING:
+            self.pending_plugins.add(status.plugin)
+
+
+class FitError(Exception):
+    """A pod fits nowhere. Its text is the message of the pod's condition, to the byte."""
+
+    def __init__(self, pod: PodInfo, num_all_nodes: int, diagnosis: Diagnosis) -> None:
+        super().__init__()
+        self.pod: Final = pod
+        self.num_all_nodes: Final = num_all_nodes
+        self.diagnosis: Final = diagnosis
+
+    def __str__(self) -> str:
+        diagnosis = self.diagnosis
+        text = f"0/{self.num_all_nodes} nodes are available:"
+        if diagnosis.pre_filter_message:
+            # Every node then has this one status; counting it as well would say it twice.
+            text += f" {diagnosis.pre_filter_message}."
+        else:
+            reasons = diagnosis.node_to_status.reasons(self.num_all_nodes)
+            if reasons:
+                counted = sorted(f"{nodes} {reason}" for reason, nodes in reasons.items())
+                text += f" {', '.join(counted)}."
+        if diagnosis.post_filter_message:
+            text += f" {diagnosis.post_filter_message}"
+        return text
+
+
+class QueuedPodInfo:
+    """A pod in the scheduling queue, with its history there. Times are epoch seconds."""
+
+    __slots__ = (
+        "attempts",
+        "backoff_expiration",
+        "consecutive_errors_count",
+        "gating_plugin",
+        "gating_plugin_events",
+        "initial_attempt_timestamp",
+        "pending_plugins",
+        "pod_info",
+        "timestamp",
+        "unschedulable_count",
+        "unschedulable_plugins",
+        "was_flushed_from_unschedulable",
+    )
+
+    def __init__(self, pod_info: PodInfo, *, timestamp: float) -> None:
+        self.pod_info = pod_info
+        #: When the pod last entered the queue.
+        self.timestamp = timestamp
+        #: How many scheduling cycles it has had.
+        self.attempts = 0
+        #: When its backoff ends; 0 while it has none.
+        self.backoff_expiration = 0.0
+        #: How many of the attempts found it unschedulable: the exponent of its backoff.
+        self.unschedulable_count = 0
+        #: How many attempts in a row failed with an error: likewise, to spare the API server.
+        self.consecutive_errors_count = 0
+        #: Whether only the flush of the unschedulable pods brought it back, not an event.
+        self.was_flushed_from_unschedulable = False
+        #: When it first became active; None until then.
+        self.initial_attempt_timestamp: float | None = None
+        #: Who turned it down in the last attempt.
+        self.unschedulable_plugins: set[str] = set()
+        #: Who had it wait for something outside in the last attempt.
+        self.pending_plugins: set[str] = set()
+        #: The PreEnqueue plugin that keeps it out of the queue, "" if none does.
+        self.gating_plugin = ""
+        #: The events that plugin has registered for.
+        self.gating_plugin_events: Sequence[ClusterEvent] = ()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return self.pod_info.key
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod_info.uid
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether a PreEnqueue plugin keeps it out of the queue."""
+        return bool(self.gating_plugin)
+
+    def clear_rejector_plugins(self) -> None:
+        """Forget who turned the pod down, before a new verdict is recorded."""
+        self.unschedulable_plugins = set()
+        self.pending_plugins = set()
+        self.gating_plugin = ""
+        self.gating_plugin_events = ()
+
+    def clone(self) -> QueuedPodInfo:
+        """A copy that may change on its own."""
+        twin = copy.copy(self)
+        twin.unschedulable_plugins = set(self.unschedulable_plugins)
+        twin.pending_plugins = set(self.pending_plugins)
+        return twin
+
+    def __repr__(self) -> str:
+        return f"QueuedPodInfo({self.key}, attempts={self.attempts})"
