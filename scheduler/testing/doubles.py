@@ -1,0 +1,210 @@
+"""Stand-ins for the scheduler's surroundings: a clock that one sets, a handle that one can read."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from scheduler.api.core import ObjectReference, Pod
+    from scheduler.framework.handle import Lister, WaitingPod
+    from scheduler.framework.types import NominatingInfo
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["FakeHandle", "FakeLister", "RecordedEvent", "VirtualClock"]
+
+#: 2026-01-01T00:00:00Z, where virtual time starts.
+_START_SECONDS: Final = 1767225600.0
+
+
+class VirtualClock:
+    """A clock that stands still until it is advanced; satisfies `scheduler.clock.Clock`."""
+
+    def __init__(self, start_seconds: float = _START_SECONDS) -> None:
+        self._now = start_seconds
+        self._start = start_seconds
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        """Epoch seconds on this clock."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Seconds since this clock was made."""
+        return self._now - self._start
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the clock has been advanced by `seconds`."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
+        await future
+
+    @property
+    def next_wake_up(self) -> float | None:
+        """When the next sleeper is due; None if nobody sleeps."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def advance_nowait(self, seconds: float) -> None:
+        """Move on and wake whoever is due; their tasks run when the event loop next does."""
+        self._now += seconds
+        while (due := self.next_wake_up) is not None and due <= self._now:
+            heapq.heappop(self._sleepers)[2].set_result(None)
+
+    async def advance(self, seconds: float) -> None:
+        """Move on from one wake-up to the next, letting tasks run in between."""
+        end = self._now + seconds
+        await _let_tasks_run()
+        while (due := self.next_wake_up) is not None and due <= end:
+            self.advance_nowait(max(0.0, due - self._now))
+            await _let_tasks_run()
+        self.advance_nowait(end - self._now)
+        await _let_tasks_run()
+
+
+async def _let_tasks_run() -> None:
+    """A few turns of the event loop: enough for chains of tasks that wait for one another."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class RecordedEvent(NamedTuple):
+    """An event for users, as a plugin sent it."""
+
+    regarding: str
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class FakeLister:
+    """A lister over a fixed list of objects."""
+
+    def __init__(self, objects: Iterable[Pod] = ()) -> None:
+        self._objects: dict[tuple[str, str], Pod] = {
+            (o.metadata.namespace, o.metadata.name): o for o in objects
+        }
+
+    def get(self, name: str, namespace: str = "") -> object | None:
+        """One object."""
+        return self._objects.get((namespace, name))
+
+    def list(self, namespace: str = "") -> Iterable[object]:
+        """All objects, or those of one namespace."""
+        return [o for (ns, _), o in self._objects.items() if not namespace or ns == namespace]
+
+
+class FakeHandle:
+    """A `Handle` for one plugin on its own; what the plugin does is there to be read."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        profile_name: str = "default-scheduler",
+        seed: int = 0,
+        clock: VirtualClock | None = None,
+        listers: Mapping[str, Lister] | None = None,
+    ) -> None:
+        self.profile_name: Final = profile_name
+        self.snapshot = snapshot if snapshot is not None else Snapshot()
+        self.rng: Final = random.Random(seed)
+        self.clock: Final = clock if clock is not None else VirtualClock()
+        self.nominated: Final[dict[str, PodInfo]] = {}
+        self.nominations: Final[dict[str, str]] = {}
+        self.events: Final[list[RecordedEvent]] = []
+        self.bound: Final[dict[str, str]] = {}
+        self.activated: Final[dict[str, PodInfo]] = {}
+        self.waiting_pods: Final[dict[str, WaitingPod]] = {}
+        #: Raised by the next write, if set.
+        self.failure: Exception | None = None
+        self._listers: Final = dict(listers or {})
+
+    @property
+    def nominator(self) -> FakeHandle:
+        """This handle keeps the nominations itself."""
+        return self
+
+    @property
+    def event_recorder(self) -> FakeHandle:
+        """This handle records events itself."""
+        return self
+
+    @property
+    def api(self) -> FakeHandle:
+        """This handle takes writes itself."""
+        return self
+
+    def now(self) -> float:
+        """Epoch seconds on the virtual clock."""
+        return self.clock.now()
+
+    def lister(self, resource: str) -> Lister:
+        """One of the listers given."""
+        return self._listers[resource]
+
+    def activate(self, pods: Mapping[str, PodInfo]) -> None:
+        """Remember the pods."""
+        self.activated.update(pods)
+
+    def get_waiting_pod(self, uid: str) -> WaitingPod | None:
+        """One of `waiting_pods`."""
+        return self.waiting_pods.get(uid)
+
+    def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
+        """Show all of `waiting_pods`."""
+        for waiting in list(self.waiting_pods.values()):
+            callback(waiting)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Reject one of `waiting_pods`."""
+        waiting = self.waiting_pods.get(uid)
+        return waiting is not None and waiting.reject("", "removed")
+
+    def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
+        """Remember which node the pod is expected on."""
+        named = pod.pod.status.nominated_node_name
+        node_name = nominating_info.nominated_node_name if nominating_info else named
+        self.nominated[pod.uid] = pod
+        self.nominations[pod.uid] = node_name
+
+    def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
+        """Expect the pod nowhere."""
+        self.nominated.pop(pod.uid, None)
+        self.nominations.pop(pod.uid, None)
+
+    def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
+        """The pods expected on a node."""
+        return [self.nominated[uid] for uid, name in self.nominations.items() if name == node_name]
+
+    def event(
+        self,
+        regarding: Pod,
+        *,
+        related: ObjectReference | None = None,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+    ) -> None:
+        """Record an event."""
+        self.events.append(RecordedEvent(regarding.key, type, reason, action, note))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Record a binding, or fail as told."""
+        if self.failure is not None:
+            raise self.failure
+        self.bound[pod.key] = node_name
