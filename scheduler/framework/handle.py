@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.framework.types import NominatingInfo, Rng
@@ -43,6 +43,11 @@ class WaitingPod(Protocol):
 
 class PodNominator(Protocol):
     """Which pods are expected on which node, though not there yet."""
+
+    @property
+    def nominated_nodes(self) -> Collection[str]:
+        """The nodes on which any pod is expected; mostly none."""
+        ...
 
     def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
         """Expect a pod on the node given, or on the one its status names."""

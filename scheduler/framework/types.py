@@ -89,10 +89,12 @@ class PostFilterResult(NamedTuple):
 class PreBindPreFlightResult(NamedTuple):
     """What a PreBind plugin says of its coming work.
 
-    Neighbours that allow it run at the same time.
+    Neighbours that allow it run at the same time. `skip` leaves the plugin out, as `skip()` does,
+    without keeping its neighbours apart if it would have allowed them to run together.
     """
 
     allow_parallel: bool = False
+    skip: bool = False
 
 
 class ScheduleResult(NamedTuple):

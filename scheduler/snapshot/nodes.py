@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
+import numpy as np
+
 from scheduler.api import resources
 from scheduler.snapshot.columns import BoolArray, Codes, IntArray, read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Taint
     from scheduler.api.selectors import Requirement
@@ -103,9 +105,10 @@ class Nodes:
         return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
 
     @property
-    def index(self) -> slice | IntArray:
-        """The rows in view as numpy indexes them."""
-        return self._rows
+    def row_array(self) -> IntArray:
+        """Likewise, as an array."""
+        rows = self._rows
+        return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
     def name(self, index: int) -> str:
         """The name of one node in view."""
@@ -117,6 +120,17 @@ class Nodes:
         names = self._table.names
         rows = self._rows
         return names[rows] if isinstance(rows, slice) else [names[row] for row in rows.tolist()]
+
+    def position(self, name: str) -> int | None:
+        """Where a node stands in this view; None if it is not in it."""
+        row = self._table.row_of.get(name)
+        if row is None:
+            return None
+        rows = self._rows
+        if isinstance(rows, slice):
+            return row - rows.start if rows.start <= row < rows.stop else None
+        found = (rows == row).nonzero()[0]
+        return int(found[0]) if len(found) else None
 
     def take(self, which: BoolArray | IntArray) -> Nodes:
         """Fewer of these nodes: by a mask or by positions in this view."""
@@ -136,6 +150,20 @@ class Nodes:
         else:
             chosen = rows[start:stop]
         return Nodes(self._table, chosen, total=self.total, images=self._images)
+
+    def joined(self, others: Sequence[Nodes]) -> Nodes:
+        """These nodes and then those, all of one table."""
+        rows: slice | IntArray = self._rows
+        for other in others:
+            if isinstance(rows, slice) and isinstance(other._rows, slice):
+                if rows.stop == other._rows.start:
+                    rows = slice(rows.start, other._rows.stop)
+                    continue
+                rows = np.arange(rows.start, rows.stop)
+            elif isinstance(rows, slice):
+                rows = np.arange(rows.start, rows.stop)
+            rows = np.concatenate((rows, other.row_array))
+        return Nodes(self._table, rows, total=self.total, images=self._images)
 
     # Facts about node objects.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scheduler.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.framework.handle import Lister, WaitingPod
@@ -137,6 +137,11 @@ class FakeHandle:
     def nominator(self) -> FakeHandle:
         """This handle keeps the nominations itself."""
         return self
+
+    @property
+    def nominated_nodes(self) -> Collection[str]:
+        """The nodes on which pods are expected."""
+        return {name for name in self.nominations.values() if name}
 
     @property
     def event_recorder(self) -> FakeHandle:

@@ -1,0 +1,338 @@
+"""Reserve, Permit, PreBind, Bind, PostBind: from a decision to a bound pod.
+
+Source: `pkg/scheduler/framework/runtime/framework.go`, `waiting_pods_map.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+from scheduler.config.duration import Duration
+from scheduler.framework.status import Code, Status, error, skip
+from scheduler.framework.types import PreBindPreFlightResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from scheduler.clock import Clock
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.interface import (
+        BindPlugin,
+        PermitPlugin,
+        Plugin,
+        PostBindPlugin,
+        PreBindPlugin,
+        PreBindPreFlightPlugin,
+        ReservePlugin,
+    )
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["BindingPlugins", "PermitOutcome", "PreFlight", "WaitingPods"]
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
+
+#: No plugin can hold a pod longer, whatever it asks for.
+_PERMIT_TIMEOUT_MAX_SECONDS: Final = 15 * 60.0
+_NANOSECONDS: Final = 10**9
+
+
+class PermitOutcome(NamedTuple):
+    """What Permit came to: a rejection, or who wants the pod to wait and how long at most."""
+
+    status: Status | None
+    wait_seconds: Mapping[str, float]
+
+
+class PreFlight(NamedTuple):
+    """Which PreBind plugins have work to do, in groups that may run at the same time."""
+
+    status: Status | None
+    groups: Sequence[Sequence[Plugin]]
+
+
+class _WaitingPod:
+    """A pod held at Permit until every plugin that asked has allowed it.
+
+        waiting --allow by the last plugin--> allowed
+           |----reject, or a timeout--------> rejected
+
+    Whatever comes first stands.
+    """
+
+    def __init__(self, pod: PodInfo, wait_seconds: Mapping[str, float], clock: Clock) -> None:
+        self.pod: Final = pod
+        self._outcome: Final[asyncio.Future[Status | None]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._timers: Final = {
+            plugin: asyncio.create_task(self._expire(plugin, seconds, clock))
+            for plugin, seconds in wait_seconds.items()
+        }
+
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        """The plugins whose word is still out."""
+        return list(self._timers)
+
+    def allow(self, plugin_name: str) -> None:
+        """A plugin lets the pod go."""
+        if (timer := self._timers.pop(plugin_name, None)) is not None:
+            timer.cancel()
+        if not self._timers and not self._outcome.done():
+            self._outcome.set_result(None)
+
+    def reject(self, plugin_name: str, message: str) -> bool:
+        """A plugin turns the pod down."""
+        return self._stop(Status(Code.UNSCHEDULABLE, message, plugin=plugin_name))
+
+    def preempt(self, plugin_name: str, message: str) -> bool:
+        """Another pod takes the place; this one is tried again as after an error."""
+        return self._stop(Status(Code.ERROR, message, plugin=plugin_name))
+
+    async def wait(self) -> Status | None:
+        """Return once the pod is allowed (None) or turned down."""
+        return await self._outcome
+
+    def close(self) -> None:
+        """Stop all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _stop(self, status: Status) -> bool:
+        if self._outcome.done():
+            return False
+        self._outcome.set_result(status)
+        self.close()
+        return True
+
+    async def _expire(self, plugin: str, seconds: float, clock: Clock) -> None:
+        await clock.sleep(seconds)
+        waited = Duration(round(seconds * _NANOSECONDS))
+        self._timers.pop(plugin, None)
+        self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+
+
+class WaitingPods:
+    """All pods held at Permit, of every profile, by uid."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
+        self._pods: Final[dict[str, _WaitingPod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def add(self, pod: PodInfo, wait_seconds: Mapping[str, float]) -> None:
+        """Hold a pod; its timers start now."""
+        self._pods[pod.uid] = _WaitingPod(pod, wait_seconds, self._clock)
+
+    def get(self, uid: str) -> _WaitingPod | None:
+        """A pod held here."""
+        return self._pods.get(uid)
+
+    def iterate(self, callback: Callable[[_WaitingPod], None]) -> None:
+        """Show every pod held here to `callback`, which may allow or reject it."""
+        for waiting in list(self._pods.values()):
+            callback(waiting)
+
+    def reject(self, uid: str) -> bool:
+        """Turn a pod down because it is gone; False if it was not held."""
+        waiting = self._pods.get(uid)
+        return waiting is not None and waiting.reject("", "removed")
+
+    async def wait_on_permit(self, uid: str) -> Status | None:
+        """Return once the pod may go on (None) or is turned down; at once if it is not held."""
+        waiting = self._pods.get(uid)
+        if waiting is None:
+            return None
+        try:
+            status = await waiting.wait()
+        finally:
+            waiting.close()
+            self._pods.pop(uid, None)
+        if status is None or status.is_rejected:
+            return status
+        return status.with_reasons_before("waiting on permit for pod: ")
+
+
+class BindingPlugins:
+    """The plugins of a profile from Reserve to PostBind, in order."""
+
+    def __init__(
+        self,
+        *,
+        reserve: Sequence[Plugin],
+        permit: Sequence[Plugin],
+        pre_bind: Sequence[Plugin],
+        bind: Sequence[Plugin],
+        post_bind: Sequence[Plugin],
+    ) -> None:
+        self._reserve: Final = reserve
+        self._permit: Final = permit
+        self._pre_bind: Final = pre_bind
+        self._bind: Final = bind
+        self._post_bind: Final = post_bind
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Run Reserve; the caller undoes all of it if a status comes back."""
+        for plugin in self._reserve:
+            reserve = getattr(plugin, "reserve", None)
+            status = _run(reserve, state, pod, node_name) if reserve is not None else None
+            if status is not None:
+                return _verdict(status, plugin, f'running Reserve plugin "{plugin.name}": ')
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo Reserve, last plugin first; a plugin that fails does not stop the others."""
+        for plugin in reversed(self._reserve):
+            if not hasattr(plugin, "unreserve"):
+                continue
+            try:
+                cast("ReservePlugin", plugin).unreserve(state, pod, node_name)
+            except Exception:
+                _log.exception("Unreserve of plugin %s failed for pod %s", plugin.name, pod.key)
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
+        """Run Permit: the first rejection ends it, a wish to wait does not."""
+        wait_seconds: dict[str, float] = {}
+        for plugin in self._permit:
+            status = _run(cast("PermitPlugin", plugin).permit, state, pod, node_name)
+            if status is None:
+                continue
+            if not status.is_wait:
+                failed = f'running Permit plugin "{plugin.name}": '
+                return PermitOutcome(_verdict(status, plugin, failed).with_plugin(plugin.name), {})
+            wait_seconds[plugin.name] = min(status.timeout_seconds, _PERMIT_TIMEOUT_MAX_SECONDS)
+        return PermitOutcome(None, wait_seconds)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
+        """Ask who will have work to do before the bind; status Skip means nobody."""
+        groups: list[list[Plugin]] = []
+        may_join = False
+        for plugin in self._pre_bind:
+            answer = _pre_flight_answer(plugin, state, pod, node_name)
+            if isinstance(answer, Status):
+                return PreFlight(answer, ())
+            if not answer.skip:
+                if answer.allow_parallel and may_join:
+                    groups[-1].append(plugin)
+                else:
+                    groups.append([plugin])
+                may_join = answer.allow_parallel
+            elif not answer.allow_parallel:
+                # Though left out, it keeps its neighbours apart.
+                may_join = False
+        return PreFlight(None if groups else skip(), groups)
+
+    async def pre_bind(
+        self, pre_flight: PreFlight, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """Run PreBind group by group; the first failure cancels the rest of its group."""
+        for group in pre_flight.groups:
+            runs = [self._pre_bind_one(plugin, state, pod, node_name) for plugin in group]
+            status = await (runs[0] if len(runs) == 1 else _first_failure(runs))
+            if status is not None:
+                return status
+        return None
+
+    async def _pre_bind_one(
+        self, plugin: Plugin, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        run = cast("PreBindPlugin", plugin).pre_bind
+        status = await _run_async(run, state, pod, node_name)
+        failed = f'running PreBind plugin "{plugin.name}": '
+        return None if status is None else _verdict(status, plugin, failed)
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Run Bind plugins until one does not answer Skip."""
+        status: Status | None = skip()
+        for plugin in self._bind:
+            status = await _run_async(cast("BindPlugin", plugin).bind, state, pod, node_name)
+            if status is None or not status.is_skip:
+                break
+        if status is None or status.is_skip:
+            return status
+        return _verdict(status, plugin, f'running Bind plugin "{plugin.name}": ')
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Run PostBind; it informs, so failures are logged and nothing else."""
+        for plugin in self._post_bind:
+            try:
+                await cast("PostBindPlugin", plugin).post_bind(state, pod, node_name)
+            except Exception:
+                _log.exception("PostBind of plugin %s failed for pod %s", plugin.name, pod.key)
+
+
+async def _first_failure(runs: Sequence[Awaitable[Status | None]]) -> Status | None:
+    """Run all at once; the first one to fail cancels the others, and its status is the answer."""
+    tasks = [asyncio.ensure_future(run) for run in runs]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            if (status := await finished) is not None:
+                return status
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return None
+
+
+def _run(
+    method: Callable[[CycleState, PodInfo, str], T], state: CycleState, pod: PodInfo, node_name: str
+) -> T | Status | None:
+    """What a plugin answers, success as None, an exception as an error."""
+    try:
+        return _none_if_success(method(state, pod, node_name))
+    except Exception as failure:
+        return error(failure)
+
+
+async def _run_async(
+    method: Callable[[CycleState, PodInfo, str], Awaitable[Status | None]],
+    state: CycleState,
+    pod: PodInfo,
+    node_name: str,
+) -> Status | None:
+    try:
+        return _none_if_success(await method(state, pod, node_name))
+    except Exception as failure:
+        return error(failure)
+
+
+def _none_if_success(answer: T) -> T | None:
+    return None if isinstance(answer, Status) and answer.is_success else answer
+
+
+def _verdict(status: Status, plugin: Plugin, failed: str) -> Status:
+    """A rejection in the plugin's name; anything else is an error behind upstream's words."""
+    if status.is_rejected:
+        return status.with_plugin(plugin.name)
+    return Status(Code.ERROR, f"{failed}{status.message}", cause=status.cause)
+
+
+def _pre_flight_answer(
+    plugin: Plugin, state: CycleState, pod: PodInfo, node_name: str
+) -> PreBindPreFlightResult | Status:
+    """What a plugin says beforehand; a status comes back only for a failure."""
+    if not hasattr(plugin, "pre_bind_pre_flight"):
+        return PreBindPreFlightResult()
+    pre_flight = cast("PreBindPreFlightPlugin", plugin).pre_bind_pre_flight
+    answer = _run(pre_flight, state, pod, node_name)
+    if answer is None:
+        return PreBindPreFlightResult()
+    if isinstance(answer, PreBindPreFlightResult):
+        return answer
+    if answer.is_skip:
+        return PreBindPreFlightResult(skip=True)
+    if answer.code == Code.ERROR:
+        text = f'running PreBindPreFlight "{plugin.name}": {answer.message}'
+    else:
+        text = (
+            f'PreBindPreFlight {plugin.name} returned "{answer.code}", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status"
+        )
+    return Status(Code.ERROR, text, cause=answer.cause)

@@ -1,0 +1,261 @@
+"""PreFilter and Filter: which nodes a pod can run on.
+
+Filters see a run of nodes at a time, each one only what the earlier ones have let pass; the first
+rejection of a node stands. Nodes that other pods are nominated to are asked twice: first as if
+those pods were there, then as they are, and must pass both times.
+Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreFilterPlugins`, `RunFilterPlugins`,
+`RunFilterPluginsWithNominatedPods`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from scheduler.framework.status import Code, Rejections, Status, unresolvable
+from scheduler.framework.types import PreFilterResult
+from scheduler.runtime.adapters import FilterNodes, filter_nodes_of
+from scheduler.runtime.errors import PluginFailedError
+from scheduler.snapshot.columns import ABSENT, IntArray
+from scheduler.snapshot.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import Handle
+    from scheduler.framework.interface import Plugin, PreFilterPlugin
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["Filters", "PreFilterOutcome", "PreFilters"]
+
+_ALL_NODES: Final = PreFilterResult(None)
+
+
+class PreFilterOutcome(NamedTuple):
+    """What PreFilter has found: the nodes to look at, or a rejection of the pod as a whole."""
+
+    result: PreFilterResult
+    status: Status | None
+    #: The plugins that have narrowed the search.
+    plugins_with_nodes: frozenset[str]
+
+
+class PreFilters:
+    """The PreFilter plugins of a profile, in order."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self._plugins: Final = [(p.name, _pre_filter_of(p), p) for p in plugins]
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
+        """Ask all plugins; raises `PluginFailedError`.
+
+        An unresolvable rejection ends it at once; a plain one waits until all have been asked, so
+        that preemption finds every plugin's state.
+        """
+        narrowed = _ALL_NODES
+        plugins_with_nodes: set[str] = set()
+        rejection: Status | None = None
+        for name, pre_filter, _ in self._plugins:
+            try:
+                answer = pre_filter(state, pod, nodes)
+            except Exception as error:
+                raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
+            if answer is None:
+                continue
+            if isinstance(answer, Status):
+                if answer.is_skip:
+                    state.skip_filter_plugins.add(name)
+                elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return PreFilterOutcome(_ALL_NODES, answer.with_plugin(name), frozenset())
+                elif answer.code == Code.UNSCHEDULABLE:
+                    rejection = answer.with_plugin(name)
+                elif not answer.is_success:
+                    raise PluginFailedError(f'running PreFilter plugin "{name}": {answer.message}')
+                continue
+            if answer.node_names is not None:
+                plugins_with_nodes.add(name)
+            narrowed = narrowed.merge(answer)
+            if narrowed.node_names is not None and not narrowed.node_names:
+                return PreFilterOutcome(
+                    narrowed, _nobody_left(plugins_with_nodes), frozenset(plugins_with_nodes)
+                )
+        return PreFilterOutcome(narrowed, rejection, frozenset(plugins_with_nodes))
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        """Tell the plugins whose filters are on that a pod is now on a node, in a dry run."""
+        self._tell("add_pod", "AddPod", state, pod, added, node)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        """Tell them that a pod is no longer there, in a dry run."""
+        self._tell("remove_pod", "RemovePod", state, pod, removed, node)
+
+    def _tell(
+        self,
+        method: str,
+        upstream_name: str,
+        state: CycleState,
+        pod: PodInfo,
+        other: PodInfo,
+        node: NodeInfo,
+    ) -> None:
+        for name, _, plugin in self._plugins:
+            tell = getattr(plugin, method, None)
+            if tell is None or name in state.skip_filter_plugins:
+                continue
+            try:
+                status = tell(state, pod, other, node)
+                if status is not None and not status.is_success:
+                    raise PluginFailedError(status.message)
+            except Exception as error:
+                raise PluginFailedError(
+                    f'running {upstream_name} on PreFilter plugin "{name}": {error}'
+                ) from error
+
+
+class Filters:
+    """The Filter plugins of a profile, in order."""
+
+    def __init__(self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle) -> None:
+        self._plugins: Final = [(p.name, filter_nodes_of(p)) for p in plugins]
+        self._pre_filters: Final = pre_filters
+        self._handle: Final = handle
+
+    def __bool__(self) -> bool:
+        return bool(self._plugins)
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """The verdicts on these nodes, None if all pass; raises `PluginFailedError`."""
+        verdicts = _Verdicts(len(nodes))
+        left = nodes
+        for name, filter_nodes in self._plugins:
+            if name in state.skip_filter_plugins:
+                continue
+            rejections = _call(name, filter_nodes, state, pod, left)
+            if rejections is None:
+                continue
+            verdicts.add(rejections, name)
+            left = left.take(rejections.passed)
+            if not len(left):
+                break
+        return verdicts.rejections
+
+    def run_with_nominated_pods(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> Rejections | None:
+        """Likewise, and where pods of at least this priority are expected, as if they were there.
+
+        Passing both ways is the careful choice: those pods may come, or may end up elsewhere.
+        """
+        rejections = self.run(state, pod, nodes)
+        nominator = self._handle.nominator
+        if not nominator.nominated_nodes:
+            return rejections
+        verdicts = _Verdicts.from_rejections(rejections, len(nodes))
+        for name in nominator.nominated_nodes:
+            position = nodes.position(name)
+            if position is None:
+                continue
+            expected = [
+                other
+                for other in nominator.nominated_pods_for_node(name)
+                if other.priority >= pod.priority and other.uid != pod.uid
+            ]
+            if expected:
+                status = self._verdict_with(expected, state, pod, name)
+                if status is not None:
+                    verdicts.override(position, status)
+        return verdicts.rejections
+
+    def _verdict_with(
+        self, expected: Sequence[PodInfo], state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """The verdict on one node if these pods were on it."""
+        what_if = WhatIf(self._handle.snapshot, (node_name,))
+        state = state.clone()
+        for other in expected:
+            what_if.add_pod(0, other)
+            self._pre_filters.add_pod(state, pod, other, what_if.node(0))
+        rejections = self.run(state, pod, what_if.nodes)
+        return None if rejections is None else rejections.status(0)
+
+
+class _Verdicts:
+    """The verdicts of several plugins, each on what the earlier ones left over."""
+
+    def __init__(self, total: int) -> None:
+        self._total: Final = total
+        self._codes: np.ndarray[tuple[int], np.dtype[np.int32]] | None = None
+        self._statuses: list[Status] = []
+        self._left: IntArray | None = None
+
+    @staticmethod
+    def from_rejections(rejections: Rejections | None, total: int) -> _Verdicts:
+        """Start from verdicts already there."""
+        verdicts = _Verdicts(total)
+        if rejections is not None:
+            verdicts._codes = rejections.codes.astype(np.int32)
+            verdicts._statuses = list(rejections.statuses)
+        return verdicts
+
+    def add(self, rejections: Rejections, plugin: str) -> None:
+        """Take in one plugin's verdicts on the nodes that were left."""
+        codes = rejections.codes
+        statuses = [status.with_plugin(plugin) for status in rejections.statuses]
+        if self._codes is None or self._left is None:
+            self._codes = codes.astype(np.int32)
+            self._left = np.flatnonzero(codes < 0)
+            self._statuses = statuses
+            return
+        rejected = codes >= 0
+        self._codes[self._left[rejected]] = codes[rejected].astype(np.int32) + len(self._statuses)
+        self._left = self._left[~rejected]
+        self._statuses += statuses
+
+    def override(self, position: int, status: Status) -> None:
+        """Put one node's verdict in place of what was there."""
+        if self._codes is None:
+            self._codes = np.full(self._total, ABSENT, dtype=np.int32)
+        self._codes[position] = len(self._statuses)
+        self._statuses.append(status)
+
+    @property
+    def rejections(self) -> Rejections | None:
+        """All of them, None if every node passes."""
+        return None if self._codes is None else Rejections(self._codes, self._statuses)
+
+
+def _pre_filter_of(
+    plugin: Plugin,
+) -> Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]:
+    pre_filter_plugin: PreFilterPlugin = plugin  # type: ignore[assignment] # checked by expand
+    return pre_filter_plugin.pre_filter
+
+
+def _nobody_left(plugins: set[str]) -> Status:
+    names = sorted(plugins)
+    if len(names) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
+
+
+def _call(
+    name: str, filter_nodes: FilterNodes, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> Rejections | None:
+    try:
+        rejections = filter_nodes(state, pod, nodes)
+    except Exception as error:
+        raise PluginFailedError(f'running "{name}" filter plugin: {error}') from error
+    if rejections is None:
+        return None
+    for status in rejections.statuses:
+        if not status.is_rejected:
+            raise PluginFailedError(f'running "{name}" filter plugin: {status.message}')
+    if len(rejections.codes) != len(nodes):
+        raise PluginFailedError(
+            f'running "{name}" filter plugin: '
+            f"{len(rejections.codes)} verdicts on {len(nodes)} nodes"
+        )
+    return rejections

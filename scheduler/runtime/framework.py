@@ -1,0 +1,168 @@
+"""One profile's framework: its plugins, created, checked, put in order and ready to run.
+
+Source: `pkg/scheduler/framework/runtime/framework.go` (`NewFramework`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.framework.status import Code, Status, unschedulable
+from scheduler.framework.types import NominatingMode
+from scheduler.runtime.binding import BindingPlugins
+from scheduler.runtime.errors import PluginSetupError
+from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
+from scheduler.runtime.filtering import Filters, PreFilters
+from scheduler.runtime.scoring import Scores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.config.types import KubeSchedulerProfile, Plugins
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import Handle
+    from scheduler.framework.interface import Plugin, PostFilterPlugin, QueueSortPlugin
+    from scheduler.framework.status import NodeToStatus
+    from scheduler.framework.types import PostFilterResult, QueuedPodInfo
+    from scheduler.runtime.registry import Registry
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["Framework"]
+
+#: What the sum of all weighted scores may not pass.
+_TOTAL_SCORE_MAX: Final = 2**63 - 1
+
+
+class Framework:
+    """The plugins of one profile at each extension point.
+
+    `plugins` maps extension points (`pre_filter`, `filter`, ...) to plugins in their order.
+    Raises `PluginSetupError` for a profile that cannot work, in upstream's words.
+    """
+
+    def __init__(
+        self, profile: KubeSchedulerProfile, *, registry: Registry, handle: Handle
+    ) -> None:
+        self.profile_name: Final = profile.scheduler_name
+        self.percentage_of_nodes_to_score: Final = profile.percentage_of_nodes_to_score
+        self.handle: Final = handle
+        instances = _create(profile, registry, handle)
+        self.plugins: Final[Mapping[str, Sequence[Plugin]]] = {
+            point.field: expand(point, profile.plugins, instances) for point in EXTENSION_POINTS
+        }
+        self.weights: Final[Mapping[str, int]] = _score_weights(profile.plugins, instances)
+        self._check()
+        #: Every plugin that can turn a pod down, for the queue's hints, in order of creation.
+        self.rejecting_plugins: Final[Sequence[Plugin]] = [
+            plugin for plugin in instances.values() if _can_reject(plugin)
+        ]
+        self.pre_filters: Final = PreFilters(self.plugins["pre_filter"])
+        self.filters: Final = Filters(self.plugins["filter"], self.pre_filters, handle)
+        self.scores: Final = Scores(self.plugins["pre_score"], self.plugins["score"], self.weights)
+        self.binding: Final = BindingPlugins(
+            reserve=self.plugins["reserve"],
+            permit=self.plugins["permit"],
+            pre_bind=self.plugins["pre_bind"],
+            bind=self.plugins["bind"],
+            post_bind=self.plugins["post_bind"],
+        )
+
+    @property
+    def less(self) -> Callable[[QueuedPodInfo, QueuedPodInfo], bool]:
+        """The order of the queue."""
+        return self.queue_sort_plugin.less
+
+    @property
+    def queue_sort_plugin(self) -> QueueSortPlugin:
+        """The one plugin that orders the queue."""
+        return cast("QueueSortPlugin", self.plugins["queue_sort"][0])
+
+    @property
+    def has_post_filter_plugins(self) -> bool:
+        """Whether anybody tries to make room for pods that do not fit."""
+        return bool(self.plugins["post_filter"])
+
+    async def run_post_filter_plugins(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Ask each PostFilter plugin until one succeeds, gives up for all, or fails.
+
+        The reasons of those that found nothing are put together.
+        Source: `RunPostFilterPlugins`.
+        """
+        nominating: PostFilterResult | None = None
+        reasons: list[str] = []
+        rejector = ""
+        for plugin in self.plugins["post_filter"]:
+            try:
+                run = cast("PostFilterPlugin", plugin).post_filter
+                result, status = await run(state, pod, statuses)
+            except Exception as error:
+                return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=error)
+            if status is None or status.is_success:
+                return result, Status(Code.SUCCESS)
+            if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return result, status.with_plugin(plugin.name)
+            if not status.is_rejected:
+                return None, Status(Code.ERROR, status.message, plugin=plugin.name)
+            if (
+                result is not None
+                and result.nominating_info is not None
+                and result.nominating_info.mode != NominatingMode.NOOP
+            ):
+                nominating = result
+            reasons += status.reasons
+            rejector = rejector or plugin.name
+        return nominating, unschedulable(*reasons).with_plugin(rejector)
+
+    def _check(self) -> None:
+        name = self.profile_name
+        if (count := len(self.plugins["queue_sort"])) != 1:
+            raise PluginSetupError(
+                "only one queue sort plugin required for profile with scheduler name "
+                f'"{name}", but got {count}'
+            )
+        if not self.plugins["bind"]:
+            raise PluginSetupError(
+                f'at least one bind plugin is needed for profile with scheduler name "{name}"'
+            )
+
+    def __repr__(self) -> str:
+        return f"<framework of {self.profile_name}>"
+
+
+def _create(profile: KubeSchedulerProfile, registry: Registry, handle: Handle) -> dict[str, Plugin]:
+    """Every plugin that the profile names anywhere, each once."""
+    args: dict[str, object] = {}
+    for config in profile.plugin_config:
+        if config.name in args:
+            raise PluginSetupError(f"repeated config for plugin {config.name}")
+        args[config.name] = config.args
+    needed = dict.fromkeys(
+        entry.name for _, point in profile.plugins.points() for entry in point.enabled
+    )
+    return {
+        name: registry.create(name, args.get(name), handle) for name in needed if name in registry
+    }
+
+
+def _score_weights(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
+    """Each score plugin's weight: the one given for `score` before the one for `multiPoint`."""
+    score = next(point for point in EXTENSION_POINTS if point.field == "score")
+    weights: dict[str, int] = {}
+    total = 0
+    for entry in (*plugins.score.enabled, *plugins.multi_point.enabled):
+        if not implements(instances[entry.name], score) or entry.name in weights:
+            continue
+        weight = entry.weight or 1
+        if weight * MAX_NODE_SCORE > _TOTAL_SCORE_MAX - total:
+            raise PluginSetupError("score plugins: total score of Score plugins could overflow")
+        weights[entry.name] = weight
+        total += weight * MAX_NODE_SCORE
+    return weights
+
+
+def _can_reject(plugin: Plugin) -> bool:
+    rejecting = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
+    return any(implements(plugin, point) for point in EXTENSION_POINTS if point.field in rejecting)

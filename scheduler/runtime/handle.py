@@ -1,0 +1,97 @@
+"""The handle that plugins of a profile hold: the scheduler's parts, joined as they come to be.
+
+Plugins are created before the queue that needs their order and before the client that needs their
+kinds; the composition root fills in the parts of `SchedulerParts` one after another, all before the
+first pod is scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.clock import Clock
+    from scheduler.framework.handle import ApiWriter, EventSink, Lister, PodNominator, WaitingPod
+    from scheduler.framework.types import Rng
+    from scheduler.runtime.binding import WaitingPods
+    from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.snapshot import Snapshot
+
+__all__ = ["ProfileHandle", "SchedulerParts"]
+
+
+class SchedulerParts:
+    """What all profiles share. Parts that come later are filled in by the composition root."""
+
+    nominator: PodNominator
+    api: ApiWriter
+    activate: Callable[[Mapping[str, PodInfo]], None]
+    listers: Mapping[str, Lister]
+    event_recorder_of: Callable[[str], EventSink]
+
+    def __init__(
+        self, *, snapshot: Snapshot, clock: Clock, rng: Rng, waiting_pods: WaitingPods
+    ) -> None:
+        self.snapshot: Final = snapshot
+        self.clock: Final = clock
+        self.rng: Final = rng
+        self.waiting_pods: Final = waiting_pods
+
+
+class ProfileHandle:
+    """The scheduler as the plugins of one profile see it; see `framework.handle.Handle`."""
+
+    def __init__(self, profile_name: str, parts: SchedulerParts) -> None:
+        self.profile_name: Final = profile_name
+        self._parts: Final = parts
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as of this cycle."""
+        return self._parts.snapshot
+
+    @property
+    def nominator(self) -> PodNominator:
+        """The pods expected on nodes."""
+        return self._parts.nominator
+
+    @property
+    def event_recorder(self) -> EventSink:
+        """Where events for users go, in this profile's name."""
+        return self._parts.event_recorder_of(self.profile_name)
+
+    @property
+    def api(self) -> ApiWriter:
+        """Writes to the API server."""
+        return self._parts.api
+
+    @property
+    def rng(self) -> Rng:
+        """The scheduler's seeded chance."""
+        return self._parts.rng
+
+    def now(self) -> float:
+        """Epoch seconds on the scheduler's clock."""
+        return self._parts.clock.now()
+
+    def lister(self, resource: str) -> Lister:
+        """The objects of one kind; raises KeyError if nobody watches it."""
+        return self._parts.listers[resource]
+
+    def activate(self, pods: Mapping[str, PodInfo]) -> None:
+        """Try these waiting pods at once."""
+        self._parts.activate(pods)
+
+    def get_waiting_pod(self, uid: str) -> WaitingPod | None:
+        """A pod held at Permit."""
+        return self._parts.waiting_pods.get(uid)
+
+    def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
+        """Show every pod held at Permit to `callback`."""
+        self._parts.waiting_pods.iterate(callback)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Turn down a pod held at Permit."""
+        return self._parts.waiting_pods.reject(uid)

@@ -1,0 +1,135 @@
+"""From a plugin's name to the plugin: in-tree, from entry points, or handed in.
+
+A plugin is a subclass of `framework.Plugin`; it is checked when it is registered, and the error
+names it.
+Source: `pkg/scheduler/framework/runtime/registry.go`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from scheduler.framework.interface import Plugin
+from scheduler.runtime.errors import PluginSetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scheduler.framework.handle import Handle
+
+__all__ = ["ENTRY_POINT_GROUP", "Registry", "load_plugin_class"]
+
+#: Where installed packages announce plugins: `[project.entry-points."scheduler.plugins"]`.
+ENTRY_POINT_GROUP: Final = "scheduler.plugins"
+
+#: Two forms of one method: a plugin has at most one of them.
+_TWINS: Final = (("filter", "filter_nodes"), ("score", "score_nodes"))
+
+
+class Registry:
+    """Plugin classes by name."""
+
+    def __init__(self, classes: Iterable[type[Plugin]] = ()) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        for plugin_class in classes:
+            self.register(plugin_class)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def register(self, plugin_class: type[Plugin]) -> None:
+        """Add a plugin class; raises `PluginSetupError` if its name is taken or it is malformed."""
+        name = plugin_class.name
+        if name in self._classes:
+            raise PluginSetupError(f"a plugin named {name} already exists")
+        for simple, fast in _TWINS:
+            if callable(getattr(plugin_class, simple, None)) and callable(
+                getattr(plugin_class, fast, None)
+            ):
+                raise PluginSetupError(
+                    f'plugin "{name}" defines both {simple} and {fast}: keep one, '
+                    "the framework derives the other"
+                )
+        self._classes[name] = plugin_class
+
+    def register_entry_points(self) -> list[str]:
+        """Add what installed packages announce; returns the names. Raises `PluginSetupError`."""
+        names = []
+        for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+            plugin_class = _checked(_import(entry_point.value), entry_point.value)
+            self.register(plugin_class)
+            names.append(plugin_class.name)
+        return names
+
+    def create(self, name: str, args: object, handle: Handle) -> Plugin:
+        """An instance for one profile; raises `PluginSetupError`.
+
+        `args` is an instance of the plugin's `Args`, or a mapping to make one of, or None for the
+        defaults.
+        """
+        plugin_class = self._classes.get(name)
+        if plugin_class is None:
+            raise PluginSetupError(f'plugin "{name}" does not exist')
+        try:
+            plugin = plugin_class.__new__(plugin_class)
+            plugin.handle = handle
+            plugin.args = _decoded_args(plugin_class, args)
+            plugin.__init__()  # type: ignore[misc] # after args and handle, on purpose
+        except (ValueError, TypeError) as error:
+            raise PluginSetupError(f'initializing plugin "{name}": {error}') from error
+        return plugin
+
+
+def load_plugin_class(reference: str) -> type[Plugin]:
+    """The plugin class at `module:Class`; raises `PluginSetupError` naming what is wrong."""
+    return _checked(_import(reference), reference)
+
+
+def _import(reference: str) -> object:
+    module_name, colon, attribute = reference.partition(":")
+    if not colon or not attribute:
+        raise PluginSetupError(f'plugin "{reference}": expected module:Class')
+    try:
+        found: object = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except ImportError as error:
+        raise PluginSetupError(f'plugin "{reference}": cannot import: {error}') from error
+    except AttributeError as error:
+        raise PluginSetupError(f'plugin "{reference}": {error}') from error
+    return found
+
+
+def _checked(found: object, reference: str) -> type[Plugin]:
+    if isinstance(found, type) and issubclass(found, Plugin) and found is not Plugin:
+        return found
+    raise PluginSetupError(
+        f'plugin "{reference}": expected a subclass of scheduler.Plugin, got {found!r}'
+    )
+
+
+def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | None:
+    expected = plugin_class.Args
+    if expected is None:
+        if args:
+            raise ValueError("takes no arguments, but pluginConfig has some")
+        return None
+    if isinstance(args, expected):
+        return args
+    if isinstance(args, dict):
+        args = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
+    return msgspec.convert(args or {}, expected)
+
+
+def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:
+    """The in-tree plugins and some more, those of entry points included."""
+    registry = Registry([*in_tree.values(), *others])
+    registry.register_entry_points()
+    return registry

@@ -1,0 +1,129 @@
+"""PreScore and Score: which of the feasible nodes is best.
+
+Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreScorePlugins`, `RunScorePlugins`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
+from scheduler.runtime.adapters import ScoreNodes, score_nodes_of
+from scheduler.runtime.errors import PluginFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.interface import NormalizeScorePlugin, Plugin, PreScorePlugin
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["NodeScores", "Scores"]
+
+
+class NodeScores(NamedTuple):
+    """The scores of some nodes: each plugin's, times its weight, and their sums."""
+
+    by_plugin: Mapping[str, IntArray]
+    total: IntArray
+
+
+class _Scorer(NamedTuple):
+    name: str
+    score_nodes: ScoreNodes
+    normalize_score: Callable[[CycleState, PodInfo, IntArray], IntArray] | None
+    weight: int
+
+
+class Scores:
+    """The PreScore and Score plugins of a profile, in order."""
+
+    def __init__(
+        self,
+        pre_score_plugins: Sequence[Plugin],
+        score_plugins: Sequence[Plugin],
+        weights: Mapping[str, int],
+    ) -> None:
+        self._pre_scorers: Final = [
+            (p.name, cast("PreScorePlugin", p).pre_score) for p in pre_score_plugins
+        ]
+        self._scorers: Final = [
+            _Scorer(p.name, score_nodes_of(p), _normalize_of(p), weights[p.name])
+            for p in score_plugins
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._scorers)
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
+        """Score feasible nodes; raises `PluginFailedError`."""
+        self._pre_score(state, pod, nodes)
+        scored: list[tuple[_Scorer, IntArray]] = [
+            (scorer, _score(scorer, state, pod, nodes))
+            for scorer in self._scorers
+            if scorer.name not in state.skip_score_plugins
+        ]
+        by_plugin: dict[str, IntArray] = {}
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for scorer, scores in scored:
+            weighted = _weighted(scorer, _normalized(scorer, state, pod, scores))
+            by_plugin[scorer.name] = weighted
+            total += weighted
+        return NodeScores(by_plugin, total)
+
+    def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        for name, pre_score in self._pre_scorers:
+            try:
+                status = pre_score(state, pod, nodes)
+            except Exception as error:
+                raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
+            if status is None or status.is_success:
+                continue
+            if not status.is_skip:
+                raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')
+            state.skip_score_plugins.add(name)
+
+
+def _normalize_of(plugin: Plugin) -> Callable[[CycleState, PodInfo, IntArray], IntArray] | None:
+    if not hasattr(plugin, "normalize_score"):
+        return None
+    return cast("NormalizeScorePlugin", plugin).normalize_score
+
+
+def _score(scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    try:
+        scores = np.asarray(scorer.score_nodes(state, pod, nodes), dtype=np.int64)
+        if len(scores) != len(nodes):
+            raise ValueError(f"{len(scores)} scores for {len(nodes)} nodes")
+    except Exception as error:
+        raise PluginFailedError(
+            f'running Score plugins: plugin "{scorer.name}" failed with: {error}'
+        ) from error
+    return scores
+
+
+def _normalized(scorer: _Scorer, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    if scorer.normalize_score is None:
+        return scores
+    try:
+        return scorer.normalize_score(state, pod, scores)
+    except Exception as error:
+        raise PluginFailedError(
+            f'running Normalize on Score plugins: plugin "{scorer.name}" failed with: {error}'
+        ) from error
+
+
+def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest < MIN_NODE_SCORE or highest > MAX_NODE_SCORE:
+        wrong = lowest if lowest < MIN_NODE_SCORE else highest
+        raise PluginFailedError(
+            f"applying score defaultWeights on Score plugins: "
+            f'plugin "{scorer.name}" returns an invalid score {wrong}, it should in the range of '
+            f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+        )
+    return scores if scorer.weight == 1 else scores * scorer.weight
