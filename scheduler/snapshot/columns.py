@@ -7,15 +7,26 @@ and the answers are gathered, which is what makes thousands of rows as cheap as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final, Generic, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ABSENT", "BoolArray", "Codes", "IntArray", "Interned", "grown", "read_only"]
+__all__ = [
+    "ABSENT",
+    "BoolArray",
+    "Codes",
+    "FloatArray",
+    "IntArray",
+    "Interned",
+    "encode_flags",
+    "grown",
+    "read_only",
+]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int32]
 
@@ -40,6 +51,27 @@ def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool, ...]]]:
+    """Dictionary-encode which combination of several flags each row has.
+
+    Returns a code per row and the combinations that occur, by code. There must be at least one
+    array of flags. Takes a few passes per array, whatever the number of combinations.
+    """
+    codes = flags[0].astype(np.int64)
+    combinations: list[tuple[bool, ...]] = [(False,), (True,)]
+    for index, flag in enumerate(flags):
+        if index:
+            codes = codes * 2 + flag
+            combinations = [(*c, there) for c in combinations for there in (False, True)]
+        used = np.bincount(codes, minlength=len(combinations)).nonzero()[0]
+        if len(used) < len(combinations):
+            renumbered = np.zeros(len(combinations), dtype=np.int64)
+            renumbered[used] = np.arange(len(used))
+            codes = renumbered.take(codes)
+            combinations = [combinations[code] for code in used.tolist()]
+    return codes, combinations
 
 
 class Interned(Generic[V]):
@@ -199,4 +231,6 @@ class Codes(Generic[V]):
                 if value is not None:
                     answers[code] = rule(value)
             answers[ABSENT] = rule(None)
+        if (answers == answers[ABSENT]).all():
+            return np.full(len(self.codes), answers[ABSENT], dtype=np.int64)
         return answers.take(self.codes, mode="wrap")

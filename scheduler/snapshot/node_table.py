@@ -217,6 +217,21 @@ class NodeTable:
         self._derived[rule] = interned
         return cast("Interned[V]", interned)
 
+    def check(self) -> None:
+        """Verify that every count is the sum over the pods; raises AssertionError. For tests."""
+        for row, pods in enumerate(self.pods):
+            name = self.names[row]
+            assert self.pod_count[row] == len(pods), f"pod count of {name}"
+            for resource, column in self.requested.items():
+                total = sum(pod.requests[resource] for pod in pods.values())
+                assert column[row] == total, f"requested {resource} of {name}"
+            cpu = sum(pod.requests.non_zero_cpu for pod in pods.values())
+            memory = sum(pod.requests.non_zero_memory for pod in pods.values())
+            assert self.non_zero_requested[resources.CPU][row] == cpu, f"cpu of {name}"
+            assert self.non_zero_requested[resources.MEMORY][row] == memory, f"memory of {name}"
+            ports = {port for pod in pods.values() for port in pod.host_ports}
+            assert self.host_ports[row] == ports, f"host ports of {name}"
+
     # Room.
 
     def _zeros(self) -> IntArray:

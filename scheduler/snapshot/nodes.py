@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 import numpy as np
 
 from scheduler.api import resources
+from scheduler.api.node_selectors import METADATA_NAME
 from scheduler.snapshot.columns import BoolArray, Codes, IntArray, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Taint
+    from scheduler.api.node_selectors import NodeSelectorMatcher, RequiredNodeAffinity, Term
     from scheduler.api.selectors import Requirement
     from scheduler.snapshot.images import ImageTable
     from scheduler.snapshot.node_table import NodeTable, PortSet
@@ -202,6 +204,37 @@ class Nodes:
         if requirement.operator == "NotIn":
             return ~codes.isin(requirement.values)
         return codes.where(requirement.accepts)
+
+    def meeting(self, term: Term) -> BoolArray:
+        """Which nodes meet one term of a node selector (`Term.matches`, all nodes at once)."""
+        if term.errors:
+            return np.zeros(len(self), dtype=np.bool_)
+        met = np.ones(len(self), dtype=np.bool_)
+        for expression in term.expressions:
+            met &= self.accepted_by(expression)
+        for requirement in term.fields:
+            if requirement.key == METADATA_NAME:
+                named = self.name_codes.isin(requirement.values)
+                met &= named if requirement.operator == "In" else ~named
+            elif not requirement.accepts(""):
+                met[:] = False
+        return met
+
+    def selected_by(self, selector: NodeSelectorMatcher) -> BoolArray:
+        """Which nodes a node selector selects: those that meet one of its terms."""
+        selected = np.zeros(len(self), dtype=np.bool_)
+        for term in selector.terms:
+            selected |= self.meeting(term)
+        return selected
+
+    def allowed_by(self, affinity: RequiredNodeAffinity) -> BoolArray:
+        """Which nodes a pod's node selector and required node affinity allow."""
+        terms = affinity.terms
+        allowed = np.ones(len(self), dtype=np.bool_) if terms is None else self.selected_by(terms)
+        if affinity.node_selector is not None:
+            for requirement in affinity.node_selector.requirements:
+                allowed &= self.accepted_by(requirement)
+        return allowed
 
     # Facts about the pods on the nodes.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
@@ -39,16 +41,24 @@ class PodInfo:
     """A pod as the scheduler handles it: the object, and what follows from it.
 
     Immutable; an update of the pod makes a new one. Plugins get this wherever upstream's get a
-    `*v1.Pod`: the API object is `pod`, its parts are in reach without digging.
+    `*v1.Pod`: the API object is `pod`, its parts are in reach without digging. `like` is a twin
+    that asks for the same, to take over what was worked out for it.
     """
 
     __slots__ = ("_required_node_affinity", "host_ports", "pod", "requests")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
-        self.requests: Final = _requests_of(pod)
-        self.host_ports: Final[tuple[HostPort, ...]] = host_ports(pod)
+        self.requests: Final[PodRequests] = _requests_of(pod) if like is None else like.requests
+        self.host_ports: Final[tuple[HostPort, ...]] = (
+            host_ports(pod) if like is None else like.host_ports
+        )
         self._required_node_affinity: RequiredNodeAffinity | None = None
+
+    def assigned_to(self, node_name: str) -> PodInfo:
+        """This pod as it will be once it is bound to a node."""
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        return PodInfo(msgspec.structs.replace(self.pod, spec=spec), like=self)
 
     @property
     def name(self) -> str:
@@ -89,6 +99,17 @@ class PodInfo:
     def priority(self) -> int:
         """The pod's priority; a pod without one has 0."""
         return priority_of(self.pod)
+
+    @property
+    def spec_requests(self) -> Mapping[str, int]:
+        """What the pod asks for by its spec alone, counted: what a node must have room for.
+
+        Differs from `requests` only where the kubelet has already reported on the pod.
+        """
+        status = self.pod.status
+        if status.container_statuses or status.init_container_statuses or status.resources:
+            return resources.counted(resources.pod_requests(self.pod))
+        return self.requests.resources
 
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:
