@@ -1,0 +1,1 @@
+"""HTTP to the API server: knows objects, and nothing of scheduling."""

@@ -1,0 +1,401 @@
+"""From `--kubeconfig`, `--master` and the surroundings to a `Connection`.
+
+Files are read, merged and understood by the official `kubernetes` package, so that contexts, client
+certificates, tokens, basic auth, OIDC and exec plugins mean what they mean to its other users. It
+is imported when needed only: it costs a third of a second. Four things are done here because it
+does them otherwise than kubectl:
+
+- the first of several files that names a current context decides (there: the last);
+- a failing exec plugin is an error with the plugin's words (there: a log line, then no identity);
+- a token file is read again every minute (there: once), and time comes from our clock;
+- `act-as` becomes impersonation headers (there: nothing).
+
+Which source counts, as `clientcmd.BuildConfigFromFlags` has it:
+
+    --kubeconfig given        that file; --master, if given too, replaces the server's address
+    only --master given       that URL, no credentials
+    neither, in a cluster     the service account
+    neither                   KUBECONFIG (several files with ':' between), else ~/.kube/config
+
+Every failure is a one-line KubeconfigError that names the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import importlib
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import yaml
+
+from scheduler.client.connection import (
+    Connection,
+    checked_url,
+    connection_to,
+    proxy_from_environment,
+    tls_context,
+)
+from scheduler.client.credentials import (
+    Credential,
+    Credentials,
+    RenewedCredentials,
+    StaticCredentials,
+    TokenFile,
+)
+from scheduler.client.errors import KubeconfigError
+from scheduler.client.exec_plugin import ExecPlugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from scheduler.clock import Clock
+
+__all__ = [
+    "connect",
+    "connection_from_kubeconfig",
+    "connection_in_cluster",
+]
+
+#: Where a pod finds its service account.
+_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+#: How long a header of an auth provider is used before the provider is asked again.
+_PROVIDER_SECONDS: Final = 60.0
+
+#: The auth providers the official package knows. The others became exec plugins years ago.
+_PROVIDERS: Final = ("gcp", "oidc")
+
+#: Users' fields that name an identity; an exec plugin counts only without any of them.
+_IDENTITIES: Final = (
+    "token",
+    "tokenFile",
+    "username",
+    "auth-provider",
+    "client-certificate",
+    "client-certificate-data",
+)
+
+
+@dataclass
+class _Settings:
+    """What the package's loaders fill in; they set attributes of `client.Configuration`."""
+
+    host: str = ""
+    ssl_ca_cert: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    verify_ssl: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    api_key: dict[str, str] = field(default_factory=dict)
+    refresh_api_key_hook: Callable[[_Settings], None] | None = None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context for `host`; None for plain HTTP."""
+        if not self.host.startswith("https:"):
+            return None
+        try:
+            context = tls_context(ca_file=self.ssl_ca_cert, verify=self.verify_ssl)
+        except OSError as error:
+            raise ValueError(f"certificate-authority: {error}") from error
+        if self.cert_file:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file)
+            except OSError as error:
+                raise ValueError(f"client-certificate, client-key: {error}") from error
+        return context
+
+
+def connect(
+    *,
+    clock: Clock,
+    kubeconfig: str = "",
+    master: str = "",
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = _SERVICE_ACCOUNT,
+) -> Connection:
+    """The connection that flags and surroundings ask for; see the module's table.
+
+    Reads files and may run an exec plugin: call it before the event loop has work to do.
+    """
+    environ = os.environ if environ is None else environ
+    if kubeconfig:
+        return connection_from_kubeconfig(
+            [Path(kubeconfig)], clock=clock, master=master, environ=environ
+        )
+    if master:
+        return connection_to(master, environ=environ)
+    paths = _default_paths(environ)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        try:
+            return connection_in_cluster(
+                clock=clock, environ=environ, service_account=service_account
+            )
+        except KubeconfigError:
+            if not paths:
+                raise
+    if not paths:
+        raise KubeconfigError(
+            "no API server: expected --kubeconfig, --master, KUBECONFIG, a file ~/.kube/config, "
+            "or to run in a cluster"
+        )
+    return connection_from_kubeconfig(paths, clock=clock, environ=environ)
+
+
+def connection_in_cluster(
+    *,
+    clock: Clock,
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = _SERVICE_ACCOUNT,
+) -> Connection:
+    """The connection a pod has by its service account."""
+    module: Any = importlib.import_module("kubernetes.config.incluster_config")
+    token, settings = service_account / "token", _Settings()
+    try:
+        module.InClusterConfigLoader(
+            token_filename=str(token),
+            cert_filename=str(service_account / "ca.crt"),
+            environ=os.environ if environ is None else environ,
+        ).load_and_set(settings)
+        context = settings.tls()
+    except Exception as error:  # the package raises whatever comes up
+        raise KubeconfigError(f"in cluster: {service_account}: {_one_line(error)}") from error
+    try:
+        namespace = (service_account / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
+    return Connection(
+        base_url=settings.host,
+        ssl_context=context,
+        credentials=RenewedCredentials(TokenFile(token, clock=clock), clock=clock),
+        namespace=namespace or "default",
+    )
+
+
+def connection_from_kubeconfig(
+    paths: Sequence[Path],
+    *,
+    clock: Clock,
+    context: str = "",
+    master: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> Connection:
+    """The connection of one context (by default the current one) of one or more kubeconfig files.
+
+    Of several entries with one name the first counts. `master` replaces the server's address.
+    """
+    files = _Files(paths, context=context)
+    if master:
+        files.cluster["server"] = master
+    try:
+        settings = files.settings()
+        tls = settings.tls()
+    except KubeconfigError:
+        raise
+    except Exception as error:  # the package raises whatever comes up
+        raise KubeconfigError(f"{files.source}: {_one_line(error)}") from error
+    base_url = checked_url(settings.host, source=f"{files.source}: cluster.server")
+    return Connection(
+        base_url=base_url,
+        ssl_context=tls,
+        credentials=files.credentials(settings, tls, clock=clock),
+        server_hostname=settings.tls_server_name,
+        proxy=_proxy(settings.proxy, base_url, environ or {}, source=files.source),
+        headers=tuple(_impersonation(files.user)),
+        namespace=str(files.context.get("namespace") or "default"),
+        compression=not files.cluster.get("disable-compression"),
+    )
+
+
+class _Files:
+    """One context of some kubeconfig files, with the cluster and the user it names."""
+
+    def __init__(self, paths: Sequence[Path], *, context: str) -> None:
+        self.source = os.pathsep.join(str(path) for path in paths)
+        self._documents = [(path, _read(path)) for path in paths]
+        currents = (str(document.get("current-context") or "") for _, document in self._documents)
+        self._name = context or next(filter(None, currents), "")
+        if not self._name:
+            raise KubeconfigError(f"{self.source}: expected a current-context")
+        self.context, _ = self._entry("context", self._name)
+        self.cluster, directory = self._entry("cluster", str(self.context.get("cluster") or ""))
+        _make_absolute(self.cluster, directory, "certificate-authority")
+        self._user_name = str(self.context.get("user") or "")
+        self.user: dict[str, Any] = {}
+        self._user_directory = Path()
+        if self._user_name:
+            self.user, self._user_directory = self._entry("user", self._user_name)
+            _make_absolute(self.user, self._user_directory, "client-certificate", "client-key")
+
+    def settings(self) -> _Settings:
+        """What the package makes of the context, but for exec plugins and token files."""
+        if self.cluster.get("insecure-skip-tls-verify") and any(
+            self.cluster.get(name)
+            for name in ("certificate-authority", "certificate-authority-data")
+        ):
+            raise KubeconfigError(
+                f"{self.source}: cluster: insecure-skip-tls-verify and a certificate authority "
+                "exclude each other"
+            )
+        provider = self.user.get("auth-provider")
+        if isinstance(provider, dict) and provider.get("name") not in _PROVIDERS:
+            raise KubeconfigError(
+                f"{self.source}: user {self._user_name!r}: expected auth-provider to be one of "
+                f"{', '.join(_PROVIDERS)}, got {provider.get('name')!r}; use an exec plugin"
+            )
+        # The loader would go on without an identity if the plugin failed, and read a token once.
+        user = {key: self.user[key] for key in self.user if key not in {"exec", "tokenFile"}}
+        package: Any = importlib.import_module("kubernetes.config.kube_config")
+        context = {**self.context, "cluster": "cluster", "user": "user"}
+        loader = package.KubeConfigLoader(
+            config_dict={
+                "current-context": "context",
+                "contexts": [{"name": "context", "context": context}],
+                "clusters": [{"name": "cluster", "cluster": self.cluster}],
+                "users": [{"name": "user", "user": user}],
+            },
+            config_base_path=None,
+            config_persister=self._save,
+        )
+        settings = _Settings()
+        loader.load_and_set(settings)
+        if not settings.host:
+            raise KubeconfigError(f"{self.source}: cluster: expected a server")
+        return settings
+
+    def credentials(
+        self, settings: _Settings, tls: ssl.SSLContext | None, *, clock: Clock
+    ) -> Credentials:
+        """Who the context's user is. Raises KubeconfigError if an exec plugin fails."""
+        if self.user.get("tokenFile"):
+            path = self._user_directory / str(self.user["tokenFile"])
+            return RenewedCredentials(TokenFile(path, clock=clock), clock=clock)
+        if self.user.get("auth-provider"):
+            return RenewedCredentials(
+                functools.partial(_ask_provider, settings, clock, self.source), clock=clock
+            )
+        if self.user.get("exec") and not any(self.user.get(name) for name in _IDENTITIES):
+            plugin = ExecPlugin(
+                self.user["exec"],
+                cluster=self.cluster,
+                directory=self._user_directory,
+                source=f"{self.source}: user {self._user_name!r}",
+            )
+            return RenewedCredentials(
+                plugin, clock=clock, use_certificate=functools.partial(_use_certificate, tls)
+            )
+        return StaticCredentials(settings.api_key.get("BearerToken"))
+
+    def _entry(self, kind: str, name: str) -> tuple[dict[str, Any], Path]:
+        """The first entry of that name, and the directory its relative paths start from."""
+        for path, document in self._documents:
+            entries = document.get(f"{kind}s") or []
+            if not isinstance(entries, list):
+                raise KubeconfigError(f"{path}: {kind}s: expected a list")
+            for entry in entries:
+                if isinstance(entry, dict) and entry.get("name") == name:
+                    value = entry.get(kind)
+                    if not isinstance(value, dict):
+                        raise KubeconfigError(f"{path}: {kind} {name!r}: expected a mapping")
+                    _check_base64(value, source=f"{path}: {kind} {name!r}")
+                    return dict(value), path.absolute().parent
+        raise KubeconfigError(f"{self.source}: there is no {kind} named {name!r}")
+
+    def _save(self) -> None:
+        """Write the files back: an auth provider has renewed its tokens, and the old ones died."""
+        provider = self.user.get("auth-provider")
+        for path, document in self._documents:
+            users = [entry.get("user") for entry in document.get("users") or []]
+            if any(user and user.get("auth-provider") is provider for user in users):
+                path.write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+def _default_paths(environ: Mapping[str, str]) -> list[Path]:
+    named = [Path(name) for name in environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    if not named and environ.get("HOME"):
+        named = [Path(environ["HOME"]) / ".kube" / "config"]
+    return [path for path in named if path.exists()]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise KubeconfigError(f"{path}: not a readable kubeconfig: {_one_line(error)}") from error
+    if not isinstance(document, dict):
+        raise KubeconfigError(f"{path}: expected a mapping with clusters, contexts and users")
+    return document
+
+
+def _check_base64(entry: dict[str, Any], *, source: str) -> None:
+    for name in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
+        try:
+            base64.b64decode(str(entry.get(name) or ""), validate=True)
+        except ValueError as error:
+            raise KubeconfigError(f"{source}: {name}: expected base64: {error}") from error
+
+
+def _make_absolute(entry: dict[str, Any], directory: Path, *names: str) -> None:
+    for name in names:
+        if entry.get(name):
+            entry[name] = str(directory / str(entry[name]))
+
+
+def _proxy(
+    configured: str | None, base_url: str, environ: Mapping[str, str], *, source: str
+) -> str | None:
+    if not configured:
+        return proxy_from_environment(base_url, environ)
+    if not configured.startswith(("http://", "https://")):
+        raise KubeconfigError(
+            f"{source}: cluster.proxy-url: expected an http or https URL, got {configured!r}"
+        )
+    return configured
+
+
+def _impersonation(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if user.get("act-as"):
+        yield "Impersonate-User", str(user["act-as"])
+    if user.get("act-as-uid"):
+        yield "Impersonate-Uid", str(user["act-as-uid"])
+    for group in user.get("act-as-groups") or []:
+        yield "Impersonate-Group", str(group)
+    for key, values in (user.get("act-as-user-extra") or {}).items():
+        for value in values:
+            yield f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)
+
+
+def _ask_provider(settings: _Settings, clock: Clock, source: str) -> Credential:
+    try:
+        if settings.refresh_api_key_hook is not None:
+            settings.refresh_api_key_hook(settings)
+    except Exception as error:  # the package raises whatever comes up
+        raise KubeconfigError(f"{source}: auth-provider: {_one_line(error)}") from error
+    return Credential(
+        header=settings.api_key.get("BearerToken"), stale_at=clock.now() + _PROVIDER_SECONDS
+    )
+
+
+def _use_certificate(tls: ssl.SSLContext | None, credential: Credential) -> None:
+    """Let new TLS connections use a plugin's certificate. The ssl module reads files only."""
+    if tls is None or not credential.certificate:
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="ascii", suffix=".pem") as pem:
+        pem.write(f"{credential.certificate}\n{credential.key}\n")
+        pem.flush()
+        try:
+            tls.load_cert_chain(pem.name)
+        except ssl.SSLError as error:
+            raise KubeconfigError(f"exec: not a certificate and key in PEM: {error}") from error
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

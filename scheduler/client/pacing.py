@@ -1,0 +1,107 @@
+"""How fast we may ask, and how long we wait before we ask again.
+
+`TokenBucket` is the client's own rate limit (client-go's `qps` and `burst`); `Backoff` is the
+growing pause between attempts that fail. Both run on an injected clock, and the jitter comes from
+an injected generator, so that a test knows every pause beforehand.
+Source: `golang.org/x/time/rate`, client-go `util/flowcontrol/throttle.go`, apimachinery
+`pkg/util/wait/backoff.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+    from scheduler.clock import Clock
+
+__all__ = ["Backoff", "TokenBucket"]
+
+
+class TokenBucket:
+    """Lets `burst` requests through at once and `qps` a second in the long run.
+
+    Who finds the bucket empty takes a token on credit and waits until it would have been there, so
+    waiters are served in the order in which they came. A negative `qps` means no limit.
+    """
+
+    def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
+        if qps >= 0 and (qps == 0 or burst < 1):
+            raise ValueError(
+                f"qps {qps}, burst {burst}: expected a positive qps with a positive burst, "
+                "or a negative qps for no limit"
+            )
+        self._qps = qps
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._counted_at = clock.monotonic()
+
+    async def take(self) -> float:
+        """Wait for a token; returns how many seconds that took.
+
+        A caller that is cancelled while it waits gives its token back.
+        """
+        if self._qps < 0:
+            return 0.0
+        now = self._clock.monotonic()
+        self._tokens = min(float(self._burst), self._tokens + (now - self._counted_at) * self._qps)
+        self._counted_at = now
+        self._tokens -= 1.0
+        if self._tokens >= 0:
+            return 0.0
+        seconds = -self._tokens / self._qps
+        try:
+            await self._clock.sleep(seconds)
+        except BaseException:
+            self._tokens += 1.0
+            raise
+        return seconds
+
+
+class Backoff:
+    """A pause that doubles up to a cap, and starts small again after a quiet time.
+
+    Each pause is its nominal length plus up to `jitter` times that, so that many clients of one
+    server do not come back in step. With the defaults: 0.8 s, 1.6 s ... 30 s, each up to doubled by
+    the jitter, and 0.8 s again once two minutes passed without a pause: by then the server is
+    healthy. (client-go's comment says the same; its code starts over every two minutes even while
+    attempts keep failing.)
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        initial_seconds: float = 0.8,
+        cap_seconds: float = 30.0,
+        factor: float = 2.0,
+        jitter: float = 1.0,
+        reset_seconds: float = 120.0,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._initial_seconds = initial_seconds
+        self._cap_seconds = cap_seconds
+        self._factor = factor
+        self._jitter = jitter
+        self._reset_seconds = reset_seconds
+        self._next_seconds = initial_seconds
+        self._paused_until = clock.monotonic()
+
+    def step(self) -> float:
+        """How many seconds to pause now; the next pause will be longer."""
+        now = self._clock.monotonic()
+        if now - self._paused_until > self._reset_seconds:
+            self._next_seconds = self._initial_seconds
+        nominal = self._next_seconds
+        self._next_seconds = min(nominal * self._factor, self._cap_seconds)
+        seconds = nominal + self._rng.random() * self._jitter * nominal
+        self._paused_until = now + seconds
+        return seconds
+
+    async def pause(self) -> None:
+        """Sleep for one step."""
+        await self._clock.sleep(self.step())
