@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import FloatArray, IntArray
 
 __all__ = [
     "MAX_NODE_SCORE",
     "MIN_NODE_SCORE",
     "default_normalize_score",
+    "percent",
     "round_half_away",
     "truncated_div",
     "truncated_div_scalar",
@@ -27,6 +26,9 @@ __all__ = [
 
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
+
+#: Up to here a hundredfold count is exact as a float, and so is its truncated quotient.
+_EXACT_PERCENT_MAX: Final = (2**53 - 2) // 100
 
 
 def truncated_div(dividend: IntArray, divisor: IntArray | int) -> IntArray:
@@ -42,7 +44,24 @@ def truncated_div_scalar(dividend: int, divisor: int) -> int:
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
-def round_half_away(values: NDArray[np.float64]) -> IntArray:
+def percent(part: IntArray, whole: IntArray) -> FloatArray:
+    """`100 * part / whole` in Go's int64, as float64 numbers without a fraction.
+
+    `0 <= part <= whole` and `whole > 0` must hold everywhere. Float division takes a third of the
+    time of integer division and, truncated, gives the same as long as `100 * whole` stays below
+    2**53: two such quotients on either side of an integer lie further apart than a float's
+    rounding. Beyond (nodes of 80 TiB) integers are divided, and wrap around where Go's do.
+    """
+    if len(whole) and whole.max() > _EXACT_PERCENT_MAX:
+        return truncated_div(part * 100, whole).astype(np.float64)
+    quotient = part.astype(np.float64)
+    quotient *= MAX_NODE_SCORE
+    quotient /= whole
+    np.trunc(quotient, out=quotient)
+    return quotient
+
+
+def round_half_away(values: FloatArray) -> IntArray:
     """`math.Round`: to the nearest integer, halves away from zero.
 
     Adding a half and truncating would be wrong just below a half; the fraction is exact.
@@ -58,7 +77,7 @@ def default_normalize_score(scores: IntArray, *, reverse: bool = False) -> IntAr
     Source: `pkg/scheduler/framework/plugins/helper/normalize_score.go`.
     """
     highest = int(scores.max()) if len(scores) else 0
-    if highest == 0:
+    if highest <= 0:
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
     scaled = truncated_div(scores * MAX_NODE_SCORE, highest)
     return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +37,7 @@ __all__ = [
     "EventResource",
     "QueueingHint",
     "QueueingHintFn",
+    "as_kind",
     "match_any_cluster_event",
     "match_cluster_events",
 ]
@@ -132,6 +133,20 @@ class QueueingHint(enum.IntEnum):
 #: Called with the waiting pod and the object before and after the event (None where there is none).
 #: It must decide from these alone. An exception counts as `QUEUE`.
 QueueingHintFn = Callable[["PodInfo", object, object], QueueingHint]
+
+
+T = TypeVar("T")
+
+
+def as_kind(kind: type[T], old: object, new: object) -> tuple[T | None, T | None]:
+    """The objects that a hint is given, as what they must be; raises `TypeError` if they are not.
+
+    An add has no old object, a delete no new one. Source: `As` in `pkg/scheduler/util/utils.go`.
+    """
+    for value in (new, old):
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"expected {kind.__name__}, but got {type(value).__name__}")
+    return cast("T | None", old), cast("T | None", new)
 
 
 class ClusterEventWithHint(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.snapshot.columns import ABSENT
+from scheduler.snapshot.columns import ABSENT, encode_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ __all__ = [
     "pending",
     "reject",
     "reject_by",
+    "reject_together",
     "skip",
     "unresolvable",
     "unschedulable",
@@ -207,6 +208,28 @@ def reject_by(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     for index in range(len(verdicts) - 1, -1, -1):
         codes[verdicts[index][0]] = index
     return Rejections(codes, statuses) if (codes >= 0).any() else None
+
+
+def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
+    """Reject nodes with all the reasons that hold for them, in one status per node.
+
+    Its code is unresolvable as soon as one of the verdicts is; a verdict without a reason says
+    nothing but that. None if no node is flagged.
+    """
+    verdicts = tuple(verdict for verdict in verdicts if verdict[0].any())
+    if not verdicts:
+        return None
+    codes, combinations = encode_flags([which for which, _ in verdicts])
+    statuses = []
+    for combination in combinations:
+        holding = [v[1] for v, holds in zip(verdicts, combination, strict=True) if holds]
+        if holding:
+            reasons = (reason for status in holding for reason in status.reasons)
+            statuses.append(Status(max(status.code for status in holding), *reasons))
+    if not any(combinations[0]):
+        # Combinations come in ascending order: the one of the nodes that pass is the first.
+        codes -= 1
+    return Rejections(codes.astype(np.int32), statuses)
 
 
 class NodeToStatus:
