@@ -9,6 +9,7 @@ import copy
 import enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from scheduler.framework.cycle_state import StateKey
 from scheduler.framework.status import Code
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTENDER_NAME",
     "NO_NODES_AVAILABLE",
+    "PODS_TO_ACTIVATE",
     "Diagnosis",
     "FitError",
     "NominatingInfo",
@@ -32,6 +34,10 @@ __all__ = [
     "Rng",
     "ScheduleResult",
 ]
+
+#: Pods by key that a plugin wants tried at once when its own pod's cycle succeeds; plugins add to
+#: what is under this key.
+PODS_TO_ACTIVATE: Final = StateKey[dict[str, "PodInfo"]]("kubernetes.io/pods-to-activate")
 
 #: Stands among the rejecting plugins where an extender has turned nodes down.
 EXTENDER_NAME: Final = "Extender"

@@ -1,0 +1,128 @@
+"""All of the scheduler's writes to the API server go through here.
+
+Each write waits its turn for one of a bounded number of places, so that a burst of decisions cannot
+pile up requests without end, and each is made as upstream makes it: a binding once, whatever comes
+of it; a status patch again at most three times, quickly, while the server has a bad moment.
+Source: `pkg/scheduler/util/utils.go` (`PatchPodStatus`, `Retriable`), client-go `util/retry`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.client import (
+    PODS,
+    STRATEGIC_MERGE_PATCH,
+    ConnectionRefused,
+    RestClient,
+    ServerError,
+)
+from scheduler.clock import rfc3339
+from scheduler.framework.pod_status import pod_status_patch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scheduler.api.core import Pod
+    from scheduler.clock import Clock
+    from scheduler.framework.pod_status import Condition
+    from scheduler.framework.types import NominatingInfo
+
+__all__ = ["ApiDispatcher", "DispatcherStatistics"]
+
+#: How many writes may be under way at once.
+_PLACES: Final = 100
+#: How many may be waiting or under way before the scheduling loop holds back.
+_BACKLOG_MAX: Final = 500
+#: The pauses between four tries (client-go's default backoff: 10 ms, factor 5).
+_PATCH_PAUSES_SECONDS: Final = (0.01, 0.05, 0.25)
+#: Answers of a server that is having a bad moment.
+_PASSING: Final = frozenset({500, 503})
+
+
+class DispatcherStatistics(NamedTuple):
+    """Writes so far, and those not answered yet."""
+
+    writes: int
+    backlog: int
+
+
+class ApiDispatcher:
+    """Makes writes; every method raises the client's errors."""
+
+    def __init__(self, client: RestClient, clock: Clock) -> None:
+        self._client: Final = client
+        self._clock: Final = clock
+        self._places: Final = asyncio.Semaphore(_PLACES)
+        self._room: Final = asyncio.Event()
+        self._room.set()
+        self._writes = 0
+        self._backlog = 0
+
+    async def wait_for_room(self) -> None:
+        """Return once the backlog is short enough for another decision to be made."""
+        await self._room.wait()
+
+    def statistics(self) -> DispatcherStatistics:
+        """How many writes there have been and are."""
+        return DispatcherStatistics(self._writes, self._backlog)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind a pod; never repeated, for it may have been carried out."""
+        async with self._turn():
+            await self._client.bind(pod, node_name)
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None,
+        nominating_info: NominatingInfo | None,
+    ) -> None:
+        """Set a condition, a nominated node, or both; nothing is sent if nothing changes."""
+        patch = pod_status_patch(
+            pod,
+            condition=condition,
+            nominating_info=nominating_info,
+            timestamp=rfc3339(self._clock.now()),
+        )
+        if patch is None:
+            return
+        async with self._turn():
+            for pause_seconds in _PATCH_PAUSES_SECONDS:
+                try:
+                    return await self._patch_status(pod, patch)
+                except ConnectionRefused:
+                    await self._clock.sleep(pause_seconds)
+                except ServerError as error:
+                    if error.status not in _PASSING:
+                        raise
+                    await self._clock.sleep(pause_seconds)
+            await self._patch_status(pod, patch)
+
+    async def _patch_status(self, pod: Pod, patch: object) -> None:
+        await self._client.patch(
+            PODS,
+            pod.metadata.name,
+            patch,
+            namespace=pod.metadata.namespace,
+            subresource="status",
+            content_type=STRATEGIC_MERGE_PATCH,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One write: counted from when it is wanted, made when there is a place."""
+        self._writes += 1
+        self._backlog += 1
+        if self._backlog >= _BACKLOG_MAX:
+            self._room.clear()
+        try:
+            async with self._places:
+                yield
+        finally:
+            self._backlog -= 1
+            if self._backlog < _BACKLOG_MAX:
+                self._room.set()

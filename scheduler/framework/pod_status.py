@@ -1,0 +1,90 @@
+"""Changes to a pod's status, as the smallest strategic merge patch.
+
+Conditions merge by their type, so a patch carries the type and what has changed, and names all
+types in order when there were conditions before: that is what upstream sends, and what a server
+must be able to merge.
+Source: `pkg/scheduler/schedule_one.go` (`updatePod`), `pkg/api/v1/pod/util.go`
+(`UpdatePodCondition`), apimachinery `strategicpatch.CreateTwoWayMergePatch`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.framework.types import NominatingMode
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+    from scheduler.framework.types import NominatingInfo
+
+__all__ = ["POD_SCHEDULED", "Condition", "pod_status_patch"]
+
+POD_SCHEDULED: Final = "PodScheduled"
+
+#: A JSON object.
+Json = dict[str, object]
+
+
+class Condition(NamedTuple):
+    """A condition as the scheduler sets it. The time of its last transition follows from it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def pod_status_patch(
+    pod: Pod,
+    *,
+    condition: Condition | None,
+    nominating_info: NominatingInfo | None,
+    timestamp: str,
+) -> Json | None:
+    """The patch that brings a pod's status up to date; None if it is already.
+
+    `timestamp` is now, as the API writes it (`2026-11-21T08:00:00Z`).
+    """
+    status: Json = {}
+    if condition is not None:
+        status.update(_conditions_patch(pod, condition, timestamp))
+    named = pod.status.nominated_node_name
+    if (
+        nominating_info is not None
+        and nominating_info.mode == NominatingMode.OVERRIDE
+        and nominating_info.nominated_node_name != named
+    ):
+        status["nominatedNodeName"] = nominating_info.nominated_node_name or None
+    return {"status": status} if status else None
+
+
+def _conditions_patch(pod: Pod, condition: Condition, timestamp: str) -> Json:
+    old = next((c for c in pod.status.conditions if c.type == condition.type), None)
+    wanted: Json = {
+        "message": condition.message,
+        "observedGeneration": pod.metadata.generation,
+        "reason": condition.reason,
+        "status": condition.status,
+    }
+    if old is None:
+        changes = {"lastProbeTime": None, "lastTransitionTime": timestamp, **wanted}
+        changes = {k: v for k, v in changes.items() if v not in ("", 0)}
+    else:
+        known = {
+            "message": old.message,
+            "observedGeneration": old.observed_generation,
+            "reason": old.reason,
+            "status": old.status,
+        }
+        changes = {key: value or None for key, value in wanted.items() if value != known[key]}
+        if old.status != condition.status:
+            changes["lastTransitionTime"] = timestamp
+        if not changes:
+            return {}
+    patch: Json = {"conditions": [{**changes, "type": condition.type}]}
+    if pod.status.conditions:
+        types = [c.type for c in pod.status.conditions]
+        if old is None:
+            types.append(condition.type)
+        patch["$setElementOrder/conditions"] = [{"type": name} for name in types]
+    return patch
