@@ -82,5 +82,6 @@ def _prefix_complaints(prefix: str) -> list[str]:
 
 
 def _grammar_complaint(sentence: str, grammar: str, *examples: str) -> str:
-    shown = ", or ".join(f"'{example}'" for example in examples)
+    # Two blanks: so it reads in every message of upstream's.
+    shown = ",  or ".join(f"'{example}'" for example in examples)
     return f"{sentence} (e.g. {shown}, regex used for validation is '{grammar}')"

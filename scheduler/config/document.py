@@ -1,0 +1,201 @@
+"""The text of a configuration file as plain JSON values.
+
+A text that starts with `{` is JSON, any other is YAML, of which the first document counts, as
+upstream has it. Keys that appear twice in a mapping are reported with their full path; mappings
+from YAML come sorted by key, which is the order upstream complains in.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from scheduler.config.errors import ConfigError
+from scheduler.config.yaml_scalars import resolve_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.config.types import Json
+
+__all__ = ["Document", "parse_document"]
+
+#: More values than any configuration has; a few nested aliases can stand for billions.
+VALUES_MAX: Final = 200_000
+
+_PLAIN: Final = "plain"
+_STANDARD: Final = "tag:yaml.org,2002:"
+_STR: Final = f"{_STANDARD}str"
+_BINARY: Final = f"{_STANDARD}binary"
+_MERGE: Final = "<<"
+
+
+@dataclass
+class Document:
+    """A parsed text: its value, and the paths of the keys that were there more than once."""
+
+    value: object = None
+    duplicates: list[str] = field(default_factory=list)
+
+
+def parse_document(text: str) -> Document:
+    """Read JSON or YAML. Raises `ConfigError` naming the line and column of what is wrong."""
+    try:
+        if text.lstrip().startswith("{"):
+            return _parse_json(text)
+        return _parse_yaml(text)
+    except RecursionError as error:
+        raise ConfigError("the document is nested too deeply") from error
+
+
+def join_path(path: str, key: str) -> str:
+    """The path of a field below another."""
+    return f"{path}.{key}" if path else key
+
+
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object before its keys are checked."""
+
+
+def _parse_json(text: str) -> Document:
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        position = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError(f"json: {position}: {error.msg}") from error
+    except ValueError as error:
+        raise ConfigError(f"json: {error}") from error
+    document = Document()
+    document.value = _from_json(pairs, "", document)
+    return document
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _from_json(value: object, path: str, document: Document) -> object:
+    if isinstance(value, _Pairs):
+        return _mapping(
+            ((key, _from_json(item, join_path(path, key), document)) for key, item in value),
+            path,
+            document,
+        )
+    if isinstance(value, list):
+        return [_from_json(item, f"{path}[{i}]", document) for i, item in enumerate(value)]
+    return value
+
+
+def _mapping(pairs: Iterable[tuple[str, object]], path: str, document: Document) -> Json:
+    mapping: Json = {}
+    for key, value in pairs:
+        if key in mapping:
+            document.duplicates.append(join_path(path, key))
+        else:
+            mapping[key] = value
+    return mapping
+
+
+class _Loader(yaml.SafeLoader):
+    """Leaves plain scalars unresolved: what they mean is decided here, not by PyYAML."""
+
+    def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        if kind is yaml.nodes.ScalarNode:
+            return _PLAIN if implicit[0] else _STR
+        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        return tag
+
+
+def _parse_yaml(text: str) -> Document:
+    document = Document()
+    try:
+        loader = _Loader(text)
+        if loader.check_node() and (root := loader.get_node()) is not None:
+            document.value = _YamlValues(document).value(root, "")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"yaml: {where}{error.problem or error.context}") from error
+    except yaml.reader.ReaderError as error:
+        reason = f"character #x{ord(error.character):04x} at position {error.position}"
+        raise ConfigError(f"yaml: {reason}: {error.reason}") from error
+    return document
+
+
+class _YamlValues:
+    """Turns the nodes of one document into values."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._open: set[int] = set()
+        self._count = 0
+
+    def value(self, node: yaml.nodes.Node, path: str) -> object:
+        """The value of a node; an alias is expanded, one to a node that holds it is refused."""
+        self._count += 1
+        if self._count > VALUES_MAX:
+            raise _error(node, "document contains excessive aliasing")
+        if isinstance(node, yaml.nodes.ScalarNode):
+            return _scalar(node)
+        if id(node) in self._open:
+            raise _error(node, "anchor value contains itself")
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.nodes.SequenceNode):
+                return [self.value(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+            mapping = _mapping(self._pairs(node, path), path, self._document)
+            return dict(sorted(mapping.items()))
+        finally:
+            self._open.discard(id(node))
+
+    def _pairs(self, node: yaml.nodes.Node, path: str) -> Iterable[tuple[str, object]]:
+        assert isinstance(node, yaml.nodes.MappingNode)
+        for key_node, value_node in node.value:
+            if key_node.tag == _PLAIN and key_node.value == _MERGE:
+                for merged in _merged_nodes(value_node):
+                    yield from self._pairs(merged, path)
+            else:
+                key = _key(key_node)
+                yield key, self.value(value_node, join_path(path, key))
+
+
+def _merged_nodes(node: yaml.nodes.Node) -> list[yaml.nodes.Node]:
+    nodes = list(node.value) if isinstance(node, yaml.nodes.SequenceNode) else [node]
+    if not all(isinstance(merged, yaml.nodes.MappingNode) for merged in nodes):
+        raise _error(node, "map merge requires map or sequence of maps as the value")
+    return nodes
+
+
+def _key(node: yaml.nodes.Node) -> str:
+    if not isinstance(node, yaml.nodes.ScalarNode):
+        raise _error(node, "a mapping key must be a scalar")
+    key = _scalar(node)
+    if key is None:
+        raise _error(node, "a mapping key must not be null")
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key)
+
+
+def _scalar(node: yaml.nodes.ScalarNode) -> str | int | float | bool | None:
+    text: str = node.value
+    if node.tag == _STR or not (node.tag == _PLAIN or node.tag.startswith(_STANDARD)):
+        # A tag of somebody's own says nothing here.
+        return text
+    if node.tag == _BINARY:
+        try:
+            return base64.b64decode("".join(text.split()), validate=True).decode()
+        except ValueError as error:
+            raise _error(node, "!!binary value contains invalid base64 data") from error
+    value = resolve_scalar(text)
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        raise _error(node, f"{text} is not a JSON value")
+    return value
+
+
+def _error(node: yaml.nodes.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)

@@ -1,0 +1,129 @@
+"""Durations as Go writes them: `15s`, `1h30m0s`, `1.5s`, `100ms`.
+
+Kept as whole nanoseconds, because that is what Go counts in: what was read is written back the same
+and compared exactly. Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+import msgspec
+
+from scheduler.api.quantity import INT64_MAX
+
+__all__ = ["MILLISECOND", "MINUTE", "SECOND", "Duration"]
+
+_MICROSECOND: Final = 1_000
+#: One millisecond in nanoseconds, and so on.
+MILLISECOND: Final = 1_000_000
+SECOND: Final = 1_000_000_000
+MINUTE: Final = 60 * SECOND
+_HOUR: Final = 60 * MINUTE
+
+_UNITS: Final = {
+    "ns": 1,
+    "us": _MICROSECOND,
+    "\u00b5s": _MICROSECOND,  # the micro sign
+    "\u03bcs": _MICROSECOND,  # the Greek letter
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "m": MINUTE,
+    "h": _HOUR,
+}
+
+#: A number and its unit; either may be missing, which is complained about by name.
+_TERM: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
+
+#: Beyond it Go stops reading the digits of a fraction.
+_FRACTION_DIGITS_MAX: Final = 18
+
+
+class Duration(msgspec.Struct, frozen=True, order=True):
+    """A span of time in nanoseconds; negative ones can be written, and are refused where used."""
+
+    nanoseconds: int = 0
+
+    @staticmethod
+    def parse(text: str) -> Duration:
+        """Read a duration: numbers with units, one after another, or a bare `0`.
+
+        Raises `ValueError` with Go's sentence.
+        """
+        digits = text[1:] if text[:1] in ("+", "-") else text
+        if digits == "0":
+            return Duration()
+        if not digits:
+            raise _invalid(text)
+        total = position = 0
+        while position < len(digits):
+            term = _TERM.match(digits, position)
+            if term is None or not (term["whole"] or term["fraction"]):
+                raise _invalid(text)
+            total += _nanoseconds(term, text)
+            position = term.end()
+        negative = text.startswith("-")
+        if total > INT64_MAX + negative:
+            raise _invalid(text)
+        return Duration(-total if negative else total)
+
+    @property
+    def seconds(self) -> float:
+        """For clocks and timeouts, which count in seconds."""
+        return self.nanoseconds / SECOND
+
+    def __str__(self) -> str:
+        sign = "-" if self.nanoseconds < 0 else ""
+        return sign + _magnitude(abs(self.nanoseconds))
+
+    def __bool__(self) -> bool:
+        """Whether it is not zero, which in a configuration file means "not set"."""
+        return self.nanoseconds != 0
+
+
+def _nanoseconds(term: re.Match[str], text: str) -> int:
+    unit = term["unit"]
+    if not unit:
+        raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+    if unit not in _UNITS:
+        raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+    if len(term["whole"].lstrip("0")) > len(str(INT64_MAX)):
+        raise _invalid(text)
+    nanoseconds = int(term["whole"] or "0") * _UNITS[unit]
+    if fraction := (term["fraction"] or "")[:_FRACTION_DIGITS_MAX]:
+        # Go multiplies as floats here, and what it drops below a nanosecond is dropped here.
+        nanoseconds += int(int(fraction) * (_UNITS[unit] / 10 ** len(fraction)))
+    return nanoseconds
+
+
+def _magnitude(nanoseconds: int) -> str:
+    if nanoseconds == 0:
+        return "0s"
+    if nanoseconds < SECOND:
+        for unit, size in (("ns", 1), ("\u00b5s", _MICROSECOND), ("ms", MILLISECOND)):
+            if nanoseconds < size * 1000:
+                return _decimal(nanoseconds, size) + unit
+    hours, rest = divmod(nanoseconds, _HOUR)
+    minutes, rest = divmod(rest, MINUTE)
+    seconds = _decimal(rest, SECOND) + "s"
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def _decimal(nanoseconds: int, unit: int) -> str:
+    whole, rest = divmod(nanoseconds, unit)
+    if not rest:
+        return str(whole)
+    fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0")
+    return f"{whole}.{fraction}"
+
+
+def _invalid(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {_quoted(text)}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
