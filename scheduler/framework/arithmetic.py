@@ -52,11 +52,12 @@ def percent(part: IntArray, whole: IntArray) -> FloatArray:
     2**53: two such quotients on either side of an integer lie further apart than a float's
     rounding. Beyond (nodes of 80 TiB) integers are divided, and wrap around where Go's do.
     """
-    if len(whole) and whole.max() > _EXACT_PERCENT_MAX:
+    if whole.max(initial=0) > _EXACT_PERCENT_MAX:
         return truncated_div(part * 100, whole).astype(np.float64)
     quotient = part.astype(np.float64)
-    quotient *= MAX_NODE_SCORE
-    quotient /= whole
+    quotient *= 100.0
+    # Converted first: a division of mixed types takes half as long again.
+    quotient /= whole.astype(np.float64)
     np.trunc(quotient, out=quotient)
     return quotient
 

@@ -196,7 +196,8 @@ class Rejections:
 
 def reject(which: BoolArray, status: Status) -> Rejections | None:
     """Reject the flagged nodes, all for the same reason; None if no node is flagged."""
-    if not which.any():
+    # Counting flags takes half the time of `any` where none is set, which is the rule.
+    if not np.count_nonzero(which):
         return None
     return Rejections(which.astype(np.int16) - np.int16(1), (status,))
 
@@ -216,7 +217,7 @@ def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     Its code is unresolvable as soon as one of the verdicts is; a verdict without a reason says
     nothing but that. None if no node is flagged.
     """
-    verdicts = tuple(verdict for verdict in verdicts if verdict[0].any())
+    verdicts = tuple(verdict for verdict in verdicts if np.count_nonzero(verdict[0]))
     if not verdicts:
         return None
     codes, combinations = encode_flags([which for which, _ in verdicts])

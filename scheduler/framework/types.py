@@ -119,7 +119,10 @@ class Diagnosis:
         self.node_to_status: Final = node_to_status
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
-        self.pre_filter_message = ""
+        #: The rejection of the pod as a whole, where PreFilter ended the search.
+        self.pre_filter_status: Status | None = None
+        #: The nodes PreFilter has narrowed the search to; None for all.
+        self.pre_filter_node_names: frozenset[str] | None = None
         self.post_filter_message = ""
 
     def add_plugin_status(self, status: Status) -> None:
@@ -144,9 +147,10 @@ class FitError(Exception):
     def __str__(self) -> str:
         diagnosis = self.diagnosis
         text = f"0/{self.num_all_nodes} nodes are available:"
-        if diagnosis.pre_filter_message:
+        rejection = diagnosis.pre_filter_status
+        if rejection is not None and rejection.message:
             # Every node then has this one status; counting it as well would say it twice.
-            text += f" {diagnosis.pre_filter_message}."
+            text += f" {rejection.message}."
         else:
             reasons = diagnosis.node_to_status.reasons(self.num_all_nodes)
             if reasons:

@@ -49,7 +49,7 @@ def grown(array: NDArray[np.generic], capacity: int, fill: int = 0) -> NDArray[n
 def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """A view that cannot be written to: plugins read the snapshot, nobody writes it."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
@@ -220,17 +220,15 @@ class Codes(Generic[V]):
     def map(self, rule: Mapping[V, int] | Callable[[V | None], int], default: int = 0) -> IntArray:
         """An integer per row, by a table (with a default for what is not in it) or by a rule."""
         values = self._column.values
-        answers = np.zeros(len(values) + 1, dtype=np.int64)
         if isinstance(rule, Mapping):
-            answers.fill(default)
+            answers = [default] * (len(values) + 1)
             for key, answer in rule.items():
                 if (code := self._column.code_of(key)) != ABSENT:
                     answers[code] = answer
         else:
-            for code, value in enumerate(values):
-                if value is not None:
-                    answers[code] = rule(value)
-            answers[ABSENT] = rule(None)
-        if (answers == answers[ABSENT]).all():
+            absent = rule(None)
+            answers = [absent if value is None else rule(value) for value in values]
+            answers.append(absent)
+        if answers.count(answers[ABSENT]) == len(answers):
             return np.full(len(self.codes), answers[ABSENT], dtype=np.int64)
-        return answers.take(self.codes, mode="wrap")
+        return np.array(answers, dtype=np.int64).take(self.codes, mode="wrap")

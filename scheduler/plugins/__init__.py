@@ -1,0 +1,42 @@
+"""The in-tree plugins, one rule per file, and their registry."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_name import NodeName
+from scheduler.plugins.node_ports import NodePorts
+from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.plugins.priority_sort import PrioritySort
+from scheduler.plugins.scheduling_gates import SchedulingGates
+from scheduler.plugins.taint_toleration import TaintToleration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scheduler.framework.interface import Plugin
+
+__all__ = ["IN_TREE"]
+
+#: Every in-tree plugin by the name that profiles know it by.
+IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
+    {
+        "DefaultBinder": DefaultBinder,
+        "ImageLocality": ImageLocality,
+        "NodeAffinity": NodeAffinity,
+        "NodeName": NodeName,
+        "NodePorts": NodePorts,
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+        "NodeResourcesFit": NodeResourcesFit,
+        "NodeUnschedulable": NodeUnschedulable,
+        "PrioritySort": PrioritySort,
+        "SchedulingGates": SchedulingGates,
+        "TaintToleration": TaintToleration,
+    }
+)

@@ -1,0 +1,76 @@
+"""ImageLocality: prefer nodes that already have the pod's images, the bigger the better.
+
+An image on a node counts with its size, scaled by the share of all nodes that have it, so that pods
+do not heap up on the few nodes that pulled it first. The sum is mapped from 23 MiB..1000 MiB per
+container to 0..100.
+Mirrors `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from scheduler.framework.arithmetic import MAX_NODE_SCORE, truncated_div
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import IMAGE_NAMES_SIGNER_NAME
+
+if TYPE_CHECKING:
+    from scheduler.api.core import PodSpec
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["ImageLocality"]
+
+_MIB: Final = 1024 * 1024
+
+#: Most images on public registries are between these two sizes.
+_MIN_THRESHOLD_BYTES: Final = 23 * _MIB
+_MAX_CONTAINER_THRESHOLD_BYTES: Final = 1000 * _MIB
+
+
+class ImageLocality(Plugin):
+    """Spare nodes a download."""
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """A score from 0 to 100; 0 where none of the pod's images is."""
+        sums = np.zeros(len(nodes), dtype=np.int64)
+        found = False
+        for name in _images_of(pod.spec):
+            image = nodes.image(name)
+            if image is not None:
+                found = True
+                spread = image.num_nodes / nodes.total
+                sums += image.present * np.int64(float(image.size_bytes) * spread)
+        containers = len(pod.spec.init_containers) + len(pod.spec.containers)
+        return _priority(sums, containers) if found else sums
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The images of all containers."""
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        names = sorted({normalized_image_name(container.image) for container in containers})
+        return [(IMAGE_NAMES_SIGNER_NAME, names)]
+
+
+def _images_of(spec: PodSpec) -> list[str]:
+    """The images of containers and image volumes; one that is used twice counts twice."""
+    names = [container.image for container in (*spec.init_containers, *spec.containers)]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [normalized_image_name(name) for name in names]
+
+
+def _priority(sums: IntArray, containers: int) -> IntArray:
+    highest = _MAX_CONTAINER_THRESHOLD_BYTES * containers
+    too_small = sums < _MIN_THRESHOLD_BYTES
+    clamped = np.where(too_small, _MIN_THRESHOLD_BYTES, np.minimum(sums, highest))
+    above = MAX_NODE_SCORE * (clamped - _MIN_THRESHOLD_BYTES)
+    return truncated_div(above, highest - _MIN_THRESHOLD_BYTES)
+
+
+def normalized_image_name(name: str) -> str:
+    """An image's name as nodes report it: with the tag `latest` if it has none."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -1,0 +1,204 @@
+"""NodeAffinity: which nodes a pod's words, and the profile's, allow and prefer.
+
+A node must meet the profile's `addedAffinity` and the pod's `nodeSelector` and required node
+affinity. Required terms that name nodes narrow the search to those. Of the nodes left, those that
+meet more, or weightier, preferred terms score higher.
+Mirrors `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from scheduler.api import field
+from scheduler.api.core import Node
+from scheduler.api.node_selectors import (
+    METADATA_NAME,
+    NodeSelectorMatcher,
+    PreferredTerms,
+    RequiredNodeAffinity,
+    parse_node_selector,
+    parse_preferred_terms,
+)
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.plugin_args.node_affinity import NodeAffinityArgs
+from scheduler.framework.arithmetic import default_normalize_score
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import NODE_SELECTOR_SIGNER_NAME, node_affinity_fragment
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject,
+    reject_by,
+    skip,
+    unresolvable,
+)
+from scheduler.framework.types import PreFilterResult
+
+if TYPE_CHECKING:
+    from scheduler.api.core import NodeAffinity as NodeAffinitySpec
+    from scheduler.api.core import NodeSelector, NodeSelectorTerm
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["NodeAffinity"]
+
+_POD_MISMATCH: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_ENFORCED_MISMATCH: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_CONFLICT: Final = unresolvable("pod affinity terms conflict")
+
+#: The pod's preferred terms; None if it has none.
+_PREFERRED: Final = StateKey[PreferredTerms | None]("PreScoreNodeAffinity")
+
+
+class NodeAffinity(Plugin):
+    """Respect node selectors and node affinity."""
+
+    Args = NodeAffinityArgs
+    args: NodeAffinityArgs
+
+    def __init__(self) -> None:
+        if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
+            raise ValueError(field.aggregate(errors))
+        added = self.args.added_affinity
+        required = added and added.required_during_scheduling_ignored_during_execution
+        self._added: Final = parse_node_selector(required) if required else None
+        self._added_preferred: Final = _parse_preferred(added)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterResult | Status | None:
+        """Skip pods that say nothing about nodes; narrow the search for those that name some."""
+        if self._added is None and pod.required_node_affinity.is_empty:
+            return skip()
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        node_names = _names_of(required) if required else None
+        if node_names is None:
+            return None
+        return PreFilterResult(node_names) if node_names else _CONFLICT
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes that the profile or the pod does not allow; a malformed term allows none."""
+        mismatch = ~nodes.allowed_by(pod.required_node_affinity)
+        if self._added is None:
+            return reject(mismatch, _POD_MISMATCH)
+        return reject_by(
+            (~nodes.selected_by(self._added), _ENFORCED_MISMATCH), (mismatch, _POD_MISMATCH)
+        )
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Skip pods without preferences; raises `ValueError` for malformed ones."""
+        preferred = _preferred_by(pod)
+        if preferred is None and self._added_preferred is None:
+            return skip()
+        state.write(_PREFERRED, preferred)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """The sum of the weights of the preferred terms that each node meets."""
+        # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
+        preferred = state.find(_PREFERRED) or _preferred_by(pod)
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for terms in (self._added_preferred, preferred):
+            for weight, term in terms.terms if terms else ():
+                scores += nodes.meeting(term) * np.int64(weight)
+        return scores
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """100 for the highest sum."""
+        return default_normalize_score(scores)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A node that comes or changes its labels."""
+        node_change = ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        )
+        return [ClusterEventWithHint(node_change, self.is_schedulable_after_node_change)]
+
+    def is_schedulable_after_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a node is now allowed that was not allowed by the pod, or was not there.
+
+        Raises `ValueError` if only a malformed term keeps the node out.
+        """
+        original, modified = as_kind(Node, old, new)
+        if modified is None or (self._added is not None and not self._added.matches(modified)):
+            return QueueingHint.QUEUE_SKIP
+        if not _allows(pod.required_node_affinity, modified):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(original is None or not _allows(pod.required_node_affinity, original))
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The pod's node affinity and node selector."""
+        selector = (NODE_SELECTOR_SIGNER_NAME, dict(pod.spec.node_selector))
+        return [node_affinity_fragment(pod), selector]
+
+
+def _names_of(required: NodeSelector) -> frozenset[str] | None:
+    """The only nodes that a selector can mean, going by the names in it; None if it gives none.
+
+    Within a term names are ANDed; a term without names may mean any node.
+    """
+    named: frozenset[str] = frozenset()
+    for term in required.node_selector_terms:
+        names = _names_of_term(term)
+        if names is None:
+            return None
+        named |= names
+    return named if required.node_selector_terms else None
+
+
+def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
+    names: frozenset[str] | None = None
+    for requirement in term.match_fields:
+        if requirement.key == METADATA_NAME and requirement.operator == "In":
+            values = frozenset(requirement.values)
+            names = values if names is None else names & values
+    return names
+
+
+def _preferred_by(pod: PodInfo) -> PreferredTerms | None:
+    return _parse_preferred(pod.spec.affinity.node_affinity if pod.spec.affinity else None)
+
+
+def _parse_preferred(affinity: NodeAffinitySpec | None) -> PreferredTerms | None:
+    terms = affinity and affinity.preferred_during_scheduling_ignored_during_execution
+    if not terms:
+        return None
+    try:
+        return parse_preferred_terms(terms)
+    except ExceptionGroup as group:
+        raise ValueError(field.aggregate(group.exceptions)) from group
+
+
+def _allows(affinity: RequiredNodeAffinity, node: Node) -> bool:
+    """Whether a pod allows this node; raises `ValueError` where it takes a malformed term to say.
+
+    Upstream's queueing hint does so, unlike its filter.
+    """
+    if affinity.matches(node):
+        return True
+    selector = affinity.node_selector
+    if selector is None or selector.matches(node.metadata.labels):
+        _raise_errors(affinity.terms)
+    return False
+
+
+def _raise_errors(terms: NodeSelectorMatcher | None) -> None:
+    if terms is not None and (errors := terms.errors):
+        raise ValueError(field.aggregate(errors))

@@ -1,0 +1,45 @@
+"""NodeName: a pod that names its node fits only there.
+
+Mirrors `pkg/scheduler/framework/plugins/nodename/node_name.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import NODE_NAME_SIGNER_NAME
+from scheduler.framework.status import Rejections, reject, unresolvable
+
+if TYPE_CHECKING:
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["NodeName"]
+
+_NO_MATCH: Final = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(Plugin):
+    """Respect `spec.nodeName`."""
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject every node but the one named."""
+        wanted = pod.spec.node_name
+        return reject(~nodes.name_codes.isin((wanted,)), _NO_MATCH) if wanted else None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A new node; whether it is the one is quicker tried than asked."""
+        return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The node's name."""
+        return [(NODE_NAME_SIGNER_NAME, pod.spec.node_name)]

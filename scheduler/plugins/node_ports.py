@@ -1,0 +1,77 @@
+"""NodePorts: a pod fits only where the host ports it wants are free.
+
+Two ports clash when protocol and number are the same and their addresses meet. Counted are regular
+containers and sidecars.
+Mirrors `pkg/scheduler/framework/plugins/nodeports/node_ports.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api.core import Pod
+from scheduler.api.host_ports import HostPort, conflicts, host_ports
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import host_ports_fragment
+from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
+
+if TYPE_CHECKING:
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["NodePorts"]
+
+_NO_FREE_PORTS: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+_WANTED: Final = StateKey[tuple[HostPort, ...]]("PreFilterNodePorts")
+
+
+class NodePorts(Plugin):
+    """Do not let two pods of a node take the same port."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Skip pods that want no host port."""
+        if not pod.host_ports:
+            return skip()
+        state.write(_WANTED, pod.host_ports)
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes where one of the ports is taken."""
+        try:
+            wanted = state.read(_WANTED)
+        except CycleStateError as error:
+            raise LookupError(f'reading "{_WANTED.name}" from cycleState: {error}') from error
+        taken = nodes.host_ports.where(lambda used: used is not None and conflicts(wanted, used))
+        return reject(taken, _NO_FREE_PORTS)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A pod that goes, and a new node. A pod's ports never change."""
+        pod_deletion = ClusterEvent(EventResource.POD, ActionType.DELETE)
+        return [
+            ClusterEventWithHint(pod_deletion, self.is_schedulable_after_pod_deleted),
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+        ]
+
+    def is_schedulable_after_pod_deleted(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the deleted pod had a node, or was about to, and held a port this one wants."""
+        deleted, _ = as_kind(Pod, old, new)
+        if deleted is None or not (deleted.spec.node_name or deleted.status.nominated_node_name):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(conflicts(pod.host_ports, host_ports(deleted)))
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The numbers of the host ports."""
+        return [host_ports_fragment(pod)]

@@ -1,0 +1,120 @@
+"""TaintToleration: taints keep pods off a node, or make it a second choice.
+
+A node with a NoSchedule or NoExecute taint that the pod does not tolerate is out. Of the others,
+the fewer PreferNoSchedule taints a pod does not tolerate, the better.
+Mirrors `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api.core import Node, Pod, Toleration
+from scheduler.api.tolerations import (
+    HARD_EFFECTS,
+    PREFER_NO_SCHEDULE,
+    find_untolerated_taint,
+    is_tolerated,
+)
+from scheduler.framework.arithmetic import default_normalize_score
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import tolerations_fragment
+from scheduler.framework.status import Rejections, reject, unresolvable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.api.core import Taint
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["TaintToleration"]
+
+_UNTOLERATED: Final = unresolvable("node(s) had untolerated taint(s)")
+
+#: The tolerations that can cover a PreferNoSchedule taint.
+_TOLERATIONS: Final = StateKey[tuple[Toleration, ...]]("PreScoreTaintToleration")
+
+
+class TaintToleration(Plugin):
+    """Keep pods off nodes whose taints they do not tolerate."""
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes with a taint that forbids the pod."""
+        tolerations = pod.spec.tolerations
+        return reject(nodes.taints.where(lambda taints: _forbid(taints, tolerations)), _UNTOLERATED)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Sort out the tolerations that bear on preferences."""
+        tolerations = pod.spec.tolerations
+        state.write(
+            _TOLERATIONS, tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        )
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """How many taints each node holds against the pod."""
+        try:
+            tolerations = state.read(_TOLERATIONS)
+        except CycleStateError as error:
+            raise LookupError(
+                f'failed to read "{_TOLERATIONS.name}" from cycleState: {error}'
+            ) from error
+        return nodes.taints.map(lambda taints: _count_intolerable(taints, tolerations))
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """100 for none, 0 for the most."""
+        return default_normalize_score(scores, reverse=True)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A node that comes or changes its taints, and a pod that tolerates more."""
+        node_change = ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        )
+        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
+        return [
+            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
+            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_toleration_change),
+        ]
+
+    def is_schedulable_after_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a node's taints are now tolerated that were not, or if it was not there."""
+        original, modified = as_kind(Node, old, new)
+        tolerations = pod.spec.tolerations
+        if modified is None or _forbid(modified.spec.taints, tolerations):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(original is None or _forbid(original.spec.taints, tolerations))
+
+    def is_schedulable_after_pod_toleration_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if it is this pod."""
+        _, modified = as_kind(Pod, old, new)
+        return QueueingHint(modified is not None and modified.metadata.uid == pod.uid)
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The pod's tolerations."""
+        return [tolerations_fragment(pod)]
+
+
+def _forbid(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> bool:
+    return find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS) is not None
+
+
+def _count_intolerable(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
+        for taint in taints or ()
+    )
