@@ -1,0 +1,31 @@
+"""The scheduling queue: which pod is tried next, and what a pod waits for that did not fit.
+
+Start at `scheduling_queue`, where the life of a pod is drawn.
+"""
+
+from scheduler.queue.errors import EventsToRegisterError, PodAlreadyQueuedError, QueueError
+from scheduler.queue.nominator import Nominator
+from scheduler.queue.observer import (
+    HintAnswer,
+    Place,
+    PodMove,
+    QueueObserver,
+    QueueStatistics,
+)
+from scheduler.queue.requeueing import QueueingHintFunction, build_queueing_hint_map
+from scheduler.queue.scheduling_queue import PriorityQueue
+
+__all__ = [
+    "EventsToRegisterError",
+    "HintAnswer",
+    "Nominator",
+    "Place",
+    "PodAlreadyQueuedError",
+    "PodMove",
+    "PriorityQueue",
+    "QueueError",
+    "QueueObserver",
+    "QueueStatistics",
+    "QueueingHintFunction",
+    "build_queueing_hint_map",
+]

@@ -1,0 +1,72 @@
+"""What the queue tells of itself: each move of a pod to whoever listens, and its sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import QueuedPodInfo
+
+__all__ = ["HintAnswer", "Place", "PodMove", "QueueObserver", "QueueStatistics"]
+
+
+class Place(enum.StrEnum):
+    """Where a pod can be. The first four are the labels of upstream's metric `pending_pods`."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    #: Popped, and neither given back nor done.
+    IN_FLIGHT = "in-flight"
+    #: Not, or no longer, the queue's concern.
+    OUTSIDE = "outside"
+
+
+class HintAnswer(NamedTuple):
+    """What a plugin's queueing hint made of an event: `Queue`, `QueueSkip` or `Error`."""
+
+    plugin_name: str
+    event_label: str
+    answer: str
+
+
+class PodMove(NamedTuple):
+    """One step of a pod's story.
+
+    `event_label` says what caused it, as in metrics; it is empty for a pod that was popped,
+    deleted or done with. `hints` are the answers of the plugins that were asked. A pod that was
+    asked about and stays has `source` equal to `target`.
+    """
+
+    pod: QueuedPodInfo
+    source: Place
+    target: Place
+    event_label: str
+    hints: tuple[HintAnswer, ...] = ()
+
+
+class QueueObserver(Protocol):
+    """Hears of every move. For stories told to people; without one, nothing is collected."""
+
+    def pod_moved(self, move: PodMove) -> None:
+        """Called when the pod has arrived. Must not raise, change the pod or call the queue."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """How much of everything there is at one moment.
+
+    `unschedulable` leaves out the pods that are `gated`, as upstream's metric does.
+    """
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight_pods: int
+    in_flight_events: int
+    scheduling_cycle: int
