@@ -121,7 +121,7 @@ def _parse_yaml(text: str) -> Document:
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigError(f"yaml: {where}{error.problem or error.context}") from error
     except yaml.reader.ReaderError as error:
-        reason = f"character #x{ord(error.character):04x} at position {error.position}"
+        reason = f"character #x{error.character:04x} at position {error.position}"
         raise ConfigError(f"yaml: {reason}: {error.reason}") from error
     return document
 

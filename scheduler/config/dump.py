@@ -32,7 +32,7 @@ from scheduler.config.yaml_scalars import float_text, needs_quotes, resolve_scal
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
 
-__all__ = ["dump_config", "encode_config"]
+__all__ = ["dump_config", "encode_config", "encode_struct"]
 
 
 def _all_fields(struct: type[core.Struct]) -> frozenset[str]:
@@ -83,16 +83,16 @@ def dump_config(config: KubeSchedulerConfiguration) -> str:
 
 def encode_config(config: KubeSchedulerConfiguration) -> Json:
     """The configuration as a JSON object, `apiVersion` and `kind` included."""
-    return {"apiVersion": types.API_VERSION, "kind": types.KIND, **_encode_struct(config)}
+    return {"apiVersion": types.API_VERSION, "kind": types.KIND, **encode_struct(config)}
 
 
 def _encode(value: object) -> object:
     match value:
         case PluginArgs():
             type_meta = {"apiVersion": types.API_VERSION, "kind": type(value).__name__}
-            return type_meta | _encode_struct(value)
+            return type_meta | encode_struct(value)
         case core.Struct():
-            return _encode_struct(value)
+            return encode_struct(value)
         case Duration():
             return str(value)
         case bytes():
@@ -104,7 +104,8 @@ def _encode(value: object) -> object:
     return value
 
 
-def _encode_struct(struct: core.Struct) -> Json:
+def encode_struct(struct: core.Struct) -> Json:
+    """One part of a configuration as a JSON object; arguments come without their kind."""
     always_written = _ALWAYS_WRITTEN.get(type(struct), frozenset())
     encoded: Json = {}
     for field in msgspec.structs.fields(struct):

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.config import ConfigError, default_config, load_config, load_text
+from tests.config.tables import Case, differs_from_default, sources, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.mark.parametrize("case", table("load.yaml"))
+def test_a_text_is_read_or_refused_as_upstream_does(case: Case) -> None:
+    if "error" in case:
+        with pytest.raises(ConfigError) as caught:
+            load_text(case["text"])
+        assert str(caught.value) == case["error"]
+    else:
+        actual, expected = differs_from_default(load_text(case["text"]), case["want"])
+        assert actual == expected
+
+
+def test_upstreams_tables_are_all_here() -> None:
+    # The fourth of TestLoadConfigFromFile is the test after this one.
+    assert sources("load.yaml") == {"TestCodecsDecodePluginConfig": 10, "TestLoadConfigFromFile": 3}
+
+
+def test_an_empty_path_is_no_file() -> None:
+    """TestLoadConfigFromFile#Empty scheduler config file path."""
+    with pytest.raises(ConfigError, match=r"^open : no such file or directory$"):
+        load_config("")
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"{HEAD}parallelism: 3\n", encoding="utf-8")
+    assert load_config(path).parallelism == 3
+    assert load_config(str(path)) == load_text(f"{HEAD}parallelism: 3\n")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(
+        '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}',
+        encoding="utf-8-sig",
+    )
+    assert load_config(path) == default_config()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.yaml"
+    with pytest.raises(ConfigError, match="no such file or directory") as caught:
+        load_config(missing)
+    assert str(caught.value) == f"open {missing}: no such file or directory"
+    with pytest.raises(ConfigError, match=f"open {tmp_path}: is a directory"):
+        load_config(tmp_path)
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"kind: \xff\xfe")
+    with pytest.raises(ConfigError, match=f"read {binary}: not UTF-8 text: byte 6 is wrong"):
+        load_config(binary)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f"{HEAD}a: [b\n", "yaml: line 4, column 1: expected ',' or ']', but got '<stream end>'"),
+        (
+            f"{HEAD}profiles:\n\t- a\n",
+            "yaml: line 4, column 1: found character '\\t' that cannot start any token",
+        ),
+        (
+            "kind: \x07\n",
+            "yaml: character #x0007 at position 6: special characters are not allowed",
+        ),
+        (f"{HEAD}profiles: &a [*a]\n", "yaml: line 3, column 11: anchor value contains itself"),
+        (f"{HEAD}? [a]\n: b\n", "yaml: line 3, column 3: a mapping key must be a scalar"),
+        (f"{HEAD}~: b\n", "yaml: line 3, column 1: a mapping key must not be null"),
+        (
+            f"{HEAD}<<: 3\n",
+            "yaml: line 3, column 5: map merge requires map or sequence of maps as the value",
+        ),
+        (f"{HEAD}parallelism: .inf\n", "yaml: line 3, column 14: .inf is not a JSON value"),
+        (
+            f"{HEAD}parallelism: !!binary '?'\n",
+            "yaml: line 3, column 14: !!binary value contains invalid base64 data",
+        ),
+        (f"{HEAD}profiles: *a\n", "yaml: line 3, column 11: found undefined alias 'a'"),
+        ('{"kind": }', "json: line 1, column 10: Expecting value"),
+        ('{"kind": "a",\n "a": tru}', "json: line 2, column 7: Expecting value"),
+        ('{"a": NaN}', "json: NaN is not a JSON value"),
+        ('{"a": 1} {}', "json: line 1, column 10: Extra data"),
+        ("[" * 1_000, "the document is nested too deeply"),
+        ('{"a":' * 50_000, "the document is nested too deeply"),
+    ],
+)
+def test_bad_syntax_is_one_line_with_its_place(text: str, error: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(text)
+    assert str(caught.value) == error
+    assert caught.value.__cause__ is not None
+
+
+def test_a_few_aliases_cannot_stand_for_billions_of_values() -> None:
+    text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    for level in range(1, 9):
+        text += f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n"
+    with pytest.raises(ConfigError, match="document contains excessive aliasing"):
+        load_text(HEAD + text)
+
+
+def test_a_long_text_is_not_repeated_in_an_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text("parallelism: 3\n" * 100)
+    assert str(caught.value).startswith("Object 'Kind' is missing in 'parallelism: 3 parallelism: ")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("parallelism: [3]", "parallelism: must be an integer, not a list"),
+        ("parallelism: 3.5", "parallelism: must be an integer, not 3.5"),
+        ("parallelism: true", "parallelism: must be an integer, not true"),
+        ("parallelism: '3'", 'parallelism: must be an integer, not "3"'),
+        (
+            "parallelism: 2147483648",
+            "parallelism: must be an integer from -2147483648 to 2147483647, not 2147483648",
+        ),
+        (
+            "podMaxBackoffSeconds: 9223372036854775808",
+            "podMaxBackoffSeconds: must be an integer from -9223372036854775808 to "
+            "9223372036854775807, not 9223372036854775808",
+        ),
+        ("enableProfiling: 1", "enableProfiling: must be true or false, not 1"),
+        ("enableProfiling: 'yes'", 'enableProfiling: must be true or false, not "yes"'),
+        ("clientConnection: {qps: many}", 'clientConnection.qps: must be a number, not "many"'),
+        (
+            "clientConnection: {qps: 1e39}",
+            "clientConnection.qps: must be a number that fits 32 bits, not 1e+39",
+        ),
+        ("clientConnection: []", "clientConnection: must be a mapping, not a list"),
+        ("profiles: {}", "profiles: must be a list, not a mapping"),
+        ("profiles: [3]", "profiles[0]: must be a mapping, not 3"),
+        ("extenders: [{urlPrefix: {}}]", "extenders[0].urlPrefix: must be a string, not a mapping"),
+        (
+            "leaderElection: {leaseDuration: 15}",
+            'leaderElection.leaseDuration: must be a duration such as "1h30m", not 15',
+        ),
+        (
+            "leaderElection: {leaseDuration: '15'}",
+            'leaderElection.leaseDuration: time: missing unit in duration "15"',
+        ),
+        (
+            "leaderElection: {leaseDuration: null}",
+            'leaderElection.leaseDuration: time: invalid duration ""',
+        ),
+        (
+            "profiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {"
+            "preferredDuringSchedulingIgnoredDuringExecution: [{weight: 2147483648}]}}}]}]",
+            "decoding .profiles[0].pluginConfig[0]: decoding args for plugin NodeAffinity: "
+            "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: must be an "
+            "integer from -2147483648 to 2147483647, not 2147483648",
+        ),
+    ],
+)
+def test_a_wrong_type_names_the_field_and_what_belongs_there(line: str, error: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(f"{HEAD}{line}\n")
+    assert str(caught.value) == error
+
+
+def test_a_private_key_is_not_shown_in_an_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(f"{HEAD}extenders: [{{tlsConfig: {{keyData: 'secret!'}}}}]\n")
+    assert str(caught.value) == "extenders[0].tlsConfig.keyData: must be base64-encoded data"
+
+
+def test_base64_data_may_be_wrapped() -> None:
+    data = base64.b64encode(b"certificate" * 20).decode()
+    wrapped = "".join(f"      {data[i : i + 64]}\n" for i in range(0, len(data), 64))
+    config = load_text(f"{HEAD}extenders:\n- tlsConfig:\n    caData: |\n{wrapped}")
+    (extender,) = config.extenders
+    assert extender.tls_config is not None
+    assert extender.tls_config.ca_data == b"certificate" * 20
+
+
+def test_merged_mappings_and_aliases_are_expanded() -> None:
+    config = load_text(
+        f"{HEAD}extenders:\n"
+        "- &first {urlPrefix: http://a, weight: 3}\n"
+        "- {<<: *first, ignorable: true}\n"
+        "- {<<: [{filterVerb: f}, *first]}\n"
+        "- *first\n"
+    )
+    first, second, third, fourth = config.extenders
+    assert first == fourth
+    assert (second.url_prefix, second.weight, second.ignorable) == ("http://a", 3, True)
+    assert (third.url_prefix, third.filter_verb) == ("http://a", "f")
+
+
+def test_a_json_number_is_an_integer_only_without_a_point() -> None:
+    head = '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"'
+    assert load_text(head + ', "parallelism": 3}').parallelism == 3
+    with pytest.raises(ConfigError, match=r"^parallelism: must be an integer, not 3.0$"):
+        load_text(head + ', "parallelism": 3.0}')

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.config import (
+    KubeSchedulerConfiguration,
+    PluginConfig,
+    default_config,
+    load_text,
+    validate_config,
+)
+from scheduler.config.load import decode_args, decode_config
+from tests.config.tables import Case, changed, gates, read, sources, table
+
+BASE: Case = read("validation.yaml")[0]["base"]
+
+
+def _config(fields: Case) -> KubeSchedulerConfiguration:
+    """A configuration as it is written, but for arguments whose `type` is another plugin's."""
+    foreign: list[tuple[int, int, Any]] = []
+    for index, profile in enumerate(fields["profiles"]):
+        for number, entry in enumerate(profile.get("pluginConfig", ())):
+            if "type" in entry:
+                args, _ = decode_args(entry.pop("type"), entry.pop("args"))
+                foreign.append((index, number, args))
+    config = decode_config(fields)
+    for index, number, args in foreign:
+        profile = config.profiles[index]
+        entries = list(profile.plugin_config)
+        entries[number] = PluginConfig(entries[number].name, args)
+        profiles = list(config.profiles)
+        profiles[index] = msgspec.structs.replace(profile, plugin_config=tuple(entries))
+        config = msgspec.structs.replace(config, profiles=tuple(profiles))
+    return config
+
+
+@pytest.mark.parametrize("case", table("validation.yaml"))
+def test_every_mistake_is_found(case: Case) -> None:
+    config = _config(changed(BASE, case["change"]))
+    assert [str(error) for error in validate_config(config)] == case.get("errors", [])
+
+
+def test_upstreams_tables_are_all_here() -> None:
+    assert sources("validation.yaml") == {
+        "TestValidateClientConnectionConfiguration": 3,
+        "TestValidateKubeSchedulerConfigurationV1": 22,
+        "TestValidateLeaderElectionConfiguration": 12,
+    }
+
+
+def test_the_default_configuration_is_good() -> None:
+    assert validate_config(default_config()) == []
+
+
+def test_arguments_are_checked_under_the_gates_that_are_on() -> None:
+    with_timeout = load_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles: [{pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 30s}}]}]\n"
+    )
+    assert validate_config(with_timeout) == []
+    off = gates({"DRADeviceBindingConditions": False})
+    (error,) = validate_config(with_timeout, gates=off)
+    assert error.path == "profiles[0].pluginConfig[0].args.bindingTimeout"
+
+
+def test_arguments_nobody_decoded_do_not_match_their_plugin() -> None:
+    """A configuration made by hand must use the plugin's own type."""
+    config = default_config()
+    profile = msgspec.structs.replace(
+        config.profiles[0],
+        plugin_config=(PluginConfig("VolumeBinding", {"bindTimeoutSeconds": 1}),),
+    )
+    (error,) = validate_config(msgspec.structs.replace(config, profiles=(profile,)))
+    assert str(error) == (
+        'profiles[0].pluginConfig[0].args: Invalid value: {"bindTimeoutSeconds":1}: '
+        "has to match plugin args"
+    )
