@@ -1,0 +1,99 @@
+"""Answers: a status code, a body and a few headers, independent of the HTTP library."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from .errors import ApiError, NotAcceptable
+from .objects import Json, metadata_of, name_of
+
+if TYPE_CHECKING:
+    from .kinds import Kind
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_ACCEPTABLE: Final = (
+    "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
+)
+#: Media ranges served as JSON. Clients of protobuf decode by the answer's Content-Type, so JSON is
+#: always right for them.
+_AS_JSON: Final = frozenset({JSON, "*/*", "application/*", "application/vnd.kubernetes.protobuf"})
+
+encode = msgspec.json.Encoder().encode
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back to the client."""
+
+    code: int
+    body: bytes
+    content_type: str = JSON
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def of(code: int, value: object) -> Answer:
+    """A JSON value as an answer."""
+    return Answer(code, encode(value))
+
+
+def of_error(error: ApiError) -> Answer:
+    """The Status of an error, with Retry-After if the client shall try again."""
+    headers = {}
+    if error.retry_after_seconds:
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    return Answer(error.code, encode(error.status()), headers=headers)
+
+
+def not_a_page() -> Answer:
+    """The answer to a path that nothing is known about; upstream's is plain text, too."""
+    return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+def success(code: int) -> Answer:
+    """A Status that says only that it worked."""
+    return of(code, {**_SUCCESS, "code": code})
+
+
+_SUCCESS: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def deleted_status(kind: Kind, obj: Json) -> Answer:
+    """What a delete says about kinds that do not send the object back."""
+    details: Json = {"name": name_of(obj)}
+    if kind.group:
+        details["group"] = kind.group
+    details["kind"] = kind.plural
+    details["uid"] = metadata_of(obj).get("uid")
+    return of(200, {**_SUCCESS, "details": details})
+
+
+@functools.lru_cache(maxsize=256)
+def negotiated(accept: str) -> str:
+    """The media type to answer with. Raises NotAcceptable if the client takes none of ours."""
+    if not accept:
+        return JSON
+    for part in accept.split(","):
+        media_range, *parameters = (piece.strip() for piece in part.split(";"))
+        if any(parameter.startswith("as=") for parameter in parameters):
+            continue
+        if media_range in _AS_JSON:
+            return JSON
+        if media_range == YAML:
+            return YAML
+    raise NotAcceptable(_ACCEPTABLE, details={})
+
+
+def in_media_type(answer: Answer, media_type: str) -> Answer:
+    """The answer in the negotiated media type."""
+    if media_type != YAML or answer.content_type != JSON:
+        return answer
+    text = yaml.safe_dump(msgspec.json.decode(answer.body), sort_keys=False)
+    return dataclasses.replace(answer, body=text.encode(), content_type=YAML)

@@ -1,0 +1,154 @@
+"""Request bodies: media types, JSON and YAML, and the checks on kind and apiVersion.
+
+Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go's JSON decoder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from .errors import BadRequest, UnsupportedMediaType
+from .objects import Json, text
+from .schema import DecodeError, decode, unknown_fields
+
+if TYPE_CHECKING:
+    from .kinds import Kind, KindTable
+
+BODY_BYTES_MAX: Final = 3 * 1024 * 1024
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_SERVED: Final = f"{JSON}, {YAML}, application/vnd.kubernetes.protobuf"
+_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+
+_decode_json = msgspec.json.Decoder().decode
+
+
+class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Safe YAML in which a timestamp is a string, as it is in JSON."""
+
+
+_YamlLoader.yaml_implicit_resolvers = {
+    mark: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for mark, resolvers in _YamlLoader.yaml_implicit_resolvers.items()
+}
+
+
+def media_type(header: str | None) -> str:
+    """The bare media type of a Content-Type header; a missing or empty one means JSON."""
+    return (header or "").partition(";")[0].strip().lower() or JSON
+
+
+def parse(raw: bytes, content_type: str, expected: str) -> object:
+    """The JSON value in a body; `expected` is the kind, for errors. Raises ApiError."""
+    if content_type == JSON:
+        try:
+            return _decode_json(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadRequest(_unrecognized(raw, expected, str(error))) from error
+    if content_type in (YAML, "application/x-yaml", "text/yaml"):
+        try:
+            return load_yaml(raw)
+        except ValueError as error:
+            raise BadRequest(_unrecognized(raw, expected, str(error))) from error
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{_SERVED}"
+    )
+
+
+def _unrecognized(raw: bytes, expected: str, problem: str) -> str:
+    shown = raw[:64].decode(errors="replace") or "<empty>"
+    return (
+        f"the object provided is unrecognized (must be of type {expected}): "
+        f"couldn't get version/kind; json parse error: {problem} ({shown})"
+    )
+
+
+def load_yaml(raw: bytes) -> object:
+    """The JSON value of one YAML document. Raises ValueError with one line."""
+    try:
+        return as_json(yaml.load(raw, _YamlLoader))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def load_yaml_documents(raw: bytes) -> list[object]:
+    """The JSON values of a stream of YAML documents. Raises ValueError with one line."""
+    try:
+        return [as_json(document) for document in yaml.load_all(raw, _YamlLoader)]
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def as_json(value: object) -> object:
+    """YAML has keys and values that JSON has not: keys become strings, bytes are refused."""
+    if isinstance(value, dict):
+        return {_key(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_json(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError(f"a {type(value).__name__} is no JSON value")
+
+
+def _key(key: object) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
+    """The object in the body of a create or update, of the kind of the URL. Raises ApiError."""
+    value = parse(raw, content_type, kind.kind)
+    if not isinstance(value, dict):
+        raise BadRequest(_unrecognized(raw, kind.kind, "the body is not an object"))
+    check_kind(value, kind.kind, kind.api_version, kinds)
+    return value
+
+
+def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> None:
+    """Refuse a body that says it is something else; one that says nothing is fine."""
+    given_kind = text(value.get("kind")) or kind
+    given_version = text(value.get("apiVersion")) or api_version
+    if (given_kind, given_version) == (kind, api_version):
+        return
+    short = given_version.rpartition("/")[2]
+    if kinds.find_kind(given_version, given_kind) is None:
+        why = (
+            f'no kind "{given_kind}" is registered for version "{given_version}" '
+            f'in scheme "{_SCHEME}"'
+        )
+    else:
+        why = f"converting ({short}.{given_kind}) to (core.{kind}): unknown conversion"
+    raise BadRequest(f'{given_kind} in version "{short}" cannot be handled as a {kind}: {why}')
+
+
+def undecodable(kind: Kind, error: DecodeError) -> BadRequest:
+    """The refusal of an object with a value of the wrong type."""
+    return BadRequest(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
+    )
+
+
+def unknown_in(kind: Kind, value: Json) -> list[str]:
+    """What to say about fields the kind does not have, field by field."""
+    schema_name = kind.schema or "meta/v1.ObjectMeta"
+    body: object = value if kind.schema else value.get("metadata")
+    names = unknown_fields(schema_name, body, "" if kind.schema else "metadata")
+    return [f'unknown field "{name}"' for name in names]
+
+
+def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str) -> Json:
+    """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError."""
+    value = parse(raw, content_type, kind)
+    if not isinstance(value, dict):
+        raise BadRequest(_unrecognized(raw, kind, "the body is not an object"))
+    try:
+        return decode(type_name, value)
+    except DecodeError as error:
+        raise BadRequest(
+            f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+        ) from error

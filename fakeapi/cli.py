@@ -1,0 +1,110 @@
+"""The command line: `kubesched-fakeapi` starts a server and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from .loading import LoadError
+from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option("--print-kubeconfig", is_flag=True, help="Write only a kubeconfig to stdout.")
+@click.option(
+    "--kubeconfig-out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a kubeconfig to this file.",
+)
+@click.option(
+    "--load",
+    "load",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Manifests to start with: a YAML or JSON file, or a directory. May be repeated.",
+)
+@click.option(
+    "--event-log-size",
+    default=DEFAULT_EVENT_LOG_SIZE,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Changes of each resource that a watch may go back.",
+)
+@click.option(
+    "--taint-nodes-by-condition",
+    is_flag=True,
+    help="Taint new nodes as not ready, as a cluster with a node controller does.",
+)
+@click.option("--seed", type=int, help="Makes uids and generated names the same on every run.")
+@click.option(
+    "--initial-resource-version",
+    type=click.IntRange(min=1),
+    help="Where versions begin; by default at the time of day, so that they grow over restarts.",
+)
+def command(
+    *,
+    host: str,
+    port: int,
+    print_kubeconfig: bool,
+    kubeconfig_out: Path | None,
+    load: tuple[Path, ...],
+    event_log_size: int,
+    taint_nodes_by_condition: bool,
+    seed: int | None,
+    initial_resource_version: int | None,
+) -> None:
+    """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
+    if print_kubeconfig and kubeconfig_out is not None:
+        raise click.UsageError("--print-kubeconfig and --kubeconfig-out exclude each other")
+    server = FakeApiServer(
+        host=host,
+        port=port,
+        load=load,
+        event_log_size=event_log_size,
+        taint_nodes_by_condition=taint_nodes_by_condition,
+        seed=seed,
+        initial_resource_version=initial_resource_version,
+    )
+    asyncio.run(_run(server, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
+
+
+async def _run(server: FakeApiServer, *, to_stdout: bool, to_file: Path | None) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with server:
+        if to_file is not None:
+            server.write_kubeconfig(to_file)
+        if to_stdout:
+            click.echo(server.kubeconfig, nl=False)
+        else:
+            click.echo(server.url)
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def main() -> None:
+    """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
+    try:
+        command()
+    except LoadError as error:
+        click.echo(f"kubesched-fakeapi: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"kubesched-fakeapi: {what}", err=True)
+        sys.exit(1)

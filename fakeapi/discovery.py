@@ -1,0 +1,121 @@
+"""Discovery: what the server serves, as clients ask for it before they do anything else.
+
+Source: apiserver pkg/endpoints/discovery of v0.36.3, in the plain (not aggregated) form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import answers
+
+if TYPE_CHECKING:
+    from .answers import Answer
+    from .kinds import Kind, KindTable
+    from .objects import Json
+    from .routes import DiscoveryRoute
+
+#: The release whose behaviour this server mirrors.
+VERSION: Final[Json] = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.3",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "python/fakeapi",
+}
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+#: Kind and verbs of subresources that are something else than the object itself.
+_SUBRESOURCES: Final[dict[str, Json]] = {
+    "binding": {"kind": "Binding", "verbs": ["create"]},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "finalize": {"verbs": ["update"]},
+    "status": {"verbs": ["get", "patch", "update"]},
+}
+
+
+def plain(path: str) -> Answer | None:
+    """The answer to a path outside the API groups, None if there is nothing."""
+    if path == "/version":
+        return answers.of(200, VERSION)
+    if path in _HEALTH or path.startswith(tuple(f"{probe}/" for probe in _HEALTH)):
+        return answers.Answer(200, b"ok", "text/plain; charset=utf-8")
+    return None
+
+
+def answer(route: DiscoveryRoute, kinds: KindTable, address: str) -> Answer | None:
+    """The answer to a discovery path, None if that group is not served."""
+    if route.version is not None:
+        assert route.group is not None
+        return answers.of(200, _resource_list(kinds, route.group, route.version))
+    if route.legacy:
+        body: Json = {
+            "kind": "APIVersions",
+            "versions": [version for group, version in kinds.versions() if not group],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+        }
+        return answers.of(200, body)
+    groups = _groups(kinds)
+    if route.group is None:
+        body = {"kind": "APIGroupList", "apiVersion": "v1", "groups": list(groups.values())}
+        return answers.of(200, body)
+    if route.group not in groups:
+        return None
+    return answers.of(200, {"kind": "APIGroup", "apiVersion": "v1", **groups[route.group]})
+
+
+def _groups(kinds: KindTable) -> dict[str, Json]:
+    versions: dict[str, list[object]] = {}
+    for group, version in kinds.versions():
+        if group:
+            entry = {"groupVersion": f"{group}/{version}", "version": version}
+            versions.setdefault(group, []).append(entry)
+    return {
+        group: {"name": group, "versions": entries, "preferredVersion": entries[0]}
+        for group, entries in versions.items()
+    }
+
+
+def _resource_list(kinds: KindTable, group: str, version: str) -> Json:
+    resources: list[Json] = []
+    for kind in sorted(kinds.in_version(group, version), key=lambda kind: kind.plural):
+        resources.append(_resource(kind))
+        resources += [_subresource(kind, name) for name in sorted(kind.subresources)]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": resources,
+    }
+
+
+def _resource(kind: Kind) -> Json:
+    entry: Json = {
+        "name": kind.plural,
+        "singularName": kind.singular_name,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    return entry
+
+
+def _subresource(kind: Kind, name: str) -> Json:
+    return {
+        "name": f"{kind.plural}/{name}",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        **_SUBRESOURCES[name],
+    }

@@ -1,0 +1,123 @@
+"""From a path and a method to the verb that answers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import answers, discovery, routes, subresources, verbs
+from .errors import ApiError, MethodNotAllowed, ResourceVersionTooLarge
+from .listing import listing, wanted_version
+from .options import list_options
+from .watch import Watcher, wait_for_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .answers import Answer
+    from .options import ListOptions
+    from .registry import Registry
+    from .verbs import Request
+
+    Verb = Callable[[Registry, Request], Answer]
+
+#: Method and kind of path -> verb as discovery names it, and what does it.
+_COLLECTION: Final[dict[str, tuple[str, Verb]]] = {
+    "POST": ("create", verbs.create),
+    "DELETE": ("deletecollection", verbs.delete_collection),
+}
+_ITEM: Final[dict[str, tuple[str, Verb]]] = {
+    "GET": ("get", verbs.get),
+    "PUT": ("update", verbs.update),
+    "PATCH": ("patch", verbs.patch),
+    "DELETE": ("delete", verbs.delete),
+}
+_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
+    ("status", "GET"): verbs.get,
+    ("status", "PUT"): verbs.update,
+    ("status", "PATCH"): verbs.patch,
+    ("finalize", "PUT"): verbs.update,
+    ("binding", "POST"): subresources.bind,
+    ("eviction", "POST"): subresources.evict,
+}
+_BINDINGS: Final = ("", "bindings")
+
+
+def discovered(path: str, method: str, state: Registry, address: str) -> routes.Route | Answer:
+    """The route to an object, or the answer to a path that is not about one. Raises ApiError."""
+    found = routes.resolve(path, state.kinds)
+    if isinstance(found, routes.Route):
+        return found
+    if found is None:
+        return answers.not_a_page()
+    if method not in ("GET", "HEAD"):
+        raise MethodNotAllowed
+    if isinstance(found, routes.PlainRoute):
+        return discovery.plain(found.path) or answers.not_a_page()
+    return discovery.answer(found, state.kinds, address) or answers.not_a_page()
+
+
+def is_list(request: Request) -> bool:
+    """Whether the request lists or watches a collection."""
+    return request.method == "GET" and not request.route.name
+
+
+def is_watch(request: Request) -> bool:
+    """Whether it is the watching kind of list."""
+    return request.route.watch or request.query.flag("watch")
+
+
+def perform(state: Registry, request: Request) -> Answer:
+    """Everything but lists and watches. Raises ApiError."""
+    route = request.route
+    if route.subresource:
+        verb = _SUBRESOURCE.get((route.subresource, request.method))
+        if verb is None:
+            raise MethodNotAllowed
+        return verb(state, request)
+    table = _ITEM if route.name else _COLLECTION
+    name, verb = table.get(request.method, ("", None))
+    needs_namespace = route.kind.namespaced and not route.namespace
+    if verb is None or name not in route.kind.verbs or needs_namespace:
+        raise MethodNotAllowed
+    if route.kind.resource_key == _BINDINGS:
+        verb = subresources.bind
+    return verb(state, request)
+
+
+def options_of(request: Request) -> ListOptions:
+    """The options of a list or watch. Raises ApiError."""
+    kind = request.route.kind
+    watch = is_watch(request)
+    if ("watch" if watch else "list") not in kind.verbs:
+        raise MethodNotAllowed
+    return list_options(request.query, kind, request.route.namespace, watch=watch)
+
+
+async def list_objects(state: Registry, request: Request) -> Answer:
+    """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
+    kind = request.route.kind
+    options = options_of(request)
+    version = wanted_version(options)
+    if not await wait_for_version(state.store, version, state.clock):
+        raise ResourceVersionTooLarge(version, state.store.resource_version)
+    page = listing(state.store, state.collection(kind), options)
+    return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
+
+
+def watcher(state: Registry, request: Request) -> tuple[Watcher, float]:
+    """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
+    kind = request.route.kind
+    options = options_of(request)
+    made = Watcher(state.store, state.collection(kind), state.view(kind), options, state.clock)
+    # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
+    timeout_seconds = float(options.timeout_seconds)
+    if timeout_seconds <= 0:
+        timeout_seconds = state.ids.between(1800.0, 3600.0)
+    return made, timeout_seconds
+
+
+def answer_to(error: Exception) -> Answer:
+    """The answer to a request that failed; anything but an ApiError is re-raised."""
+    if not isinstance(error, ApiError):
+        raise error
+    return answers.of_error(error)

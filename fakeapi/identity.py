@@ -1,0 +1,35 @@
+"""Names and uids the server invents, from a seed: the same seed invents the same ones."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+#: Letters and digits without vowels and look-alikes, so that no word appears by chance.
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH: Final = 5
+_PREFIX_LENGTH_MAX: Final = 63 - _SUFFIX_LENGTH
+
+
+class IdSource:
+    """The one source of randomness of a server."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+
+    def uid(self) -> str:
+        """A new version 4 UUID."""
+        bits = self._random.getrandbits(128)
+        bits = bits & ~(0xF << 76) | (0x4 << 76)
+        bits = bits & ~(0x3 << 62) | (0x2 << 62)
+        digits = f"{bits:032x}"
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    def name(self, prefix: str) -> str:
+        """A name that begins with a generateName, cut to leave room for five characters."""
+        letters = self._random.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH)
+        return prefix[:_PREFIX_LENGTH_MAX] + "".join(letters)
+
+    def between(self, low: float, high: float) -> float:
+        """A number in a range, all equally likely."""
+        return self._random.uniform(low, high)

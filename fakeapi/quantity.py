@@ -1,0 +1,130 @@
+"""Resource quantities: exact values and the canonical form the server stores.
+
+Values are whole numbers of nano-units, so that 100m, 0.1 and 1e-1 are the same integer.
+Mirrors k8s.io/apimachinery pkg/api/resource (ParseQuantity, CanonicalizeBytes, RoundUp) of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+NANO: Final = 10**9
+_MILLI: Final = 10**6
+_FORM = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII).fullmatch
+_EXPONENT = re.compile(r"[eE]([-+]?\d+)").fullmatch
+_DECIMAL: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX: Final = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+_BINARY_MAX: Final = (2**63 - 1) * NANO
+
+FORMAT_MESSAGE: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+class QuantityError(ValueError):
+    """The text is no quantity; the message is upstream's."""
+
+
+@functools.lru_cache(maxsize=8192)
+def parse_nano(value: str) -> int:
+    """The quantity in nano-units, rounded away from zero below one. Raises QuantityError."""
+    return _parse(value)[0]
+
+
+@functools.lru_cache(maxsize=8192)
+def canonical(value: str) -> str:
+    """The form in which the server stores a quantity. Raises QuantityError."""
+    nano, style, kept = _parse(value)
+    return value if kept else render(nano, style)
+
+
+@functools.lru_cache(maxsize=8192)
+def canonical_resource(value: str) -> str:
+    """Like `canonical`, for entries of resource lists: rounded up to thousandths first.
+
+    Source: SetDefaults_ResourceList in pkg/apis/core/v1/defaults.go.
+    """
+    nano, style, kept = _parse(value)
+    if nano % _MILLI == 0:
+        return value if kept else render(nano, style)
+    return render(-(-nano // _MILLI) * _MILLI, style)
+
+
+def render(nano: int, style: str = "decimal") -> str:
+    """A value in nano-units as canonical text; the style is decimal, binary or exponent."""
+    if nano == 0:
+        return "0"
+    if style == "binary" and abs(nano) >= 1024 * NANO and nano % NANO == 0:
+        number, power = nano // NANO, 0
+        while power < 6 and number % 1024 == 0:
+            number, power = number // 1024, power + 1
+        return f"{number}{_BINARY_SUFFIX[power]}"
+    number, exponent = nano, -9
+    while number % 10 == 0:
+        number, exponent = number // 10, exponent + 1
+    while exponent % 3 or (style != "exponent" and exponent > 18):
+        number, exponent = number * 10, exponent - 1
+    if style == "exponent":
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL_SUFFIX[exponent]}"
+
+
+def _parse(value: str) -> tuple[int, str, bool]:
+    """The value, its style, and whether the text is kept as it was written."""
+    found = _FORM(value)
+    if found is None or not value:
+        raise QuantityError(FORMAT_MESSAGE)
+    sign, digits, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4]
+    if not found[2] and not fraction and not suffix:
+        raise QuantityError(FORMAT_MESSAGE)
+    digits = digits or "0"
+    number = int(digits + fraction or "0")
+    if suffix in _BINARY:
+        power = _BINARY[suffix]
+        nano = _scaled(number * 1024**power, -len(fraction))
+        style = "binary"
+        kept = not fraction and number % 8 != 0
+        nano = min(nano, _BINARY_MAX)
+        if nano < NANO:
+            style, kept = "decimal", False
+    else:
+        exponent, style = _decimal_exponent(suffix)
+        scale = exponent - len(fraction)
+        nano = _scaled(number, scale)
+        shifted = digits + fraction
+        kept = scale >= -9 and scale % 3 == 0 and not shifted.endswith("000") and shifted[0] != "0"
+        kept = kept and len(shifted) <= 18
+    return (-nano if sign == "-" else nano), style, kept and nano != 0
+
+
+def _decimal_exponent(suffix: str) -> tuple[int, str]:
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix], "decimal"
+    exponent = _EXPONENT(suffix)
+    if exponent is None:
+        raise QuantityError("unable to parse quantity's suffix")
+    power = int(exponent[1])
+    if abs(power) > 1000:
+        raise QuantityError("unable to parse numeric part of quantity")
+    return power, "exponent"
+
+
+def _scaled(number: int, power: int) -> int:
+    """number * 10**power in nano-units, rounded up: a wish for little is not a wish for nothing."""
+    power += 9
+    return int(number * 10**power) if power >= 0 else -(-number // 10**-power)

@@ -1,0 +1,308 @@
+"""What all requests share, and the parts of a write that are the same for every kind.
+
+A write goes through these steps, in upstream's order, without a pause in between:
+
+    decode -> defaults -> admission (changes) -> identity -> strategy -> validation
+           -> admission (checks) -> store
+
+Source: apiserver pkg/registry/rest/{create,update}.go and pkg/registry/generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from . import defaults, schema, strategies, times, validation
+from .admission import AdmissionChain, Operation, Review
+from .errors import (
+    OPTIMISTIC_LOCK_MESSAGE,
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Invalid,
+    NotFound,
+    UnreasonedFailure,
+    invalid,
+)
+from .objects import Json, child, finalizers_of, mapping, metadata_of, name_of, text, texts
+from .store import object_key
+from .views import View
+
+if TYPE_CHECKING:
+    from .clock import Clock
+    from .errors import FieldError
+    from .identity import IdSource
+    from .kinds import Kind, KindTable
+    from .options import WriteOptions
+    from .store import Collection, Revision, Store
+
+#: Generated names collide rarely; after that many collisions the client is told.
+_NAME_ATTEMPTS: Final = 8
+_NAMESPACE_MISMATCH: Final = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
+#: Metadata that is the server's alone.
+_SYSTEM_FIELDS: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+)
+
+
+@dataclasses.dataclass(slots=True)
+class Registry:
+    """The state of one server and the rules it works by."""
+
+    kinds: KindTable
+    store: Store
+    clock: Clock
+    ids: IdSource
+    admission: AdmissionChain
+    views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
+
+    def now(self) -> str:
+        """The current time as a metav1.Time."""
+        return times.timestamp(self.clock.now())
+
+    def view(self, kind: Kind) -> View:
+        """The wire form of a kind's objects."""
+        key = (kind.group, kind.version, kind.plural)
+        found = self.views.get(key)
+        if found is None or found.kind is not kind:
+            found = self.views[key] = View(kind)
+        return found
+
+    def collection(self, kind: Kind) -> Collection:
+        """Where a kind's objects are."""
+        return self.store.collection(kind.storage_key)
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Revision:
+        """The newest revision of an object. Raises NotFound."""
+        found = self.store.get(kind.storage_key, namespace, name)
+        if found is None:
+            raise NotFound(kind.plural, kind.group, name)
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """What a write is aimed at, from the URL and the query."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    options: WriteOptions
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key in the collection."""
+        return object_key(self.namespace, self.name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of a write; `revision` is None if nothing is stored (dry run, object gone)."""
+
+    object: Json
+    revision: Revision | None = None
+    created: bool = False
+
+
+def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
+    """The stored form of what a client sent: decoded, converted, defaults filled in.
+
+    Raises DecodeError. The result is the caller's own to change.
+    """
+    if kind.schema:
+        obj = schema.decode(kind.schema, value, dropped)
+        if kind.to_stored is not None:
+            obj = kind.to_stored(obj)
+    else:
+        obj = dict(value)
+        obj["metadata"] = schema.decode("meta/v1.ObjectMeta", value.get("metadata"), dropped)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    child(obj, "metadata").pop("managedFields", None)
+    defaults.apply_defaults(kind.resource_key, obj)
+    return obj
+
+
+def create(registry: Registry, target: Target, obj: Json) -> Written:
+    """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
+    kind = target.kind
+    _place(kind, target.namespace, obj)
+    metadata = child(obj, "metadata")
+    for name in _SYSTEM_FIELDS:
+        metadata.pop(name, None)
+    review = Review(registry, target, Operation.CREATE, obj)
+    registry.admission.mutate(review)
+    prefix = "" if metadata.get("name") else text(metadata.get("generateName"))
+    for attempt in range(_NAME_ATTEMPTS if prefix else 1):
+        if prefix:
+            metadata["name"] = registry.ids.name(prefix)
+        if not prefix or attempt == _NAME_ATTEMPTS - 1 or not _is_taken(registry, target, obj):
+            break
+    now = registry.now()
+    metadata["uid"] = registry.ids.uid()
+    metadata["creationTimestamp"] = now
+    strategies.prepare_for_create(kind, obj, now)
+    _raise_if_invalid(kind, name_of(obj), validation.validate_create(kind, obj))
+    registry.admission.validate(review)
+    if metadata.get("resourceVersion") and not target.options.dry_run:
+        raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
+    if _is_taken(registry, target, obj):
+        raise AlreadyExists(kind.plural, kind.group, name_of(obj), generated=bool(prefix))
+    if target.options.dry_run:
+        metadata.pop("resourceVersion", None)
+        return Written(obj, created=True)
+    key = object_key(target.namespace, name_of(obj))
+    revision = registry.store.put(kind.storage_key, key, obj)
+    return Written(revision.object, revision, created=True)
+
+
+def _place(kind: Kind, namespace: str, obj: Json) -> None:
+    """Put the object into the namespace of the request. Raises BadRequest."""
+    metadata = child(obj, "metadata")
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.get("namespace", namespace) != namespace:
+        raise BadRequest(_NAMESPACE_MISMATCH)
+    else:
+        metadata["namespace"] = namespace
+
+
+def _is_taken(registry: Registry, target: Target, obj: Json) -> bool:
+    key = object_key(target.namespace, name_of(obj))
+    return key in registry.collection(target.kind).revisions
+
+
+def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        group = kind.stored_as[0] if kind.stored_as else kind.group
+        raise Invalid(kind.kind, group, name, errors)
+
+
+def check_name(target: Target, obj: Json) -> None:
+    """The object of an update is the one the URL names. Raises BadRequest."""
+    name = name_of(obj)
+    if not name:
+        child(obj, "metadata")["name"] = target.name
+    elif name != target.name:
+        raise BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+    namespace = text(metadata_of(obj).get("namespace"))
+    if target.kind.namespaced and namespace and namespace != target.namespace:
+        raise BadRequest(
+            f"the namespace of the object ({namespace}) does not match the namespace on the URL "
+            f"({target.namespace})"
+        )
+
+
+def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
+    """The refusal of a write that is meant for an object with another uid."""
+    kind = target.kind
+    prefix = f"/registry/{kind.plural}/{target.key}"
+    return Conflict(
+        kind.plural,
+        kind.group,
+        target.name,
+        f"StorageError: invalid object, Code: 4, Key: {prefix}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
+        f"UID in object meta: {actual}",
+    )
+
+
+def replace(registry: Registry, target: Target, obj: Json) -> Written:
+    """A PUT: the whole object as the client wants it. Raises ApiError."""
+    kind = target.kind
+    check_name(target, obj)
+    existing = registry.store.get(kind.storage_key, target.namespace, target.name)
+    uid = text(metadata_of(obj).get("uid"))
+    creates = kind.create_on_update and not target.subresource
+    if existing is None and not creates:
+        raise NotFound(kind.plural, kind.group, target.name)
+    actual = text(metadata_of(existing.object).get("uid")) if existing else ""
+    if uid and uid != actual:
+        raise uid_conflict(target, uid, actual)
+    if existing is None:
+        child(obj, "metadata").pop("resourceVersion", None)
+        return create(registry, target, obj)
+    return update(registry, target, existing, obj)
+
+
+def update(registry: Registry, target: Target, existing: Revision, obj: Json) -> Written:
+    """Store a new state of an object; nothing happens if it is no new state. Raises ApiError."""
+    kind, old = target.kind, existing.object
+    _place(kind, target.namespace, obj)
+    metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
+    review = Review(registry, target, Operation.UPDATE, obj, old)
+    registry.admission.mutate(review)
+    _check_version(target, existing, metadata)
+    _keep(metadata, old_metadata, "generation")
+    _prepare(registry, target, obj, old)
+    if not metadata.get("uid"):
+        _keep(metadata, old_metadata, "uid")
+    _keep(metadata, old_metadata, "creationTimestamp")
+    if "deletionTimestamp" in old_metadata:
+        _keep(metadata, old_metadata, "deletionTimestamp")
+    if "deletionGracePeriodSeconds" not in metadata:
+        _keep(metadata, old_metadata, "deletionGracePeriodSeconds")
+    errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
+    _raise_if_invalid(kind, target.name, errors)
+    registry.admission.validate(review)
+    if _is_finished(kind, obj, old):
+        if not target.options.dry_run:
+            registry.store.remove(kind.storage_key, existing.key)
+        return Written(obj)
+    if obj == old:
+        return Written(old, existing)
+    if target.options.dry_run:
+        return Written(obj)
+    revision = registry.store.put(kind.storage_key, existing.key, obj)
+    return Written(revision.object, revision)
+
+
+def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
+    """Optimistic concurrency: a version that is given must be the newest one."""
+    kind = target.kind
+    version = text(metadata.get("resourceVersion"))
+    if version in ("", "0"):
+        if not kind.unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid(kind.plural, kind.group, target.name, [error])
+    elif version != str(existing.resource_version):
+        raise Conflict(kind.plural, kind.group, target.name, OPTIMISTIC_LOCK_MESSAGE)
+    metadata["resourceVersion"] = str(existing.resource_version)
+
+
+def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
+    if target.subresource == "status":
+        strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
+    elif target.subresource == "finalize":
+        strategies.prepare_for_finalize(obj, old)
+    else:
+        strategies.prepare_for_update(target.kind, obj, old, registry.now())
+
+
+def _keep(new: Json, old: Json, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _is_finished(kind: Kind, obj: Json, old: Json) -> bool:
+    """Whether this update takes the last finalizer of an object that is being deleted."""
+    metadata = metadata_of(old)
+    if finalizers_of(obj):
+        return False
+    if kind.resource_key == ("", "namespaces"):
+        spec_finalizers = texts(mapping(obj.get("spec")).get("finalizers"))
+        return "deletionTimestamp" in metadata and not spec_finalizers
+    return metadata.get("deletionGracePeriodSeconds") == 0

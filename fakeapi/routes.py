@@ -1,0 +1,108 @@
+"""The grammar of URLs: which kind, object and subresource a path names.
+
+    /api/v1/...              the core group
+    /apis/GROUP/VERSION/...  all others
+        RESOURCE                             all of it, cluster-wide
+        RESOURCE/NAME[/SUBRESOURCE]          cluster-scoped
+        namespaces/NS/RESOURCE               one namespace
+        namespaces/NS/RESOURCE/NAME[/SUBRESOURCE]
+        watch/...                            the deprecated form of ?watch=true
+
+A trailing slash changes nothing. Namespaces are themselves a resource: namespaces/NS/status.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from .errors import UnknownResource
+
+if TYPE_CHECKING:
+    from .kinds import Kind, KindTable
+
+_NAMESPACES: Final = "namespaces"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """A path that names something of a kind; an empty name means the collection."""
+
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DiscoveryRoute:
+    """A path that asks what is served: everything, a group, or one of its versions."""
+
+    group: str | None = None
+    version: str | None = None
+    legacy: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlainRoute:
+    """A path outside the API groups, such as /healthz."""
+
+    path: str
+
+
+def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
+    """What the path names, None if nothing; raises UnknownResource in a known API version."""
+    parts = [part for part in path.split("/") if part]
+    if not parts:
+        return PlainRoute("/")
+    if parts[0] == "api":
+        return _resolve_in(parts[1:], "", kinds, legacy=True)
+    if parts[0] == "apis":
+        if len(parts) == 1:
+            return DiscoveryRoute()
+        return _resolve_in(parts[2:], parts[1], kinds, legacy=False)
+    return PlainRoute("/" + "/".join(parts))
+
+
+def _resolve_in(
+    parts: list[str], group: str, kinds: KindTable, *, legacy: bool
+) -> Route | DiscoveryRoute | None:
+    if not parts:
+        return DiscoveryRoute(None if legacy else group, None, legacy)
+    version = parts[0]
+    if not kinds.serves(group, version):
+        return None
+    if len(parts) == 1:
+        return DiscoveryRoute(group, version, legacy)
+    rest = parts[1:]
+    watch = rest[0] == "watch"
+    return _resolve_resource(rest[1:] if watch else rest, group, version, kinds, watch=watch)
+
+
+def _resolve_resource(
+    parts: list[str], group: str, version: str, kinds: KindTable, *, watch: bool
+) -> Route:
+    namespace = ""
+    if len(parts) > 2 and parts[0] == _NAMESPACES and not _is_namespace_route(parts, group, kinds):
+        namespace, parts = parts[1], parts[2:]
+    if not parts:
+        raise UnknownResource
+    kind = kinds.find(group, version, parts[0])
+    if kind is None or (namespace and not kind.namespaced) or len(parts) > 3:
+        raise UnknownResource
+    name = parts[1] if len(parts) > 1 else ""
+    subresource = parts[2] if len(parts) > 2 else ""
+    if name and kind.namespaced and not namespace:
+        raise UnknownResource
+    if subresource and subresource not in kind.subresources:
+        raise UnknownResource
+    return Route(kind, namespace, name, subresource, watch)
+
+
+def _is_namespace_route(parts: list[str], group: str, kinds: KindTable) -> bool:
+    """namespaces/NS/status is about the namespace, not about a resource called status."""
+    if group or len(parts) != 3:
+        return False
+    kind = kinds.find("", "v1", _NAMESPACES)
+    return kind is not None and parts[2] in kind.subresources

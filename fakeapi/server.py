@@ -1,0 +1,335 @@
+"""The server: HTTP in front of the registry, and the object that tests hold in their hands.
+
+    async with FakeApiServer() as server:
+        ...  # clients use server.url or server.kubeconfig
+
+Several servers may live in one event loop. All work but waiting happens in one go, so every write
+is atomic; a request that waits (a list for a version, a watch) holds no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import logging
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+
+from . import answers, dispatch, loading, registry
+from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
+from .answers import Answer
+from .bodies import BODY_BYTES_MAX, media_type
+from .clock import SystemClock
+from .errors import ApiError, EntityTooLarge, InternalError
+from .identity import IdSource
+from .kinds import BUILT_IN, KindTable
+from .objects import name_of
+from .options import Query, WriteOptions
+from .registry import Registry, Target
+from .store import Store
+from .validation.cluster import SYSTEM_PRIORITIES
+from .verbs import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aiohttp import StreamReader
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http import RawRequestMessage
+
+    from .clock import Clock
+    from .kinds import Kind
+    from .objects import Json
+    from .watch import Watcher
+
+DEFAULT_EVENT_LOG_SIZE: Final = 10_000
+#: Longer than the idle time of Go's client, so that the client hangs up first and no POST is lost.
+_KEEPALIVE_SECONDS: Final = 120.0
+#: How long a watch that cannot be written to may hold up the end.
+_SHUTDOWN_SECONDS: Final = 1.0
+#: Versions begin at the time in 10 microseconds: no write rate overtakes it, so that a server that
+#: is started later never begins below where an earlier one ended.
+_VERSIONS_PER_SECOND: Final = 100_000
+_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_SYSTEM_CLASS_TEXTS: Final = {
+    "system-node-critical": (
+        "Used for system critical pods that must not be moved from their current node."
+    ),
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary."
+    ),
+}
+_BODYLESS: Final = frozenset({"GET", "HEAD"})
+
+_log = logging.getLogger("fakeapi")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Statistics:
+    """A server's numbers at one moment. Watches do not count as requests in flight."""
+
+    objects: int
+    watchers: int
+    requests_in_flight: int
+    requests_total: int
+    undelivered_watch_events: int
+    resource_version: int
+
+
+class FakeApiServer:
+    """A Kubernetes API server that lives in this process; an asynchronous context manager."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        load: Iterable[Json | str | Path] = (),
+        event_log_size: int = DEFAULT_EVENT_LOG_SIZE,
+        taint_nodes_by_condition: bool = False,
+        seed: int | None = None,
+        initial_resource_version: int | None = None,
+        kinds: Iterable[Kind] = (),
+    ) -> None:
+        """Set up a server that listens once it is entered; port 0 picks a free one.
+
+        `load` takes objects, files and directories; `event_log_size` is how many changes of each
+        resource a watch may go back; `seed` fixes uids and generated names; versions begin at
+        `initial_resource_version`, by default at the time of the clock; `kinds` are served in
+        addition to the built-in ones. Raises LoadError for what cannot be loaded.
+        """
+        self._clock: Clock = SystemClock() if clock is None else clock
+        if initial_resource_version is None:
+            initial_resource_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
+        self._registry = Registry(
+            kinds=KindTable((*BUILT_IN, *kinds)),
+            store=Store(resource_version=initial_resource_version, log_size=event_log_size),
+            clock=self._clock,
+            ids=IdSource(seed),
+            admission=default_chain(taint_nodes_by_condition=taint_nodes_by_condition),
+        )
+        self._host = host
+        self._port = port
+        self._listener: asyncio.Server | None = None
+        self._connections: web.Server | None = None
+        self._watchers: set[Watcher] = set()
+        self._in_flight = 0
+        self._total = 0
+        self._create_system_objects()
+        self.load(load)
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server, once it is entered."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, once it is entered."""
+        return self._port
+
+    @property
+    def kubeconfig(self) -> str:
+        """A kubeconfig for the server, as YAML."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "fakeapi", "cluster": {"server": self.url}}],
+            "users": [{"name": "fakeapi", "user": {}}],
+            "contexts": [{"name": "fakeapi", "context": {"cluster": "fakeapi", "user": "fakeapi"}}],
+            "current-context": "fakeapi",
+        }
+        return yaml.safe_dump(config, sort_keys=False)
+
+    @property
+    def resource_version(self) -> int:
+        """The newest version."""
+        return self._registry.store.resource_version
+
+    @property
+    def kinds(self) -> KindTable:
+        """The kinds it serves; a row may be added at any time."""
+        return self._registry.kinds
+
+    def write_kubeconfig(self, path: str | Path) -> Path:
+        """Write the kubeconfig to a file and answer its path."""
+        target = Path(path)
+        target.write_text(self.kubeconfig, encoding="utf-8")
+        return target
+
+    def load(self, objects: Iterable[Json | str | Path]) -> int:
+        """Store objects, or those in files and directories; how many. Raises LoadError."""
+        given = list(objects)
+        manifests = loading.manifests_of(value for value in given if isinstance(value, dict))
+        manifests += loading.read_all(value for value in given if not isinstance(value, dict))
+        return loading.load(self._registry, manifests)
+
+    def send_bookmarks(self) -> int:
+        """Push a bookmark to every watch that allows them; answers the version it will carry.
+
+        A client that has received it has seen every change up to that version.
+        """
+        for watcher in self._watchers:
+            watcher.send_bookmark()
+        return self.resource_version
+
+    def compact(self) -> None:
+        """Forget all past changes: watches and lists of earlier versions get 410 Expired."""
+        for collection in self._registry.store.collections():
+            collection.log.compact()
+
+    def statistics(self) -> Statistics:
+        """The server's numbers at this moment."""
+        store = self._registry.store
+        return Statistics(
+            objects=sum(len(collection.revisions) for collection in store.collections()),
+            watchers=len(self._watchers),
+            requests_in_flight=self._in_flight,
+            requests_total=self._total,
+            undelivered_watch_events=sum(watcher.undelivered for watcher in self._watchers),
+            resource_version=store.resource_version,
+        )
+
+    async def __aenter__(self) -> FakeApiServer:
+        """Start to listen. Raises OSError if the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        self._connections = web.Server(
+            self._handle,
+            request_factory=functools.partial(_make_request, loop),
+            handler_cancellation=True,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            access_log=None,
+        )
+        self._listener = await loop.create_server(self._connections, self._host, self._port)
+        self._port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop: no new connections, watches end, requests finish."""
+        assert self._listener is not None
+        assert self._connections is not None
+        self._listener.close()
+        for watcher in self._watchers:
+            watcher.end()
+        await self._connections.shutdown(_SHUTDOWN_SECONDS)
+        await self._listener.wait_closed()
+
+    def _create_system_objects(self) -> None:
+        """What is there before anybody writes: four namespaces and two priority classes."""
+        for name in _NAMESPACES:
+            self._create("namespaces", {"metadata": {"name": name}})
+        for name in SYSTEM_PRIORITY_CLASSES:
+            value: Json = {
+                "metadata": {"name": name},
+                "value": SYSTEM_PRIORITIES[name],
+                "description": _SYSTEM_CLASS_TEXTS[name],
+            }
+            self._create("priorityclasses", value, group="scheduling.k8s.io")
+
+    def _create(self, plural: str, value: Json, group: str = "") -> None:
+        kind = self.kinds.find(group, "v1", plural)
+        assert kind is not None
+        obj = registry.complete(kind, value)
+        registry.create(self._registry, Target(kind, "", name_of(obj), WriteOptions()), obj)
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; whatever goes wrong becomes a Status."""
+        self._total += 1
+        self._in_flight += 1
+        is_watch = False
+        try:
+            path, query = _split_target(http)
+            found = dispatch.discovered(path, http.method, self._registry, self._address())
+            accepted = answers.negotiated(http.headers.get(hdrs.ACCEPT, ""))
+            if isinstance(found, Answer):
+                return _response(answers.in_media_type(found, accepted))
+            body = b"" if http.method in _BODYLESS else await _read(http)
+            content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
+            request = Request(http.method, found, query, body, content_type)
+            if dispatch.is_list(request):
+                if dispatch.is_watch(request):
+                    is_watch = True
+                    self._in_flight -= 1
+                    return await self._watch(http, request)
+                answer = await dispatch.list_objects(self._registry, request)
+            else:
+                answer = dispatch.perform(self._registry, request)
+            return _response(answers.in_media_type(answer, accepted), request.warnings)
+        except ApiError as error:
+            return _response(answers.of_error(error))
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception as error:
+            _log.exception("%s %s failed", http.method, http.raw_path)
+            return _response(answers.of_error(InternalError(repr(error))))
+        finally:
+            if not is_watch:
+                self._in_flight -= 1
+
+    def _address(self) -> str:
+        return f"{self._host}:{self._port}"
+
+    async def _watch(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+        watcher, timeout_seconds = dispatch.watcher(self._registry, request)
+        response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
+        self._watchers.add(watcher)
+        try:
+            await response.prepare(http)  # at once: clients wait for the headers
+            await watcher.serve(response.write, timeout_seconds)
+            with contextlib.suppress(ConnectionError):
+                await response.write_eof()
+        finally:
+            self._watchers.discard(watcher)
+        return response
+
+
+def _make_request(
+    loop: asyncio.AbstractEventLoop,
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """A request as aiohttp makes it, but for the size of body it takes."""
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=BODY_BYTES_MAX
+    )
+
+
+def _split_target(http: web.BaseRequest) -> tuple[str, Query]:
+    """Path and parameters of the request, decoded; blank parameters count."""
+    path, _, query = http.raw_path.partition("?")
+    if "%" in path:
+        path = urllib.parse.unquote(path)
+    parameters = urllib.parse.parse_qs(query, keep_blank_values=True) if query else {}
+    return path, Query(parameters)
+
+
+async def _read(http: web.BaseRequest) -> bytes:
+    if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+        await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        http.writer.output_size = 0
+    try:
+        return await http.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise EntityTooLarge(BODY_BYTES_MAX) from error
+
+
+def _response(answer: Answer, warnings: Iterable[str] = ()) -> web.Response:
+    headers = CIMultiDict(answer.headers)
+    headers[hdrs.CONTENT_TYPE] = answer.content_type
+    for warning in warnings:
+        quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
+        headers.add("Warning", f'299 - "{quoted}"')
+    return web.Response(status=answer.code, body=answer.body, headers=headers)

@@ -1,0 +1,65 @@
+"""Timestamps as the API writes them: RFC 3339 in UTC, to the second or to the microsecond."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
+_CANONICAL_MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z").fullmatch
+_RFC3339 = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII
+).fullmatch
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_LAYOUT_MICRO = "2006-01-02T15:04:05.000000Z07:00"
+
+
+def timestamp(epoch_seconds: float) -> str:
+    """A metav1.Time for a time in epoch seconds; the fraction of a second is cut off."""
+    moment = datetime.datetime.fromtimestamp(int(epoch_seconds), datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def epoch_seconds(value: str) -> float:
+    """The time in epoch seconds that a stored timestamp stands for."""
+    return datetime.datetime.fromisoformat(value).timestamp()
+
+
+def canonical_time(value: str) -> str:
+    """A metav1.Time in its canonical form: UTC, whole seconds. Raises ValueError as Go says it."""
+    if _CANONICAL(value):
+        return _checked(value, _LAYOUT)
+    found = _RFC3339(value)
+    if found is None:
+        raise ValueError(f'parsing time "{value}" as "{_LAYOUT}": cannot parse "{value}" as "2006"')
+    moment = _moment(found[1], "0", found[3], value, _LAYOUT)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def canonical_micro_time(value: str) -> str:
+    """A metav1.MicroTime in its canonical form. Upstream takes exactly six digits of a second."""
+    if _CANONICAL_MICRO(value):
+        return _checked(value, _LAYOUT_MICRO)
+    found = _RFC3339(value)
+    if found is None or len(found[2] or "") != 6:
+        raise ValueError(
+            f'parsing time "{value}" as "{_LAYOUT_MICRO}": cannot parse "{value[19:]}" as ".000000"'
+        )
+    moment = _moment(found[1], found[2], found[3], value, _LAYOUT_MICRO)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _checked(value: str, layout: str) -> str:
+    try:
+        datetime.datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f'parsing time "{value}": out of range for layout "{layout}"') from None
+    return value
+
+
+def _moment(whole: str, fraction: str, zone: str, value: str, layout: str) -> datetime.datetime:
+    try:
+        moment = datetime.datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}{zone}")
+    except ValueError:
+        raise ValueError(f'parsing time "{value}": out of range for layout "{layout}"') from None
+    return moment.astimezone(datetime.UTC)

@@ -1,0 +1,216 @@
+"""Validation of containers, their ports, environment and mounts, and of the pod's volumes.
+
+Source: pkg/apis/core/validation/validation.go of Kubernetes v1.36.3. Not checked: probes, lifecycle
+hooks, security contexts and the inner fields of volume sources that scheduling does not read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import names
+from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from ..objects import Json, integer, mapping, mappings, text
+from .resources import validate_container_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
+
+
+def validate_volumes(volumes: list[Json], field: str) -> tuple[list[FieldError], dict[str, Json]]:
+    """The volumes of a pod, and those that are well formed by name."""
+    errors: list[FieldError] = []
+    good: dict[str, Json] = {}
+    for index, volume in enumerate(volumes):
+        path = f"{field}[{index}]"
+        own = _source_errors(volume, path)
+        name = text(volume.get("name"))
+        if not name:
+            own.append(required(f"{path}.name"))
+        own += [invalid(f"{path}.name", name, why) for why in names.dns_label(name) if name]
+        if name in good:
+            own.append(duplicate(f"{path}.name", name))
+        if own:
+            errors += own
+        else:
+            good[name] = volume
+    return errors, good
+
+
+def _source_errors(volume: Json, path: str) -> list[FieldError]:
+    sources = [name for name in volume if name != "name"]
+    errors: list[FieldError] = [
+        forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+        for name in sources[1:]
+    ]
+    claim = volume.get("persistentVolumeClaim")
+    if isinstance(claim, dict) and not claim.get("claimName"):
+        errors.append(required(f"{path}.persistentVolumeClaim.claimName"))
+    ephemeral = volume.get("ephemeral")
+    if isinstance(ephemeral, dict) and not isinstance(ephemeral.get("volumeClaimTemplate"), dict):
+        errors.append(required(f"{path}.ephemeral.volumeClaimTemplate"))
+    host_path = volume.get("hostPath")
+    if isinstance(host_path, dict) and not host_path.get("path"):
+        errors.append(required(f"{path}.hostPath.path"))
+    driver = volume.get("csi")
+    if isinstance(driver, dict) and not driver.get("driver"):
+        errors.append(required(f"{path}.csi.driver"))
+    for name, part in (("secret", "secretName"), ("configMap", "name")):
+        source = volume.get(name)
+        if isinstance(source, dict) and not source.get(part):
+            errors.append(required(f"{path}.{name}.{part}"))
+    return errors
+
+
+def validate_containers(
+    containers: list[Json], field: str, volumes: dict[str, Json], claims: Collection[str]
+) -> list[FieldError]:
+    """The regular containers: at least one, with unique names and host ports."""
+    if not containers:
+        return [required(field)]
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        path = f"{field}[{index}]"
+        errors += _container_errors(container, path, volumes, claims)
+        name = text(container.get("name"))
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+    return errors + _host_port_errors(containers, field)
+
+
+def validate_init_containers(
+    containers: list[Json],
+    field: str,
+    regular: list[Json],
+    volumes: dict[str, Json],
+    claims: Collection[str],
+) -> list[FieldError]:
+    """Init containers; those that restart (sidecars) may have probes and hooks."""
+    errors: list[FieldError] = []
+    seen = {text(container.get("name")) for container in regular}
+    for index, container in enumerate(containers):
+        path = f"{field}[{index}]"
+        errors += _container_errors(container, path, volumes, claims)
+        name = text(container.get("name"))
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        elif name:
+            seen.add(name)
+        errors += _host_port_errors([container], field)
+        if container.get("restartPolicy") != "Always":
+            why = "may not be set for init containers without restartPolicy=Always"
+            errors += [forbidden(f"{path}.{hook}", why) for hook in _HOOKS if hook in container]
+    return errors
+
+
+def _container_errors(
+    container: Json, path: str, volumes: dict[str, Json], claims: Collection[str]
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name, image = text(container.get("name")), text(container.get("image"))
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
+    if not image:
+        errors.append(required(f"{path}.image"))
+    elif image != image.strip():
+        why = "must not have leading or trailing whitespace"
+        errors.append(invalid(f"{path}.image", image, why))
+    policy = text(container.get("terminationMessagePolicy"))
+    if policy not in _MESSAGE_POLICIES:
+        errors.append(not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
+    policy = text(container.get("imagePullPolicy"))
+    if policy not in _PULL_POLICIES:
+        errors.append(not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES))
+    if "ports" in container:
+        errors += _port_errors(mappings(container["ports"]), f"{path}.ports")
+    if "env" in container:
+        errors += _environment_errors(mappings(container["env"]), f"{path}.env")
+    if "volumeMounts" in container or "volumeDevices" in container:
+        errors += _mount_errors(container, path, volumes)
+    resources = mapping(container.get("resources"))
+    return errors + validate_container_resources(resources, f"{path}.resources", claims)
+
+
+def _port_errors(ports: list[Json], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        path = f"{field}[{index}]"
+        name = text(port.get("name"))
+        if name:
+            complaints = names.port_name(name)
+            errors += [invalid(f"{path}.name", name, why) for why in complaints]
+            if not complaints and name in seen:
+                errors.append(duplicate(f"{path}.name", name))
+            seen.add(name)
+        number, host_number = integer(port.get("containerPort")), integer(port.get("hostPort"))
+        if not number:
+            errors.append(required(f"{path}.containerPort"))
+        elif not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.containerPort", number, _PORT_RANGE))
+        if host_number and not 1 <= host_number <= 65535:
+            errors.append(invalid(f"{path}.hostPort", host_number, _PORT_RANGE))
+        protocol = text(port.get("protocol"))
+        if protocol not in _PROTOCOLS:
+            errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+    return errors
+
+
+def _host_port_errors(containers: list[Json], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        for position, port in enumerate(mappings(container.get("ports"))):
+            number = integer(port.get("hostPort"))
+            if number:
+                key = f"{text(port.get('protocol'))}/{text(port.get('hostIP'))}/{number}"
+                if key in seen:
+                    path = f"{field}[{index}].ports[{position}].hostPort"
+                    errors.append(duplicate(path, key))
+                seen.add(key)
+    return errors
+
+
+def _environment_errors(variables: list[Json], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, variable in enumerate(variables):
+        path = f"{field}[{index}]"
+        name = text(variable.get("name"))
+        if not name:
+            errors.append(required(f"{path}.name"))
+        else:
+            complaints = names.environment_name(name)
+            errors += [invalid(f"{path}.name", name, why) for why in complaints]
+        if "valueFrom" in variable and variable.get("value"):
+            why = "may not be specified when `value` is not empty"
+            errors.append(invalid(f"{path}.valueFrom", "", why))
+    return errors
+
+
+def _mount_errors(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for list_name, place in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+        for index, mount in enumerate(mappings(container.get(list_name))):
+            field = f"{path}.{list_name}[{index}]"
+            name, target = text(mount.get("name")), text(mount.get(place))
+            if not name:
+                errors.append(required(f"{field}.name"))
+            if name not in volumes:
+                errors.append(FieldError("FieldValueNotFound", f"{field}.name", "", name))
+            if not target:
+                errors.append(required(f"{field}.{place}"))
+            if target in seen:
+                errors.append(invalid(f"{field}.{place}", target, "must be unique"))
+            seen.add(target)
+    return errors

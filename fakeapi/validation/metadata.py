@@ -1,0 +1,203 @@
+"""Validation of metadata, labels and label selectors, the same for every kind.
+
+Source: apimachinery pkg/api/validation/objectmeta.go and pkg/apis/meta/v1/validation of v0.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import names
+from ..errors import FieldError, forbidden, invalid, required, too_long
+from ..objects import (
+    Json,
+    finalizers_of,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    text,
+    texts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..kinds import Kind, ResourceKey
+
+    NameRule = Callable[[str], tuple[str, ...]]
+
+IMMUTABLE: Final = "field is immutable"
+_ANNOTATIONS_BYTES_MAX: Final = 256 * 1024
+_GARBAGE_FINALIZERS: Final = ("orphan", "foregroundDeletion")
+_STANDARD_FINALIZERS: Final = ("kubernetes", *_GARBAGE_FINALIZERS)
+#: Kinds whose own update validation leaves the metadata alone.
+CHECKED_ONCE: Final[frozenset[ResourceKey]] = frozenset(
+    {("policy", "poddisruptionbudgets"), ("", "events")}
+)
+_NAME_RULES: Final[dict[ResourceKey, NameRule]] = {
+    ("", "namespaces"): names.dns_label,
+    ("", "services"): names.dns_label,
+    ("", "events"): names.path_segment,
+}
+_IMMUTABLE_FIELDS: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+any_name = names.path_segment
+
+
+def name_rule(kind: Kind) -> NameRule:
+    """The grammar of the names of a kind."""
+    return _NAME_RULES.get(kind.resource_key, names.dns_subdomain)
+
+
+def validate_metadata(obj: Json, check_name: NameRule, *, namespaced: bool) -> list[FieldError]:
+    """What every object's metadata must be."""
+    metadata = metadata_of(obj)
+    errors: list[FieldError] = []
+    prefix, name = text(metadata.get("generateName")), text(metadata.get("name"))
+    if prefix:
+        stem = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+        errors += [invalid("metadata.generateName", prefix, why) for why in check_name(stem)]
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [invalid("metadata.name", name, why) for why in check_name(name)]
+    namespace = text(metadata.get("namespace"))
+    if namespaced:
+        if not namespace:
+            errors.append(required("metadata.namespace"))
+        else:
+            complaints = names.dns_label(namespace)
+            errors += [invalid("metadata.namespace", namespace, why) for why in complaints]
+    generation = metadata.get("generation")
+    if isinstance(generation, int) and generation < 0:
+        errors.append(
+            invalid("metadata.generation", generation, "must be greater than or equal to 0")
+        )
+    errors += validate_labels(metadata.get("labels"), "metadata.labels")
+    errors += _annotation_errors(mapping(metadata.get("annotations")))
+    errors += _owner_errors(mappings(metadata.get("ownerReferences")))
+    return errors + _finalizer_errors(texts(metadata.get("finalizers")))
+
+
+def validate_metadata_update(obj: Json, old: Json) -> list[FieldError]:
+    """What of an object's metadata an update may not change."""
+    metadata, old_metadata = metadata_of(obj), metadata_of(old)
+    errors: list[FieldError] = []
+    if is_deleting(old):
+        present = set(finalizers_of(old))
+        added = sorted(set(finalizers_of(obj)) - present)
+        if added:
+            shown = ", ".join(f'"{name}"' for name in added)
+            errors.append(
+                forbidden(
+                    "metadata.finalizers",
+                    "no new finalizers can be added if the object is being deleted, "
+                    f"found new finalizers []string{{{shown}}}",
+                )
+            )
+    for field in _IMMUTABLE_FIELDS:
+        value = metadata.get(field)
+        if value != old_metadata.get(field):
+            errors.append(invalid(f"metadata.{field}", value, IMMUTABLE))
+    return errors
+
+
+def validate_labels(labels: object, field: str) -> list[FieldError]:
+    """Keys and values of a set of labels, or of a node selector."""
+    errors: list[FieldError] = []
+    for key, value in mapping(labels).items():
+        errors += [invalid(field, key, why) for why in names.qualified_name(key)]
+        errors += [invalid(field, value, why) for why in names.label_value(text(value))]
+    return errors
+
+
+def validate_label_selector(selector: object, field: str) -> list[FieldError]:
+    """A metav1.LabelSelector; none at all is fine."""
+    if not isinstance(selector, dict):
+        return []
+    errors = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
+    for index, expression in enumerate(mappings(selector.get("matchExpressions"))):
+        errors += _requirement_errors(expression, f"{field}.matchExpressions[{index}]")
+    return errors
+
+
+def _requirement_errors(expression: Json, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    operator, values = text(expression.get("operator")), texts(expression.get("values"))
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "must be specified when `operator` is 'In' or 'NotIn'"
+            errors.append(required(f"{field}.values", why))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.append(forbidden(f"{field}.values", why))
+    else:
+        errors.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
+    errors += validate_label_key(text(expression.get("key")), f"{field}.key")
+    for index, value in enumerate(values):
+        complaints = names.label_value(value)
+        errors += [invalid(f"{field}.values[{index}]", value, why) for why in complaints]
+    return errors
+
+
+def validate_label_key(key: str, field: str) -> list[FieldError]:
+    """The key of a label, taint or toleration."""
+    return [invalid(field, key, why) for why in names.qualified_name(key)]
+
+
+def _annotation_errors(annotations: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    size = 0
+    for key, value in annotations.items():
+        complaints = names.qualified_name(key.lower())
+        errors += [invalid("metadata.annotations", key, why) for why in complaints]
+        size += len(key.encode()) + len(text(value).encode())
+    if size > _ANNOTATIONS_BYTES_MAX:
+        errors.append(too_long("metadata.annotations", _ANNOTATIONS_BYTES_MAX))
+    return errors
+
+
+def _owner_errors(owners: list[Json]) -> list[FieldError]:
+    field = "metadata.ownerReferences"
+    errors: list[FieldError] = []
+    controllers: list[str] = []
+    for owner in owners:
+        for part in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(part):
+                what = "version must not be empty" if part == "apiVersion" else "must not be empty"
+                errors.append(invalid(f"{field}.{part}", "", what))
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            why = "/v1, Kind=Event is disallowed from being an owner"
+            errors.append(invalid(field, owner, why))
+        if owner.get("controller"):
+            controllers.append(f"{text(owner.get('kind'))}/{text(owner.get('name'))}")
+    for other in controllers[1:]:
+        why = (
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {controllers[0]} and {other}'
+        )
+        errors.append(invalid(field, owners, why))
+    return errors
+
+
+def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
+    field = "metadata.finalizers"
+    errors: list[FieldError] = []
+    for name in finalizers:
+        errors += [invalid(field, name, why) for why in names.qualified_name(name)]
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid(field, name, why))
+    if set(_GARBAGE_FINALIZERS) <= set(finalizers):
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid(field, finalizers, why))
+    return errors

@@ -1,0 +1,212 @@
+"""Validation of changes to pods: almost all of the spec is fixed once the pod exists.
+
+What may change: images; activeDeadlineSeconds (set or lowered); tolerations (added, other seconds);
+a negative grace period to 1; scheduling gates (removed). While the pod is gated also: node selector
+entries and node affinity requirements (added). nodeName changes by binding alone.
+
+Source: ValidatePodUpdate and ValidatePodStatusUpdate in pkg/apis/core/validation of v1.36.3.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+import msgspec
+
+from .. import names
+from ..errors import FieldError, forbidden, invalid, required
+from ..objects import Json, integer, mapping, mappings, text
+from .metadata import IMMUTABLE, validate_label_key
+from .pods import validate_spec
+from .scheduling import validate_tolerations
+
+_CHANGEABLE: Final = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_INT32_MAX: Final = 2**31 - 1
+_SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
+
+
+def validate_update(pod: Json, old_pod: Json) -> list[FieldError]:
+    """What is wrong with a change through the pod's own endpoint, its metadata apart."""
+    spec, old = mapping(pod.get("spec")), mapping(old_pod.get("spec"))
+    if spec == old:
+        return []
+    errors = validate_spec(spec, "spec", is_pod=True)
+    for list_name in ("containers", "initContainers"):
+        new_list, old_list = mappings(spec.get(list_name)), mappings(old.get(list_name))
+        if len(new_list) != len(old_list):
+            why = "pod updates may not add or remove containers"
+            return [*errors, forbidden(f"spec.{list_name}", why)]
+        errors += [
+            required(f"spec.{list_name}[{index}].image")
+            for index, container in enumerate(new_list)
+            if not container.get("image")
+        ]
+    deadline = _deadline_errors(spec, old)
+    errors += deadline
+    if deadline and "activeDeadlineSeconds" in spec:
+        return errors
+    errors += _toleration_errors(spec, old)
+    errors += _gate_errors(spec, old)
+    munged = _with_allowed_changes_undone(spec, old)
+    if old.get("schedulingGates"):
+        errors += _narrowing_errors(munged, old)
+        munged = _with_narrowing_undone(munged, old)
+    if munged != old:
+        why = f"pod updates may not change fields other than {_CHANGEABLE}\n{_diff(old, munged)}"
+        errors.append(forbidden("spec", why))
+    return errors
+
+
+def _deadline_errors(spec: Json, old: Json) -> list[FieldError]:
+    field = "spec.activeDeadlineSeconds"
+    before = old.get("activeDeadlineSeconds")
+    if "activeDeadlineSeconds" not in spec:
+        if before is None:
+            return []
+        return [invalid(field, None, "must not update from a positive integer to nil value")]
+    deadline = integer(spec["activeDeadlineSeconds"])
+    if not 0 <= deadline <= _INT32_MAX:
+        return [invalid(field, deadline, f"must be between 0 and {_INT32_MAX}, inclusive")]
+    if isinstance(before, int) and before < deadline:
+        return [invalid(field, deadline, "must be less than or equal to previous value")]
+    return []
+
+
+def _toleration_errors(spec: Json, old: Json) -> list[FieldError]:
+    field = "spec.tolerations"
+    present = [_without_seconds(toleration) for toleration in mappings(spec.get("tolerations"))]
+    for toleration in mappings(old.get("tolerations")):
+        if _without_seconds(toleration) not in present:
+            why = "existing toleration can not be modified except its tolerationSeconds"
+            return [forbidden(field, why)]
+    return validate_tolerations(mappings(spec.get("tolerations")), field)
+
+
+def _without_seconds(toleration: Json) -> Json:
+    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+
+
+def _gate_errors(spec: Json, old: Json) -> list[FieldError]:
+    present = {text(gate.get("name")) for gate in mappings(old.get("schedulingGates"))}
+    return [
+        forbidden(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{text(gate.get('name'))}'",
+        )
+        for index, gate in enumerate(mappings(spec.get("schedulingGates")))
+        if text(gate.get("name")) not in present
+    ]
+
+
+def _with_allowed_changes_undone(spec: Json, old: Json) -> Json:
+    munged = dict(spec)
+    for list_name in ("containers", "initContainers"):
+        if list_name in spec:
+            pairs = zip(mappings(spec[list_name]), mappings(old.get(list_name)), strict=True)
+            munged[list_name] = [{**new, "image": before.get("image")} for new, before in pairs]
+    for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        _undo(munged, old, name)
+    grace = old.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        munged["terminationGracePeriodSeconds"] = grace
+    return munged
+
+
+def _undo(munged: Json, old: Json, name: str) -> None:
+    if name in old:
+        munged[name] = old[name]
+    else:
+        munged.pop(name, None)
+
+
+def _narrowing_errors(spec: Json, old: Json) -> list[FieldError]:
+    """KEP-3838: a gated pod may be tied to fewer nodes, never to more."""
+    errors: list[FieldError] = []
+    selector = mapping(spec.get("nodeSelector"))
+    if any(selector.get(key) != value for key, value in mapping(old.get("nodeSelector")).items()):
+        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        errors.append(invalid("spec.nodeSelector", selector, why))
+    field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    old_terms, terms = _node_terms(old), _node_terms(spec)
+    if old_terms and len(terms) != len(old_terms):
+        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [*errors, invalid(field, terms, why)]
+    for index, (term, before) in enumerate(zip(terms, old_terms, strict=False)):
+        if not _only_adds(term, before):
+            why = "only additions are allowed (no mutations or deletions)"
+            errors.append(invalid(f"{field}[{index}]", term, why))
+    return errors
+
+
+def _node_terms(spec: Json) -> list[Json]:
+    node_affinity = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
+    return mappings(mapping(node_affinity.get(_REQUIRED)).get("nodeSelectorTerms"))
+
+
+def _only_adds(term: Json, before: Json) -> bool:
+    lists = ("matchExpressions", "matchFields")
+    if not any(before.get(name) for name in lists):
+        return not any(term.get(name) for name in lists)
+    for name in lists:
+        old_list = mappings(before.get(name))
+        if mappings(term.get(name))[: len(old_list)] != old_list:
+            return False
+    return True
+
+
+def _with_narrowing_undone(spec: Json, old: Json) -> Json:
+    munged = dict(spec)
+    _undo(munged, old, "nodeSelector")
+    affinity, old_affinity = dict(mapping(spec.get("affinity"))), mapping(old.get("affinity"))
+    _undo(affinity, old_affinity, "nodeAffinity")
+    if affinity or "affinity" in old:
+        munged["affinity"] = affinity
+    else:
+        munged.pop("affinity", None)
+    return munged
+
+
+def _diff(old: Json, new: Json) -> str:
+    """What differs, for a person; upstream prints a diff of Go structs here."""
+    changed = list(difflib.unified_diff(_lines(old), _lines(new), n=3, lineterm=""))[2:]
+    return "\n".join(changed) + "\n"
+
+
+def _lines(spec: Json) -> list[str]:
+    encoded = msgspec.json.encode(spec, order="sorted")
+    return msgspec.json.format(encoded, indent=1).decode().split("\n")
+
+
+def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
+    """What is wrong with a change through the status endpoint, its metadata apart."""
+    status, old = mapping(pod.get("status")), mapping(old_pod.get("status"))
+    errors: list[FieldError] = []
+    for index, condition in enumerate(mappings(status.get("conditions"))):
+        path = f"status.conditions[{index}]"
+        generation = integer(condition.get("observedGeneration"))
+        if generation < 0:
+            why = "must be a non-negative integer"
+            errors.append(invalid(f"{path}.observedGeneration", generation, why))
+        condition_type = text(condition.get("type"))
+        if condition_type not in _SYSTEM_CONDITIONS:
+            errors += validate_label_key(condition_type, f"{path}.Type")
+    nominated = text(status.get("nominatedNodeName"))
+    field = "status.nominatedNodeName"
+    if nominated and nominated != old.get("nominatedNodeName"):
+        errors += [invalid(field, nominated, why) for why in names.dns_subdomain(nominated)]
+        if mapping(old_pod.get("spec")).get("nodeName"):
+            why = "may not be set on pods that are already bound to a node"
+            errors.append(forbidden(field, why))
+    observed = integer(status.get("observedGeneration"))
+    if observed < 0:
+        why = "must be a non-negative integer"
+        errors.append(invalid("status.observedGeneration", observed, why))
+    if status.get("qosClass") != old.get("qosClass"):
+        errors.append(invalid("status.qosClass", status.get("qosClass"), IMMUTABLE))
+    return errors

@@ -1,0 +1,173 @@
+"""Validation of a new pod, or of the pod template inside a workload.
+
+Source: ValidatePodCreate and ValidatePodSpec in pkg/apis/core/validation/validation.go of v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .. import names
+from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from ..objects import Json, integer, mapping, mappings, text
+from .containers import validate_containers, validate_init_containers, validate_volumes
+from .metadata import validate_label_key, validate_labels
+from .resources import validate_overhead, validate_pod_resources
+from .scheduling import (
+    validate_affinity,
+    validate_gates,
+    validate_tolerations,
+    validate_topology_spread,
+)
+
+_RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+_INT32_MAX: Final = 2**31 - 1
+DEADLINE_RANGE: Final = f"must be between 1 and {_INT32_MAX}, inclusive"
+_SUBDOMAIN_FIELDS: Final = (
+    "serviceAccountName",
+    "nodeName",
+    "priorityClassName",
+    "runtimeClassName",
+)
+
+
+def validate_create(pod: Json) -> list[FieldError]:
+    """What is wrong with a new pod, its metadata apart."""
+    spec = mapping(pod.get("spec"))
+    errors = validate_spec(spec, "spec", is_pod=True)
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        why = "cannot be set until all schedulingGates have been cleared"
+        errors.append(forbidden("spec.nodeName", why))
+    return errors
+
+
+def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
+    """A pod's spec, or that of a template if `is_pod` is false."""
+    errors: list[FieldError] = []
+    volume_errors, volumes = validate_volumes(mappings(spec.get("volumes")), f"{field}.volumes")
+    errors += volume_errors
+    claims = mappings(spec.get("resourceClaims"))
+    claim_names = [text(claim["name"]) for claim in claims if claim.get("name")]
+    errors += _claim_errors(claims, f"{field}.resourceClaims")
+    containers = mappings(spec.get("containers"))
+    errors += validate_containers(containers, f"{field}.containers", volumes, claim_names)
+    errors += validate_init_containers(
+        mappings(spec.get("initContainers")),
+        f"{field}.initContainers",
+        containers,
+        volumes,
+        claim_names,
+    )
+    errors += validate_pod_resources(spec, f"{field}.resources")
+    if spec.get("hostNetwork"):
+        errors += _host_network_errors(containers, f"{field}.containers", is_pod=is_pod)
+    errors += _one_of(spec, "restartPolicy", _RESTART_POLICIES, field)
+    errors += _one_of(spec, "dnsPolicy", _DNS_POLICIES, field)
+    return errors + _scheduling_errors(spec, field) + _name_errors(spec, field)
+
+
+def _one_of(spec: Json, name: str, supported: tuple[str, ...], field: str) -> list[FieldError]:
+    value = text(spec.get(name))
+    if value in supported:
+        return []
+    if not value:
+        return [required(f"{field}.{name}")]
+    return [not_supported(f"{field}.{name}", value, supported)]
+
+
+def _scheduling_errors(spec: Json, field: str) -> list[FieldError]:
+    errors = validate_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
+    if "affinity" in spec:
+        errors += validate_affinity(mapping(spec["affinity"]), f"{field}.affinity")
+    for index, gate in enumerate(mappings(spec.get("readinessGates"))):
+        condition = text(gate.get("conditionType"))
+        errors += validate_label_key(condition, f"{field}.readinessGates[{index}].conditionType")
+    if "schedulingGates" in spec:
+        errors += validate_gates(mappings(spec["schedulingGates"]), f"{field}.schedulingGates")
+    if "topologySpreadConstraints" in spec:
+        path = f"{field}.topologySpreadConstraints"
+        errors += validate_topology_spread(mappings(spec["topologySpreadConstraints"]), path)
+    errors += validate_tolerations(mappings(spec.get("tolerations")), f"{field}.tolerations")
+    if "preemptionPolicy" in spec:
+        errors += _one_of(spec, "preemptionPolicy", _PREEMPTION_POLICIES, field)
+    if "overhead" in spec:
+        errors += validate_overhead(spec["overhead"], f"{field}.overhead")
+    if "schedulingGroup" in spec:
+        errors += _group_errors(mapping(spec["schedulingGroup"]), f"{field}.schedulingGroup")
+    return errors
+
+
+def _group_errors(group: Json, field: str) -> list[FieldError]:
+    name = group.get("podGroupName")
+    if not isinstance(name, str):
+        return [invalid(f"{field}.podGroupName", None, "must specify one of: `podGroupName`")]
+    return [invalid(f"{field}.podGroupName", name, why) for why in names.dns_subdomain(name)]
+
+
+def _name_errors(spec: Json, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for part in _SUBDOMAIN_FIELDS:
+        value = text(spec.get(part))
+        if value:
+            errors += [invalid(f"{field}.{part}", value, why) for why in names.dns_subdomain(value)]
+    for part in ("hostname", "subdomain"):
+        value = text(spec.get(part))
+        if value:
+            errors += [invalid(f"{field}.{part}", value, why) for why in names.dns_label(value)]
+    if "activeDeadlineSeconds" in spec:
+        deadline = integer(spec["activeDeadlineSeconds"])
+        if not 1 <= deadline <= _INT32_MAX:
+            errors.append(invalid(f"{field}.activeDeadlineSeconds", deadline, DEADLINE_RANGE))
+    if spec.get("terminationGracePeriodSeconds") is None:
+        errors.append(required(f"{field}.terminationGracePeriodSeconds"))
+    return errors
+
+
+def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        path = f"{field}[{index}]"
+        name = text(claim.get("name"))
+        if not name:
+            errors.append(required(f"{path}.name"))
+        elif name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        else:
+            errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
+        seen.add(name)
+        sources = ("resourceClaimName", "resourceClaimTemplateName")
+        given = [part for part in sources if part in claim]
+        shown = {
+            "Name": name,
+            "ResourceClaimName": claim.get("resourceClaimName"),
+            "ResourceClaimTemplateName": claim.get("resourceClaimTemplateName"),
+        }
+        if len(given) == 2:
+            why = (
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            )
+            errors.append(invalid(path, shown, why))
+        elif not given:
+            why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(invalid(path, shown, why))
+        for part in given:
+            value = text(claim[part])
+            errors += [invalid(f"{path}.{part}", value, why) for why in names.dns_subdomain(value)]
+    return errors
+
+
+def _host_network_errors(containers: list[Json], field: str, *, is_pod: bool) -> list[FieldError]:
+    errors = []
+    why = "must match `containerPort` when `hostNetwork` is true"
+    for index, container in enumerate(containers):
+        for position, port in enumerate(mappings(container.get("ports"))):
+            host, own = integer(port.get("hostPort")), integer(port.get("containerPort"))
+            if host != own and (is_pod or host):
+                path = f"{field}[{index}].ports[{position}].hostPort"
+                errors.append(invalid(path, host, why))
+    return errors

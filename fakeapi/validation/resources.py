@@ -1,0 +1,198 @@
+"""Validation of resource names, quantities and requirements.
+
+Source: validateResourceRequirements and its neighbours in pkg/apis/core/validation/validation.go,
+pkg/apis/core/helper/helpers.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import names, pod_resources
+from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from ..objects import Json, mapping, mappings, text
+from ..quantity import NANO, parse_nano
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+_HUGE_PAGES: Final = pod_resources.HUGE_PAGES_PREFIX
+_NATIVE_DOMAIN: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+_CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_STANDARD: Final = frozenset(
+    {
+        *_CONTAINER, "storage", "pods", "services", "replicationcontrollers", "resourcequotas",
+        "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports",
+        "services.loadbalancers", "requests.cpu", "requests.memory", "requests.storage",
+        "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
+    }
+)  # fmt: skip
+_INTEGERS: Final = frozenset(
+    {
+        "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+    }
+)  # fmt: skip
+
+
+def validate_resource_name(name: str, field: str) -> list[FieldError]:
+    """A resource has a standard name or one with a domain."""
+    errors = [invalid(field, name, why) for why in names.qualified_name(name)]
+    if not errors and "/" not in name and not _is_standard(name):
+        errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def _is_standard(name: str) -> bool:
+    return name in _STANDARD or name.startswith((_HUGE_PAGES, f"{_QUOTA_PREFIX}{_HUGE_PAGES}"))
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or _NATIVE_DOMAIN in name
+
+
+def _is_extended(name: str) -> bool:
+    if _is_native(name) or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not names.qualified_name(f"{_QUOTA_PREFIX}{name}")
+
+
+def _allows_overcommit(name: str) -> bool:
+    return _is_native(name) and not name.startswith(_HUGE_PAGES)
+
+
+def _container_name(name: str, field: str) -> list[FieldError]:
+    if name in _CONTAINER:
+        return []
+    errors = validate_resource_name(name, field)
+    if "/" not in name:
+        if name not in _CONTAINER and not name.startswith(_HUGE_PAGES):
+            errors.append(invalid(field, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not _is_extended(name):
+        errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def _pod_name(name: str, field: str) -> list[FieldError]:
+    errors = validate_resource_name(name, field)
+    if not errors and not pod_resources.is_pod_level_resource(name):
+        errors.append(not_supported(field, name, ("cpu", _HUGE_PAGES, "memory")))
+    return errors
+
+
+def validate_quantity(name: str, value: str, field: str) -> list[FieldError]:
+    """An amount is not negative, and whole where fractions make no sense."""
+    amount = parse_nano(value)
+    errors = []
+    if amount < 0:
+        errors.append(invalid(field, value, "must be greater than or equal to 0"))
+    if (name in _INTEGERS or _is_extended(name)) and amount % NANO:
+        errors.append(invalid(field, value, "must be an integer"))
+    return errors
+
+
+def validate_amounts(amounts: object, field: str) -> list[FieldError]:
+    """The quantities of a resource list, whose names are free (a node's capacity)."""
+    errors: list[FieldError] = []
+    for name, value in mapping(amounts).items():
+        errors += validate_quantity(name, text(value), f"{field}.{name}")
+    return errors
+
+
+def validate_container_resources(
+    resources: Json, field: str, claim_names: Collection[str]
+) -> list[FieldError]:
+    """The requests, limits and claims of a container."""
+    if not resources:
+        return []
+    errors = _requirements(resources, field, _container_name)
+    return errors + _claims(mappings(resources.get("claims")), f"{field}.claims", claim_names)
+
+
+def validate_overhead(overhead: object, field: str) -> list[FieldError]:
+    """A pod's overhead has the names and amounts of limits."""
+    return _requirements({"limits": overhead}, field, _container_name)
+
+
+def validate_pod_resources(spec: Json, field: str) -> list[FieldError]:
+    """KEP-2837: what the whole pod asks for covers what its containers ask for."""
+    resources = spec.get("resources")
+    if not isinstance(resources, dict):
+        return []
+    errors = []
+    if resources.get("claims"):
+        errors.append(
+            forbidden(f"{field}.claims", "claims may not be set for Resources at pod-level")
+        )
+    errors += _requirements(resources, field, _pod_name)
+    requests = mapping(resources.get("requests"))
+    for name, amount in pod_resources.container_sums(spec, "requests").items():
+        if name in requests and amount > parse_nano(text(requests[name])):
+            why = f"must be greater than or equal to aggregate container requests of {amount}"
+            errors.append(invalid(f"{field}.requests[{name}]", requests[name], why))
+    limits = mapping(resources.get("limits"))
+    for index, container in enumerate(mappings(spec.get("containers"))):
+        own = mapping(mapping(container.get("resources")).get("limits"))
+        for name, value in own.items():
+            if name in limits and parse_nano(text(value)) > parse_nano(text(limits[name])):
+                why = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{field}.containers[{index}][{name}].limits", value, why))
+    return errors
+
+
+def _requirements(
+    resources: Json, field: str, check_name: Callable[[str, str], list[FieldError]]
+) -> list[FieldError]:
+    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
+    errors: list[FieldError] = []
+    for name, value in limits.items():
+        path = f"{field}.limits[{name}]"
+        errors += check_name(name, path)
+        errors += validate_quantity(name, text(value), path)
+    for name, value in requests.items():
+        path = f"{field}.requests[{name}]"
+        errors += check_name(name, path)
+        errors += validate_quantity(name, text(value), path)
+        errors += _against_limit(name, text(value), limits.get(name), field)
+    asked = limits.keys() | requests.keys()
+    if any(name.startswith(_HUGE_PAGES) for name in asked) and not asked & {"cpu", "memory"}:
+        errors.append(forbidden(field, "HugePages require cpu or memory"))
+    return errors
+
+
+def _against_limit(name: str, request: str, limit: object, field: str) -> list[FieldError]:
+    if isinstance(limit, str):
+        amount, bound = parse_nano(request), parse_nano(limit)
+        if amount != bound and not _allows_overcommit(name):
+            why = f"must be equal to {name} limit of {limit}"
+        elif amount > bound:
+            why = f"must be less than or equal to {name} limit of {limit}"
+        else:
+            return []
+        return [invalid(f"{field}.requests", request, why)]
+    if not _allows_overcommit(name):
+        why = "Limit must be set for non overcommitable resources"
+        return [required(f"{field}.limits", why)]
+    return []
+
+
+def _claims(claims: list[Json], field: str, claim_names: Collection[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name, request = text(claim.get("name")), text(claim.get("request"))
+        path = f"{field}[{index}]"
+        if not name:
+            errors.append(required(path))
+            continue
+        key = f"{name}/{request}" if request else name
+        overlaps = not request and any(other.startswith(f"{name}/") for other in seen)
+        if name in seen or key in seen or overlaps:
+            errors.append(duplicate(path, key if name not in seen else name))
+        seen.add(key)
+        if name not in claim_names:
+            known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
+            why = f"must be one of the names in pod.spec.resourceClaims{known}"
+            errors.append(FieldError("FieldValueNotFound", path, why, name))
+    return errors

@@ -1,0 +1,273 @@
+"""Validation of what steers scheduling: tolerations, taints, affinity, topology spread, gates.
+
+Source: pkg/apis/core/validation/validation.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .. import names
+from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from ..objects import Json, integer, mapping, mappings, text, texts
+from .metadata import validate_label_key, validate_label_selector
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_SPREAD_POLICIES: Final = ("Honor", "Ignore")
+
+
+def validate_tolerations(tolerations: list[Json], field: str) -> list[FieldError]:
+    """Each toleration by itself; Gt and Lt are behind a feature gate and refused."""
+    errors: list[FieldError] = []
+    for index, toleration in enumerate(tolerations):
+        errors += _toleration_errors(toleration, f"{field}[{index}]")
+    return errors
+
+
+def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
+    key, operator = text(toleration.get("key")), text(toleration.get("operator"))
+    value, effect = text(toleration.get("value")), text(toleration.get("effect"))
+    errors: list[FieldError] = []
+    if key:
+        errors += validate_label_key(key, f"{path}.key")
+    elif operator != "Exists":
+        why = (
+            "operator must be Exists when `key` is empty, which means "
+            '"match all values and all keys"'
+        )
+        errors.append(invalid(f"{path}.operator", operator, why))
+    if "tolerationSeconds" in toleration and effect != "NoExecute":
+        why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        errors.append(invalid(f"{path}.effect", effect, why))
+    if operator in ("Equal", ""):
+        complaints = names.label_value(value)
+        if complaints:
+            errors.append(invalid(f"{path}.operator", value, ";".join(complaints)))
+    elif operator == "Exists":
+        if value:
+            why = "value must be empty when `operator` is 'Exists'"
+            errors.append(invalid(f"{path}.operator", value, why))
+    else:
+        known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
+        errors.append(not_supported(f"{path}.operator", operator, known))
+    if effect and effect not in _EFFECTS:
+        errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return errors
+
+
+def validate_taints(taints: list[Json], field: str) -> list[FieldError]:
+    """A node's taints; key and effect together are unique."""
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        path = f"{field}[{index}]"
+        key, effect, value = (text(taint.get(part)) for part in ("key", "effect", "value"))
+        errors += validate_label_key(key, f"{path}.key")
+        complaints = names.label_value(value)
+        if complaints:
+            errors.append(invalid(f"{path}.value", value, ";".join(complaints)))
+        if not effect:
+            errors.append(required(f"{path}.effect"))
+        elif effect not in _EFFECTS:
+            errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+        if (key, effect) in seen:
+            shown = {
+                "Key": key,
+                "Value": value,
+                "Effect": effect,
+                "TimeAdded": taint.get("timeAdded"),
+            }
+            why = "taints must be unique by key and effect pair"
+            errors.append(duplicate(path, shown, why))
+        seen.add((key, effect))
+    return errors
+
+
+def validate_affinity(affinity: Json, field: str) -> list[FieldError]:
+    """Node affinity, pod affinity and pod anti-affinity."""
+    errors: list[FieldError] = []
+    node_affinity = mapping(affinity.get("nodeAffinity"))
+    if isinstance(node_affinity.get(_REQUIRED), dict):
+        path = f"{field}.nodeAffinity.{_REQUIRED}"
+        errors += validate_node_selector(mapping(node_affinity[_REQUIRED]), path)
+    for index, preferred in enumerate(mappings(node_affinity.get(_PREFERRED))):
+        path = f"{field}.nodeAffinity.{_PREFERRED}[{index}]"
+        errors += _weight_errors(preferred, path)
+        errors += _node_term_errors(mapping(preferred.get("preference")), f"{path}.preference")
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = mapping(affinity.get(name))
+        for index, term in enumerate(mappings(terms.get(_REQUIRED))):
+            errors += _pod_term_errors(term, f"{field}.{name}.{_REQUIRED}[{index}]")
+        for index, preferred in enumerate(mappings(terms.get(_PREFERRED))):
+            path = f"{field}.{name}.{_PREFERRED}[{index}]"
+            errors += _weight_errors(preferred, path)
+            term = mapping(preferred.get("podAffinityTerm"))
+            errors += _pod_term_errors(term, f"{path}.podAffinityTerm")
+    return errors
+
+
+def _weight_errors(preferred: Json, path: str) -> list[FieldError]:
+    weight = integer(preferred.get("weight"))
+    if 1 <= weight <= 100:
+        return []
+    return [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
+
+
+def validate_node_selector(selector: Json, field: str) -> list[FieldError]:
+    """A v1.NodeSelector: at least one term."""
+    terms = mappings(selector.get("nodeSelectorTerms"))
+    path = f"{field}.nodeSelectorTerms"
+    if not terms:
+        return [required(path, "must have at least one node selector term")]
+    errors: list[FieldError] = []
+    for index, term in enumerate(terms):
+        errors += _node_term_errors(term, f"{path}[{index}]")
+    return errors
+
+
+def _node_term_errors(term: Json, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, requirement in enumerate(mappings(term.get("matchExpressions"))):
+        errors += _node_label_errors(requirement, f"{path}.matchExpressions[{index}]")
+    for index, requirement in enumerate(mappings(term.get("matchFields"))):
+        errors += _node_field_errors(requirement, f"{path}.matchFields[{index}]")
+    return errors
+
+
+def _node_label_errors(requirement: Json, path: str) -> list[FieldError]:
+    operator, values = text(requirement.get("operator")), texts(requirement.get("values"))
+    errors: list[FieldError] = []
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "must be specified when `operator` is 'In' or 'NotIn'"
+            errors.append(required(f"{path}.values", why))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.append(forbidden(f"{path}.values", why))
+    elif operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            errors.append(required(f"{path}.values", why))
+    else:
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += validate_label_key(text(requirement.get("key")), f"{path}.key")
+    for index, value in enumerate(values):
+        complaints = names.label_value(value)
+        errors += [invalid(f"{path}.values[{index}]", value, why) for why in complaints]
+    return errors
+
+
+def _node_field_errors(requirement: Json, path: str) -> list[FieldError]:
+    operator, values = text(requirement.get("operator")), texts(requirement.get("values"))
+    errors: list[FieldError] = []
+    if operator not in ("In", "NotIn"):
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    elif len(values) != 1:
+        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        errors.append(required(f"{path}.values", why))
+    key = text(requirement.get("key"))
+    if key != "metadata.name":
+        errors.append(invalid(f"{path}.key", key, "not a valid field selector key"))
+        return errors
+    for index, value in enumerate(values):
+        complaints = names.dns_subdomain(value)
+        errors += [invalid(f"{path}.values[{index}]", value, why) for why in complaints]
+    return errors
+
+
+def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
+    errors = validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    for name in texts(term.get("namespaces")):
+        errors += [invalid(f"{path}.namespace", name, why) for why in names.dns_label(name)]
+    errors += _label_keys_errors(term, path)
+    key = text(term.get("topologyKey"))
+    if not key:
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    return errors + validate_label_key(key, f"{path}.topologyKey")
+
+
+def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
+    """matchLabelKeys and mismatchLabelKeys; the selector already has what came from them."""
+    matched, mismatched = texts(term.get("matchLabelKeys")), texts(term.get("mismatchLabelKeys"))
+    if not matched and not mismatched:
+        return []
+    selector = term.get("labelSelector")
+    errors: list[FieldError] = []
+    for name, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
+        if keys and not isinstance(selector, dict):
+            why = "must not be specified when labelSelector is not set"
+            errors.append(forbidden(f"{path}.{name}", why))
+        elif keys:
+            for index, key in enumerate(keys):
+                errors += validate_label_key(key, f"{path}.{name}[{index}]")
+    seen = set(mapping(mapping(selector).get("matchLabels")))
+    for expression in mappings(mapping(selector).get("matchExpressions")):
+        key = text(expression.get("key"))
+        if key in matched and key in seen:
+            why = "exists in both matchLabelKeys and labelSelector"
+            errors.append(invalid(f"{path}[{matched.index(key)}]", key, why))
+        seen.add(key)
+    for index, key in enumerate(matched):
+        if key in mismatched:
+            why = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key, why))
+    return errors
+
+
+def validate_topology_spread(constraints: list[Json], field: str) -> list[FieldError]:
+    """Topology spread constraints; topology key and action together are unique."""
+    errors: list[FieldError] = []
+    for index, constraint in enumerate(constraints):
+        path = f"{field}[{index}]"
+        errors += _constraint_errors(constraint, path)
+        pair = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
+        for other in constraints[index + 1 :]:
+            if pair == (other.get("topologyKey"), other.get("whenUnsatisfiable")):
+                shown = f"{{{text(pair[0])}, {text(pair[1])}}}"
+                errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
+                break
+    return errors
+
+
+def _constraint_errors(constraint: Json, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    skew, action = integer(constraint.get("maxSkew")), text(constraint.get("whenUnsatisfiable"))
+    if skew <= 0:
+        errors.append(invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
+    if not constraint.get("topologyKey"):
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    if action not in _SPREAD_ACTIONS:
+        errors.append(not_supported(f"{path}.whenUnsatisfiable", action, _SPREAD_ACTIONS))
+    if "minDomains" in constraint:
+        domains = integer(constraint["minDomains"])
+        if domains <= 0:
+            errors.append(invalid(f"{path}.minDomains", domains, "must be greater than zero"))
+        if action != "DoNotSchedule":
+            why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+            errors.append(invalid(f"{path}.minDomains", domains, why))
+    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        policy = constraint.get(name)
+        if policy is not None and policy not in _SPREAD_POLICIES:
+            errors.append(not_supported(f"{path}.{name}", policy, _SPREAD_POLICIES))
+    errors += _label_keys_errors(constraint, path)
+    return errors + validate_label_selector(
+        constraint.get("labelSelector"), f"{path}.labelSelector"
+    )
+
+
+def validate_gates(gates: list[Json], field: str) -> list[FieldError]:
+    """Scheduling gates have qualified, unique names."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        name = text(gate.get("name"))
+        errors += validate_label_key(name, f"{field}[{index}]")
+        if name in seen:
+            errors.append(duplicate(f"{field}[{index}]", name))
+        seen.add(name)
+    return errors

@@ -1,0 +1,141 @@
+"""Validation of workloads and of the budgets that protect their pods.
+
+Source: pkg/apis/{apps,policy,resource}/validation of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..errors import FieldError, forbidden, invalid, not_supported, required
+from ..objects import Json, integer, labels_of, mapping, text
+from ..selectors import SelectorError, label_selector_of
+from .metadata import IMMUTABLE, validate_label_selector, validate_labels
+from .pods import validate_spec
+
+_PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
+_EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
+_BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def validate_replication_controller(controller: Json) -> list[FieldError]:
+    """Selector and template of a ReplicationController, whose selector is a plain map."""
+    spec = mapping(controller.get("spec"))
+    selector = mapping(spec.get("selector"))
+    errors = _replica_errors(spec)
+    if not selector:
+        errors.append(required("spec.selector"))
+    template = spec.get("template")
+    if not isinstance(template, dict):
+        return [*errors, required("spec.template")]
+    labels = labels_of(template)
+    if any(labels.get(key) != value for key, value in selector.items()):
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, why))
+    return errors + _template_errors(template)
+
+
+def validate_workload(workload: Json) -> list[FieldError]:
+    """Selector and template of a ReplicaSet, StatefulSet, Deployment or DaemonSet."""
+    spec = mapping(workload.get("spec"))
+    errors = _replica_errors(spec)
+    selector = spec.get("selector")
+    template = mapping(spec.get("template"))
+    if not isinstance(selector, dict):
+        errors.append(required("spec.selector"))
+        return errors + _template_errors(template)
+    errors += validate_label_selector(selector, "spec.selector")
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        why = "empty selector is invalid for deployment"
+        errors.append(invalid("spec.selector", selector, why))
+    try:
+        matches = label_selector_of(selector).matches(labels_of(template))
+    except SelectorError:
+        errors.append(invalid("spec.selector", selector, "invalid label selector"))
+    else:
+        if not matches:
+            why = "`selector` does not match template `labels`"
+            errors.append(invalid("spec.template.metadata.labels", labels_of(template), why))
+    return errors + _template_errors(template)
+
+
+def _replica_errors(spec: Json) -> list[FieldError]:
+    why = "must be greater than or equal to 0"
+    return [
+        invalid(f"spec.{name}", integer(spec[name]), why)
+        for name in ("replicas", "minReadySeconds")
+        if integer(spec.get(name)) < 0
+    ]
+
+
+def _template_errors(template: Json) -> list[FieldError]:
+    spec = mapping(template.get("spec"))
+    field = "spec.template"
+    errors = validate_labels(labels_of(template), f"{field}.metadata.labels")
+    errors += validate_spec(spec, f"{field}.spec", is_pod=False)
+    policy = text(spec.get("restartPolicy"))
+    if policy != "Always":
+        errors.append(not_supported(f"{field}.spec.restartPolicy", policy, ("Always",)))
+    return errors
+
+
+def validate_workload_update(new: Json, old: Json) -> list[FieldError]:
+    """The selector is fixed."""
+    selector = mapping(new.get("spec")).get("selector")
+    if selector == mapping(old.get("spec")).get("selector"):
+        return []
+    return [invalid("spec.selector", selector, IMMUTABLE)]
+
+
+def validate_disruption_budget(budget: Json) -> list[FieldError]:
+    """A PodDisruptionBudget has one bound, a sound selector and a known policy."""
+    spec = mapping(budget.get("spec"))
+    errors: list[FieldError] = []
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        why = "minAvailable and maxUnavailable cannot be both set"
+        errors.append(invalid("spec", spec, why))
+    for name in ("minAvailable", "maxUnavailable"):
+        if name in spec:
+            errors += _share_errors(spec[name], f"spec.{name}")
+    errors += validate_label_selector(spec.get("selector"), "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        field = "spec.unhealthyPodEvictionPolicy"
+        errors.append(not_supported(field, policy, _EVICTION_POLICIES))
+    return errors
+
+
+def _share_errors(value: object, field: str) -> list[FieldError]:
+    """A number of pods or a percentage of them."""
+    if isinstance(value, int):
+        why = "must be greater than or equal to 0"
+        return [invalid(field, value, why)] if value < 0 else []
+    share = text(value)
+    if not _PERCENT(share):
+        why = (
+            "a valid percent string must be a numeric string followed by an ending '%' "
+            "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        )
+        return [invalid(field, share, why)]
+    if int(share[:-1]) > 100:
+        return [invalid(field, share, "must not be greater than 100%")]
+    return []
+
+
+def validate_disruption_budget_status(budget: Json) -> list[FieldError]:
+    """The counts in a budget's status are not negative."""
+    status = mapping(budget.get("status"))
+    why = "must be greater than or equal to 0"
+    return [
+        invalid(f"status.{name}", integer(status.get(name)), why)
+        for name in _BUDGET_NUMBERS
+        if integer(status.get(name)) < 0
+    ]
+
+
+def validate_resource_claim_update(new: Json, old: Json) -> list[FieldError]:
+    """The spec of a ResourceClaim is fixed."""
+    if new.get("spec") == old.get("spec"):
+        return []
+    return [forbidden("spec", IMMUTABLE)]

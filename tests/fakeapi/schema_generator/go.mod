@@ -1,0 +1,3 @@
+module schema_generator
+
+go 1.24

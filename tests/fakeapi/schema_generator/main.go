@@ -1,0 +1,291 @@
+// Writes fakeapi/schema.json: the fields of every Kubernetes type the fake API server stores, read from
+// the struct tags of the published Go modules (k8s.io/api and k8s.io/apimachinery).
+//
+//	go run . $(go env GOMODCACHE)/k8s.io/api@v0.36.3 $(go env GOMODCACHE)/k8s.io/apimachinery@v0.36.3 > ../../../fakeapi/schema.json
+//
+// It needs nothing but the standard library: the sources are parsed, not compiled.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Where the walk starts: what the server stores, and what it takes as a body.
+var roots = []string{
+	"core/v1.Pod", "core/v1.Node", "core/v1.Namespace", "core/v1.Service", "core/v1.ReplicationController",
+	"core/v1.PersistentVolume", "core/v1.PersistentVolumeClaim", "core/v1.ConfigMap", "core/v1.Event",
+	"core/v1.LimitRange", "core/v1.Secret", "core/v1.ServiceAccount", "core/v1.Endpoints",
+	"core/v1.ResourceQuota", "core/v1.Binding", "core/v1.PodTemplate",
+	"apps/v1.ReplicaSet", "apps/v1.StatefulSet", "apps/v1.Deployment", "apps/v1.DaemonSet",
+	"apps/v1.ControllerRevision", "batch/v1.Job", "batch/v1.CronJob", "discovery/v1.EndpointSlice",
+	"policy/v1.PodDisruptionBudget", "policy/v1.Eviction", "autoscaling/v1.Scale",
+	"scheduling/v1.PriorityClass", "scheduling/v1alpha2.PodGroup", "scheduling/v1alpha2.Workload",
+	"coordination/v1.Lease", "events/v1.Event", "node/v1.RuntimeClass",
+	"storage/v1.StorageClass", "storage/v1.CSINode", "storage/v1.CSIDriver", "storage/v1.CSIStorageCapacity",
+	"storage/v1.VolumeAttachment", "storage/v1.VolumeAttributesClass",
+	"resource/v1.ResourceClaim", "resource/v1.ResourceClaimTemplate", "resource/v1.ResourceSlice",
+	"resource/v1.DeviceClass", "meta/v1.DeleteOptions", "meta/v1.ObjectMeta",
+}
+
+// Types whose JSON form is not their Go form.
+var special = map[string]string{
+	"meta/v1.Time": "time", "meta/v1.MicroTime": "microtime", "meta/v1.Duration": "duration",
+	"meta/v1.FieldsV1": "raw", "resource.Quantity": "quantity", "intstr.IntOrString": "intorstring",
+	"runtime.RawExtension": "raw", "types.UID": "string", "types.NodeName": "string",
+	"core/v1.ResourceList": "resources", // a map of quantities rounded up to thousandths
+}
+
+var basic = map[string]bool{"string": true, "bool": true, "int32": true, "int64": true, "float64": true, "int": true}
+
+type source struct {
+	file *ast.File
+	spec *ast.TypeSpec
+	pkg  string
+}
+
+type field struct {
+	name, kind string
+	extra      map[string]any
+}
+
+var (
+	types  = map[string]source{}
+	output = map[string]any{}
+)
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+func load(directory, pkg string) {
+	files, _ := filepath.Glob(filepath.Join(directory, "*.go"))
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "zz_generated") || strings.Contains(name, "generated.pb.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			fail("%v", err)
+		}
+		for _, declaration := range parsed.Decls {
+			if general, ok := declaration.(*ast.GenDecl); ok && general.Tok == token.TYPE {
+				for _, spec := range general.Specs {
+					types[pkg+"."+spec.(*ast.TypeSpec).Name.Name] = source{parsed, spec.(*ast.TypeSpec), pkg}
+				}
+			}
+		}
+	}
+}
+
+// The package a selector such as metav1.Time stands for, by the file's imports.
+func imported(file *ast.File, alias string) string {
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		parts := strings.Split(path, "/")
+		name := parts[len(parts)-1]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if name != alias {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(path, "k8s.io/api/"):
+			return strings.TrimPrefix(path, "k8s.io/api/")
+		case strings.HasPrefix(path, "k8s.io/apimachinery/pkg/apis/"):
+			return strings.TrimPrefix(path, "k8s.io/apimachinery/pkg/apis/")
+		default:
+			return parts[len(parts)-1]
+		}
+	}
+	fail("no import %s", alias)
+	return ""
+}
+
+func kindOf(from source, expression ast.Expr) string {
+	switch e := expression.(type) {
+	case *ast.StarExpr:
+		return kindOf(from, e.X)
+	case *ast.ArrayType:
+		if identifier, ok := e.Elt.(*ast.Ident); ok && identifier.Name == "byte" {
+			return "bytes"
+		}
+		return "[]" + kindOf(from, e.Elt)
+	case *ast.MapType:
+		return "{}" + kindOf(from, e.Value)
+	case *ast.Ident:
+		if basic[e.Name] {
+			return e.Name
+		}
+		return named(from.pkg + "." + e.Name)
+	case *ast.SelectorExpr:
+		return named(imported(from.file, e.X.(*ast.Ident).Name) + "." + e.Sel.Name)
+	}
+	fail("unknown expression %T in %s", expression, from.spec.Name.Name)
+	return ""
+}
+
+func named(name string) string {
+	if kind, ok := special[name]; ok {
+		return kind
+	}
+	found, ok := types[name]
+	if !ok {
+		fail("no type %s", name)
+	}
+	if _, ok := found.spec.Type.(*ast.StructType); !ok {
+		return kindOf(found, found.spec.Type)
+	}
+	if _, done := output[name]; !done {
+		output[name] = nil
+		fields := []any{}
+		for _, f := range fieldsOf(found) {
+			row := []any{f.name, f.kind}
+			if len(f.extra) > 0 {
+				row = append(row, f.extra)
+			}
+			fields = append(fields, row)
+		}
+		output[name] = fields
+	}
+	return name
+}
+
+func markers(group *ast.CommentGroup) map[string][]string {
+	found := map[string][]string{}
+	if group == nil {
+		return found
+	}
+	for _, line := range group.List {
+		text := strings.TrimSpace(strings.TrimPrefix(line.Text, "//"))
+		if strings.HasPrefix(text, "+") {
+			key, value, _ := strings.Cut(text[1:], "=")
+			found[key] = append(found[key], value)
+		}
+	}
+	return found
+}
+
+func fieldsOf(from source) []field {
+	var fields []field
+	for _, f := range from.spec.Type.(*ast.StructType).Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		text, _ := strconv.Unquote(f.Tag.Value)
+		tag := reflect.StructTag(text)
+		parts := strings.Split(tag.Get("json"), ",")
+		name := parts[0]
+		options := strings.Join(parts[1:], ",")
+		if name == "-" {
+			continue
+		}
+		if name == "" { // inlined
+			inner := ""
+			switch e := f.Type.(type) {
+			case *ast.Ident:
+				inner = from.pkg + "." + e.Name
+			case *ast.SelectorExpr:
+				inner = imported(from.file, e.X.(*ast.Ident).Name) + "." + e.Sel.Name
+			}
+			number := 0
+			if parts := strings.Split(tag.Get("protobuf"), ","); len(parts) > 1 {
+				number, _ = strconv.Atoi(parts[1])
+			}
+			for _, f := range fieldsOf(types[inner]) {
+				if number > 0 { // in protobuf the inlined struct is a message of its own
+					f.extra["within"] = number
+				}
+				if inner == "meta/v1.TypeMeta" { // and this one is not there at all
+					delete(f.extra, "number")
+				}
+				fields = append(fields, f)
+			}
+			continue
+		}
+		extra := map[string]any{}
+		flags := ""
+		if _, ok := f.Type.(*ast.StarExpr); ok {
+			flags += "p"
+		}
+		if strings.Contains(options, "omitempty") {
+			flags += "o"
+		}
+		if strings.Contains(options, "omitzero") {
+			flags += "z"
+		}
+		if flags != "" {
+			extra["flags"] = flags
+		}
+		if key := tag.Get("patchMergeKey"); key != "" {
+			extra["mergeKey"] = key
+		}
+		if strategy := tag.Get("patchStrategy"); strategy != "" {
+			extra["strategy"] = strategy
+		}
+		if parts := strings.Split(tag.Get("protobuf"), ","); len(parts) > 1 {
+			extra["number"], _ = strconv.Atoi(parts[1])
+		}
+		marks := markers(f.Doc)
+		if listType := marks["listType"]; len(listType) > 0 {
+			extra["listType"] = listType[0]
+		}
+		if keys := marks["listMapKey"]; len(keys) > 0 {
+			extra["listMapKeys"] = keys
+		}
+		for _, text := range marks["default"] { // a ref(...) to a constant is no JSON and is left to defaults.py
+			var value any
+			if json.Unmarshal([]byte(text), &value) == nil {
+				extra["default"] = value
+			}
+		}
+		fields = append(fields, field{name, kindOf(from, f.Type), extra})
+	}
+	return fields
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fail("usage: schema_generator API_DIRECTORY APIMACHINERY_DIRECTORY")
+	}
+	api, machinery := os.Args[1], os.Args[2]
+	directories, _ := filepath.Glob(filepath.Join(api, "*", "v*"))
+	for _, directory := range directories {
+		pkg, _ := filepath.Rel(api, directory)
+		load(directory, pkg)
+	}
+	load(filepath.Join(machinery, "pkg/apis/meta/v1"), "meta/v1")
+	sort.Strings(roots)
+	for _, root := range roots {
+		named(root)
+	}
+	names := make([]string, 0, len(output))
+	for name := range output {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	fmt.Println("{")
+	for i, name := range names {
+		line, err := json.Marshal(output[name])
+		if err != nil {
+			fail("%v", err)
+		}
+		end := ","
+		if i == len(names)-1 {
+			end = ""
+		}
+		fmt.Printf("%q: %s%s\n", name, line, end)
+	}
+	fmt.Println("}")
+}
