@@ -56,7 +56,7 @@ class Answer(NamedTuple):
 
 
 class _Broken(Exception):
-    """Takes the error of a broken connection past aiohttp, which would send a PUT twice."""
+    """Takes the error of a broken connection past aiohttp, which would send a DELETE twice."""
 
 
 class Transport:
@@ -99,11 +99,7 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "",
     ) -> Answer:
-        """One request, one answer; whatever its code. Raises ConnectionFailed for no answer.
-
-        Only a GET may be sent again by the library underneath, over a new connection, if the old
-        one turns out to have been closed by the server while it lay idle.
-        """
+        """One request, one answer; whatever its code. Raises ConnectionFailed for no answer."""
         session = _entered(self._requests)
         headers = await self._headers_for(content_type if body is not None else "")
         try:
@@ -113,7 +109,6 @@ class Transport:
                 data=body,
                 headers=headers,
                 allow_redirects=False,
-                middlewares=() if method == "GET" else (_send_once,),
                 proxy=self._connection.proxy,
                 server_hostname=self._connection.server_hostname,
             )
@@ -145,7 +140,7 @@ class Transport:
             answer = Answer(response.status, response.headers, await response.read())
         except TimeoutError as error:
             raise ConnectionFailed(f'GET "{url}": {_words(error)}', reset=True) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, _Broken) as error:
             raise _translated(error, f'GET "{url}"') from error
         if answer.status == 401:
             self._connection.credentials.rejected(headers.get("Authorization"))
@@ -165,6 +160,7 @@ class Transport:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            middlewares=(_send_once,),
             read_bufsize=_WATCH_BUFFER_BYTES,
         )
 

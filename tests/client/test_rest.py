@@ -1,0 +1,408 @@
+"""The REST client against a real server that follows a script."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.api.core import ObjectMeta
+from scheduler.client import (
+    LEASES,
+    MERGE_PATCH,
+    NODES,
+    PODS,
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Connection,
+    ConnectionFailed,
+    ConnectionRefused,
+    DecodeError,
+    Lease,
+    LeaseSpec,
+    ListOptions,
+    NotFound,
+    RestClient,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    connection_to,
+)
+from scheduler.testing.doubles import VirtualClock
+from tests.client.objects import InstantClock, pod, pod_json, pod_list_json
+from tests.client.scripted_server import (
+    Answer,
+    Reset,
+    Script,
+    ScriptedServer,
+    Silence,
+    Stream,
+    status,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
+    from scheduler.clock import Clock
+
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+
+
+@contextlib.asynccontextmanager
+async def talking(
+    *script: Script, clock: Clock | None = None, **options: float
+) -> AsyncIterator[tuple[RestClient, ScriptedServer]]:
+    async with ScriptedServer(*script) as server:
+        settings: dict[str, float] = {"qps": -1, **options}
+        client = RestClient(
+            connection_to(server.url),
+            clock=clock or InstantClock(),
+            user_agent="kubesched/test",
+            **settings,  # type: ignore[arg-type]
+        )
+        async with client:
+            yield client, server
+
+
+async def test_an_object_is_fetched_by_name() -> None:
+    async with talking(Answer(pod_json("p"))) as (client, server):
+        found = await client.get(PODS, "p", namespace="default")
+
+    assert found == pod("p")
+    assert server.asked[0].path == "/api/v1/namespaces/default/pods/p"
+    assert server.asked[0].headers["Accept"] == "application/json"
+    assert server.asked[0].headers["User-Agent"] == "kubesched/test"
+    assert "Authorization" not in server.asked[0].headers
+
+
+async def test_a_list_is_fetched_in_pages() -> None:
+    pages = (
+        Answer(pod_list_json("7", "a", "b", continue_token="next")),
+        Answer(pod_list_json("7", "c")),
+    )
+    async with talking(*pages) as (client, server):
+        listing = await client.list_all(PODS, ListOptions(resource_version="0"), page_size=2)
+
+    assert [item.metadata.name for item in listing.items] == ["a", "b", "c"]
+    assert listing.resource_version == "7"
+    assert server.asked[0].query == {"limit": "2", "resourceVersion": "0"}
+    assert server.asked[1].query == {"limit": "2", "continue": "next"}
+
+
+async def test_a_cluster_behind_a_path_is_reached() -> None:
+    async with ScriptedServer(Answer(pod_list_json("1")), Answer(SUCCESS, 201)) as server:
+        connection = connection_to(f"{server.url}/k8s/clusters/c-1/")
+        async with RestClient(connection, clock=InstantClock(), qps=-1) as client:
+            await client.list_page(PODS, ListOptions(limit=1))
+            await client.bind(pod("p"), "n")
+
+    assert [asked.path for asked in server.asked] == [
+        "/k8s/clusters/c-1/api/v1/pods",
+        "/k8s/clusters/c-1/api/v1/namespaces/default/pods/p/binding",
+    ]
+
+
+async def test_a_binding_names_pod_uid_and_node() -> None:
+    async with talking(Answer(SUCCESS, 201)) as (client, server):
+        await client.bind(pod("p"), "n1")
+
+    assert server.asked[0].method == "POST"
+    assert server.asked[0].path == "/api/v1/namespaces/default/pods/p/binding"
+    assert server.asked[0].headers["Content-Type"] == "application/json"
+    assert server.asked[0].json == {
+        "kind": "Binding",
+        "apiVersion": "v1",
+        "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+
+
+async def test_writes_carry_kind_and_version() -> None:
+    lease = Lease(
+        metadata=ObjectMeta(name="l", namespace="kube-system", resource_version="3"),
+        spec=LeaseSpec(holder_identity="", lease_duration_seconds=1),
+    )
+    answer = {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "l", "namespace": "kube-system", "resourceVersion": "4"},
+    }
+    async with talking(Answer(answer, 201), Answer(answer)) as (client, server):
+        created = await client.create(LEASES, lease)
+        await client.update(LEASES, lease)
+
+    assert created.metadata.resource_version == "4"
+    expected = {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "l", "namespace": "kube-system", "resourceVersion": "3"},
+        "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
+    }
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    assert [(a.method, a.path, a.json) for a in server.asked] == [
+        ("POST", path, expected),
+        ("PUT", f"{path}/l", expected),
+    ]
+
+
+async def test_a_patch_says_what_kind_of_patch_it_is() -> None:
+    async with talking(Answer(pod_json("p")), Answer(pod_json("p"))) as (client, server):
+        await client.patch(PODS, "p", {"a": 1}, namespace="default", subresource="status")
+        await client.patch(PODS, "p", b'{"b":2}', namespace="default", content_type=MERGE_PATCH)
+
+    assert [(a.path, a.headers["Content-Type"], a.json) for a in server.asked] == [
+        (
+            "/api/v1/namespaces/default/pods/p/status",
+            "application/strategic-merge-patch+json",
+            {"a": 1},
+        ),
+        ("/api/v1/namespaces/default/pods/p", "application/merge-patch+json", {"b": 2}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {}),
+        ({"grace_period_seconds": 0}, {"gracePeriodSeconds": 0}),
+        ({"uid": "u"}, {"preconditions": {"uid": "u"}}),
+    ],
+)
+async def test_a_delete_sends_its_options(
+    options: dict[str, object], expected: dict[str, object]
+) -> None:
+    async with talking(Answer(SUCCESS)) as (client, server):
+        await client.delete(PODS, "p", namespace="default", **options)  # type: ignore[arg-type]
+
+    assert server.asked[0].method == "DELETE"
+    assert server.asked[0].json == {"kind": "DeleteOptions", "apiVersion": "v1", **expected}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (404, "NotFound", NotFound),
+        (409, "Conflict", Conflict),
+        (409, "AlreadyExists", AlreadyExists),
+        (401, "Unauthorized", Unauthorized),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ServerError),
+    ],
+)
+async def test_a_refusal_is_an_error_of_its_class(
+    code: int, reason: str, expected: type[ApiError]
+) -> None:
+    async with talking(Answer(status(code, reason, "no"), code)) as (client, server):
+        with pytest.raises(expected, match=r"^no$") as caught:
+            await client.bind(pod("p"), "n")
+
+    assert (caught.value.status, caught.value.reason) == (code, reason)
+    # Without Retry-After nothing is tried again, not even a 429.
+    assert len(server.asked) == 1
+
+
+CALLS: dict[str, Callable[[RestClient], Coroutine[None, None, object]]] = {
+    "GET": lambda client: client.get(NODES, "n"),
+    "POST": lambda client: client.bind(pod("p"), "n"),
+    "PUT": lambda client: client.update(PODS, pod("p")),
+    "PATCH": lambda client: client.patch(PODS, "p", {}, namespace="default"),
+    "DELETE": lambda client: client.delete(PODS, "p", namespace="default"),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize("code", [429, 500, 503])
+async def test_a_server_that_says_when_to_come_again_is_asked_again(method: str, code: int) -> None:
+    clock = InstantClock()
+    later = Answer(status(code, "x"), code, {"Retry-After": "7"})
+    async with talking(later, later, Answer({}), clock=clock) as (client, server):
+        await CALLS[method](client)
+
+    assert server.methods() == [method] * 3
+    assert clock.slept == [7, 7]
+    assert client.statistics().retries == 2
+
+
+async def test_asking_again_ends_after_ten_times() -> None:
+    clock = InstantClock()
+    later = Answer(status(429, "TooManyRequests", "busy"), 429, {"Retry-After": "2"})
+    async with talking(*[later] * 20, clock=clock) as (client, server):
+        with pytest.raises(TooManyRequests) as caught:
+            await client.bind(pod("p"), "n")
+
+    assert len(server.asked) == 11
+    assert clock.slept == [2] * 10
+    assert caught.value.retry_after_seconds == 2
+
+
+@pytest.mark.parametrize("code", [400, 404, 409])
+async def test_retry_after_means_nothing_on_a_client_error(code: int) -> None:
+    async with talking(Answer(status(code, "x"), code, {"Retry-After": "1"})) as (client, server):
+        with pytest.raises(ApiError):
+            await client.get(NODES, "n")
+
+    assert len(server.asked) == 1
+
+
+async def test_a_get_whose_connection_breaks_is_sent_again_a_second_later() -> None:
+    clock = InstantClock()
+    async with talking(Reset(), Reset(), Answer({}), clock=clock) as (client, server):
+        await client.get(NODES, "n")
+
+    assert server.methods() == ["GET"] * 3
+    assert clock.slept == [1, 1]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_write_whose_connection_breaks_is_never_sent_again(method: str) -> None:
+    # The second write goes over a connection that has been used before, where HTTP libraries like
+    # to try again by themselves.
+    async with talking(Answer({}), Reset(), Answer({})) as (client, server):
+        await CALLS[method](client)
+        with pytest.raises(ConnectionFailed, match=rf'^{method} "http://127') as caught:
+            await CALLS[method](client)
+
+    assert server.methods() == [method] * 2
+    assert caught.value.reset
+
+
+async def test_nobody_listening_is_told_apart_from_a_broken_connection() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    clock = InstantClock()
+    async with RestClient(connection_to(url), clock=clock, qps=-1) as client:
+        with pytest.raises(ConnectionRefused):
+            await client.get(NODES, "n")
+
+    assert clock.slept == []
+
+
+async def test_a_truncated_answer_is_no_answer_and_is_not_asked_for_again() -> None:
+    async with talking(Stream([b'{"kind"'], then="reset")) as (client, server):
+        with pytest.raises(ConnectionFailed):
+            await client.get(NODES, "n")
+
+    assert len(server.asked) == 1
+
+
+async def test_garbage_is_an_error_that_names_the_url() -> None:
+    async with talking(Answer(b"<html>")) as (client, server):
+        with pytest.raises(DecodeError, match=f"^{server.url}/api/v1/nodes/n: not a valid Node: "):
+            await client.get(NODES, "n")
+
+
+async def test_an_answer_that_is_no_object_names_url_kind_and_field() -> None:
+    bad = {"kind": "Pod", "apiVersion": "v1", "spec": {"nodeName": 5}}
+    async with talking(Answer(bad)) as (client, server):
+        with pytest.raises(DecodeError) as caught:
+            await client.get(PODS, "p", namespace="default")
+
+    assert str(caught.value) == (
+        f"{server.url}/api/v1/namespaces/default/pods/p: not a valid Pod: "
+        "Expected `str`, got `int` - at `$.spec.nodeName`"
+    )
+
+
+async def test_the_client_paces_itself() -> None:
+    clock = InstantClock()
+    async with talking(*[Answer({})] * 5, clock=clock, qps=2, burst=3) as (client, _):
+        for _ in range(5):
+            await client.get(NODES, "n")
+
+    assert clock.slept == [0.5, 0.5]
+    assert client.statistics().throttled_seconds == 1.0
+
+
+async def test_a_time_limit_is_kept_and_told_to_the_server() -> None:
+    clock = VirtualClock()
+    async with talking(Silence(), clock=clock, timeout_seconds=5) as (client, server):
+        asking = asyncio.create_task(client.get(NODES, "n"))
+        await server.wait_for_requests(1)
+        await clock.advance(4.9)
+        assert not asking.done()
+        await clock.advance(0.2)
+        with pytest.raises(ConnectionFailed, match=r"no answer within 5 s$"):
+            await asking
+
+    assert server.asked[0].query == {"timeout": "5s"}
+
+
+async def test_an_answer_in_time_disarms_the_time_limit() -> None:
+    clock = VirtualClock()
+    async with talking(Answer({}), clock=clock, timeout_seconds=5) as (client, _):
+        await client.get(NODES, "n")
+
+    assert clock.next_wake_up is None
+
+
+class FlakyIdentity:
+    """Has a new token after each rejection."""
+
+    def __init__(self) -> None:
+        self.generation = 1
+        self.rejections: list[str | None] = []
+
+    async def authorization(self) -> str | None:
+        return f"Bearer {self.generation}"
+
+    def rejected(self, header: str | None) -> None:
+        self.rejections.append(header)
+        self.generation += 1
+
+
+async def test_a_rejected_token_is_replaced_for_the_next_request() -> None:
+    identity = FlakyIdentity()
+    script = (Answer(status(401, "Unauthorized"), 401), Answer({}))
+    async with ScriptedServer(*script) as server:
+        connection = Connection(base_url=server.url, credentials=identity)
+        async with RestClient(connection, clock=InstantClock()) as client:
+            with pytest.raises(Unauthorized):
+                await client.get(NODES, "n")
+            await client.get(NODES, "n")
+
+    assert identity.rejections == ["Bearer 1"]
+    assert [a.headers["Authorization"] for a in server.asked] == ["Bearer 1", "Bearer 2"]
+
+
+async def test_impersonation_goes_with_every_request() -> None:
+    headers = (("Impersonate-User", "u"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    async with ScriptedServer(Answer({})) as server:
+        connection = Connection(base_url=server.url, headers=headers)
+        async with RestClient(connection, clock=InstantClock()) as client:
+            await client.get(NODES, "n")
+
+    got = [(k, v) for k, v in server.asked[0].headers.items() if k.startswith("Impersonate")]
+    assert got == [*headers]
+
+
+async def test_every_attempt_is_observed() -> None:
+    seen: list[tuple[str, str]] = []
+    script = (Reset(), Answer(status(503, ""), 503, {"Retry-After": "1"}), Answer({}))
+    async with ScriptedServer(*script) as server:
+        client = RestClient(
+            connection_to(server.url),
+            clock=InstantClock(),
+            observe=lambda method, code, _: seen.append((method, code)),
+        )
+        async with client:
+            await client.get(NODES, "n")
+
+    assert seen == [("GET", "<error>"), ("GET", "503"), ("GET", "200")]
+
+
+async def test_many_binds_share_a_few_connections() -> None:
+    async with talking(*[Answer(SUCCESS, 201)] * 50, connections_max=4) as (client, server):
+        await asyncio.gather(*(client.bind(pod(f"p{i}"), "n") for i in range(50)))
+
+    assert sorted(a.path.split("/")[6] for a in server.asked) == sorted(f"p{i}" for i in range(50))
+
+
+async def test_a_client_that_is_not_open_says_so() -> None:
+    client = RestClient(connection_to("http://127.0.0.1:1"), clock=InstantClock())
+    with pytest.raises(RuntimeError, match="async context manager"):
+        await client.get(NODES, "n")
