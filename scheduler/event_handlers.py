@@ -1,8 +1,8 @@
 """From watch events to cache, queue and cluster events: one synchronous step for each change.
 
-The only place where cache, queue and client meet. A pod with a node goes to the cache, a pod without
-one that names one of our profiles to the queue; what changed is told to the queue as cluster
-events, so that pods waiting for just that are tried again.
+The only place where cache, queue and client meet. A pod with a node goes to the cache, a pod
+without one that names one of our profiles to the queue; what changed is told to the queue as
+cluster events, so that pods waiting for just that are tried again.
 Source: `pkg/scheduler/eventhandlers.go`.
 """
 
@@ -108,7 +108,11 @@ class PodEventHandler:
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod that changed; getting its node means moving from the queue to the cache."""
-        if old.spec.node_name:
+        if old.metadata.uid != new.metadata.uid:
+            # Deleted and created again while nobody looked: two pods that share a name.
+            self.on_delete(old, final_state_unknown=True)
+            self.on_add(new, is_initial=False)
+        elif old.spec.node_name:
             self._update_assigned(old, new)
         elif new.spec.node_name:
             self._add_assigned(new)

@@ -110,7 +110,7 @@ class SchedulingAlgorithm:
     """Finds a node for one pod after another over one snapshot.
 
     `next_start_node_index` moves on with every search that stopped early, so that all nodes get
-    their turn.
+    their turn. `exhaustive` never stops early, whatever the percentages say.
     """
 
     def __init__(
@@ -119,10 +119,12 @@ class SchedulingAlgorithm:
         *,
         tie_break: TieBreak,
         percentage_of_nodes_to_score: int = 0,
+        exhaustive: bool = False,
     ) -> None:
         self._snapshot: Final = snapshot
         self._tie_break: Final = tie_break
         self._percentage: Final = percentage_of_nodes_to_score
+        self._exhaustive: Final = exhaustive
         self.next_start_node_index = 0
 
     def schedule_pod(
@@ -159,9 +161,10 @@ class SchedulingAlgorithm:
         diagnosis = Diagnosis(NodeToStatus(table.names, table.row_of))
         outcome = framework.pre_filters.run(state, pod, all_nodes)
         diagnosis.unschedulable_plugins |= outcome.plugins_with_nodes
+        diagnosis.pre_filter_node_names = outcome.result.node_names
         if outcome.status is not None:
             diagnosis.node_to_status.absent_nodes_status = outcome.status
-            diagnosis.pre_filter_message = outcome.status.message
+            diagnosis.pre_filter_status = outcome.status
             diagnosis.add_plugin_status(outcome.status)
             return all_nodes.slice(0, 0), diagnosis
 
@@ -246,6 +249,8 @@ class SchedulingAlgorithm:
         return _joined(chosen, nodes)
 
     def _num_wanted(self, framework: Framework, total: int) -> int:
+        if self._exhaustive:
+            return total
         if not framework.scores:
             return min(1, total)
         percentage = framework.percentage_of_nodes_to_score

@@ -53,7 +53,7 @@ class Rng(Protocol):
         """A number from 0 up to, not including, 1."""
         ...
 
-    def randrange(self, stop: int) -> int:
+    def randrange(self, stop: int, /) -> int:
         """A number from 0 up to, not including, `stop`."""
         ...
 

@@ -1,0 +1,293 @@
+"""The composition root: builds every part, hands each its collaborators, runs them all.
+
+The only module that knows everybody. What happens in which order:
+
+    profiles -> queue -> connection -> informers (first lists delivered) -> scheduling loop
+
+and everything runs in one task group, so that a part that fails takes the rest down with it and the
+process says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
+
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache, CacheCorruptedError
+from scheduler.client import (
+    NODES,
+    PODS,
+    EventBroadcaster,
+    InformerFactory,
+    RestClient,
+    RestEventWriter,
+)
+from scheduler.dispatcher import ApiDispatcher
+from scheduler.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.failure_handler import FailureHandler
+from scheduler.profiles import build_profiles
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
+from scheduler.scheduler import Scheduler
+from scheduler.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.cache import CacheStatistics
+    from scheduler.client import Connection
+    from scheduler.clock import Clock
+    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.dispatcher import DispatcherStatistics
+    from scheduler.framework.interface import Plugin
+    from scheduler.queue import QueueStatistics
+    from scheduler.queue.gating import NamedPreEnqueuePlugin
+    from scheduler.runtime import Framework
+
+__all__ = ["AppStatistics", "SchedulerApp"]
+
+_log: Final = logging.getLogger(__name__)
+
+#: Pods that are over need no node and hold none.
+_UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_USER_AGENT: Final = "kubesched/scheduler"
+
+
+class AppStatistics(NamedTuple):
+    """What the scheduler has done and has before it."""
+
+    attempts: Mapping[str, int]
+    bound: int
+    queue: QueueStatistics
+    cache: CacheStatistics
+    writes: DispatcherStatistics
+
+
+class SchedulerApp:
+    """A whole scheduler, built and not yet running; `run` runs it until it is cancelled.
+
+    `seed` makes chance repeatable; `tie_break` is `random`, or `first` for the first of several
+    best nodes. Raises `PluginSetupError` for profiles that cannot work.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        connection: Connection,
+        *,
+        clock: Clock,
+        plugins: Iterable[type[Plugin] | str] = (),
+        seed: int | None = None,
+        tie_break: str = "random",
+    ) -> None:
+        self._clock: Final = clock
+        rng = random.Random(seed)
+        settings = config.client_connection
+        self._client: Final = RestClient(
+            connection,
+            clock=clock,
+            user_agent=_USER_AGENT,
+            qps=settings.qps,
+            burst=settings.burst,
+        )
+        # Events have a limit of their own, lest they hold up bindings.
+        self._event_client: Final = RestClient(
+            connection,
+            clock=clock,
+            user_agent=_USER_AGENT,
+            qps=settings.qps,
+            burst=settings.burst,
+        )
+        self._broadcaster: Final = EventBroadcaster(
+            RestEventWriter(self._event_client), clock=clock, rng=rng
+        )
+        self._informers: Final = InformerFactory(self._client, clock=clock, rng=rng)
+        self._pods: Final = self._informers.informer(PODS, field_selector=_UNFINISHED)
+        self._nodes: Final = self._informers.informer(NODES)
+        self._ready: Final = asyncio.Event()
+        self._deadline_moved: Final = asyncio.Event()
+        self._corrupted: Final[asyncio.Future[NoReturn]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._group: asyncio.TaskGroup | None = None
+        self._build(config, plugins, rng, tie_break)
+
+    def _build(
+        self,
+        config: KubeSchedulerConfiguration,
+        plugins: Iterable[type[Plugin] | str],
+        rng: random.Random,
+        tie_break: str,
+    ) -> None:
+        clock, snapshot, waiting_pods = self._clock, Snapshot(), WaitingPods(self._clock)
+        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        self.profiles = build_profiles(config, parts, plugins=plugins)
+        self._cache = Cache()
+        self._queue = self._build_queue(config)
+        self._dispatcher = ApiDispatcher(self._client, clock)
+        recorders = {name: self._broadcaster.recorder(name) for name in self.profiles}
+        parts.nominator = self._queue.nominator
+        parts.api = self._dispatcher
+        parts.activate = lambda pods: self._queue.activate(pods, clock.now())
+        parts.listers = {"pods": self._pods.lister, "nodes": self._nodes.lister}
+        parts.event_recorder_of = recorders.__getitem__
+        failures = FailureHandler(
+            queue=self._queue,
+            dispatcher=self._dispatcher,
+            pod_lister=self._find_pod,
+            clock=clock,
+            spawn=self._spawn,
+        )
+        self._binding_cycle = BindingCycle(
+            cache=self._cache,
+            queue=self._queue,
+            dispatcher=self._dispatcher,
+            failures=failures,
+            waiting_pods=waiting_pods,
+            clock=clock,
+        )
+        self._schedule_one = ScheduleOne(
+            profiles=self.profiles,
+            cache=self._cache,
+            queue=self._queue,
+            snapshot=snapshot,
+            algorithm=SchedulingAlgorithm(
+                snapshot,
+                tie_break=RandomTie(rng) if tie_break == "random" else FirstInOrder(),
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            ),
+            binding_cycle=self._binding_cycle,
+            failures=failures,
+            waiting_pods=waiting_pods,
+            spawn=self._spawn,
+        )
+        self._scheduler = Scheduler(
+            queue=self._queue,
+            ready=self._ready,
+            deadline_moved=self._deadline_moved,
+            schedule_one=self._schedule_one,
+            dispatcher=self._dispatcher,
+            clock=clock,
+        )
+        self._add_handlers(waiting_pods)
+
+    def _build_queue(self, config: KubeSchedulerConfiguration) -> PriorityQueue:
+        first = next(iter(self.profiles.values()))
+        return PriorityQueue(
+            first.less,
+            sort_key=getattr(first.queue_sort_plugin, "sort_key", None),
+            pre_enqueue_plugins=_pre_enqueue_plugins(self.profiles),
+            queueing_hint_map={
+                name: build_queueing_hint_map(framework.rejecting_plugins)
+                for name, framework in self.profiles.items()
+            },
+            pod_lister=self._find_pod,
+            initial_backoff_seconds=float(config.pod_initial_backoff_seconds),
+            max_backoff_seconds=float(config.pod_max_backoff_seconds),
+            on_ready=self._ready.set,
+            on_deadline=self._deadline_moved.set,
+        )
+
+    def _add_handlers(self, waiting_pods: WaitingPods) -> None:
+        nodes = NodeEventHandler(cache=self._cache, queue=self._queue, clock=self._clock)
+        pods = PodEventHandler(
+            cache=self._cache,
+            queue=self._queue,
+            waiting_pods=waiting_pods,
+            clock=self._clock,
+            scheduler_names=self.profiles.keys(),
+            on_corrupted=self._stop_for,
+        )
+        self._nodes.add_event_handler(
+            on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete
+        )
+        self._pods.add_event_handler(
+            on_add=pods.on_add, on_update=pods.on_update, on_delete=pods.on_delete
+        )
+
+    async def run(self) -> NoReturn:
+        """Run until cancelled; raises what cannot be survived.
+
+        That is `ClientError` if the API server cannot be reached at the start, and
+        `CacheCorruptedError` if a bound pod changes its node.
+        """
+        async with self._client, self._event_client:
+            await self._client.request("GET", "/version")
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._informers.start(group)
+                group.create_task(self._broadcaster.run(), name="events")
+                group.create_task(self._watch_corruption(), name="corruption")
+                await self._informers.wait_for_sync()
+                _log.info("Scheduling for %s", ", ".join(self.profiles))
+                group.create_task(self._scheduler.run(), name="scheduler")
+        raise AssertionError("the scheduler never ends by itself")
+
+    # For whoever drives a scheduler step by step: the conformance runner, tests.
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first lists have been delivered."""
+        return not self._informers.unsynced()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing will happen until an object changes or time passes."""
+        return (
+            self._scheduler.is_idle
+            and not self._dispatcher.statistics().backlog
+            and not self._broadcaster.statistics().queued
+        )
+
+    @property
+    def last_resource_versions(self) -> dict[str, str]:
+        """How far each informer has come, by the kind it watches."""
+        return {
+            "pods": self._pods.last_resource_version,
+            "nodes": self._nodes.last_resource_version,
+        }
+
+    def statistics(self) -> AppStatistics:
+        """What has been done and is to be done."""
+        return AppStatistics(
+            dict(self._schedule_one.attempts),
+            self._binding_cycle.bound,
+            self._queue.statistics(),
+            self._cache.statistics(),
+            self._dispatcher.statistics(),
+        )
+
+    def check(self) -> None:
+        """Verify the invariants of cache and queue; for tests. Raises AssertionError."""
+        self._cache.check()
+        self._queue.check()
+
+    def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        return self._pods.lister.get(name, namespace)
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        assert self._group is not None, "work comes only while running"
+        self._group.create_task(work, name=name)
+
+    def _stop_for(self, error: CacheCorruptedError) -> None:
+        if not self._corrupted.done():
+            self._corrupted.set_exception(error)
+
+    async def _watch_corruption(self) -> NoReturn:
+        await self._corrupted
+        raise AssertionError("only an exception is ever set")
+
+
+def _pre_enqueue_plugins(
+    profiles: Mapping[str, Framework],
+) -> dict[str, Sequence[NamedPreEnqueuePlugin]]:
+    return {
+        name: [cast("NamedPreEnqueuePlugin", p) for p in framework.plugins["pre_enqueue"]]
+        for name, framework in profiles.items()
+    }

@@ -1,0 +1,167 @@
+"""The command `kubesched-explain`."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+from rich.console import Console
+
+from scheduler.api.pod_defaults import with_api_defaults
+from scheduler.client import ClientError
+from scheduler.clock import SystemClock
+from scheduler.config import ConfigError, default_config, load_config
+from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, read_manifests
+from scheduler.explain.scenarios import (
+    Scenario,
+    ScenarioError,
+    decided,
+    read_scenarios,
+    world_of,
+)
+from scheduler.explain.table import decision_table
+from scheduler.explain.world import World
+from scheduler.runtime import FrameworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from scheduler.api.core import Pod
+    from scheduler.config import KubeSchedulerConfiguration
+
+__all__ = ["main"]
+
+_FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, ScenarioError, OSError)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--scenarios",
+    metavar="FILE|-",
+    multiple=True,
+    help="Recorded scenarios, one JSON object per line, gzipped or not; - reads standard input.",
+)
+@click.option(
+    "--manifests",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="YAML or JSON with nodes and pods; pods without a node are decided in order.",
+)
+@click.option("--kubeconfig", metavar="FILE", help="Read nodes and pods from an API server.")
+@click.option("--master", metavar="URL", default="", help="The API server's address.")
+@click.option("--pod", metavar="NS/NAME", multiple=True, help="Decide only these pods.")
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
+@click.option("--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "jsonl"]),
+    default="table",
+    show_default=True,
+    help="For people, or in the recorded decisions' format.",
+)
+@click.option("--nodes-max", type=click.IntRange(min=1), help="Show at most so many nodes a list.")
+def main(
+    scenarios: tuple[str, ...],
+    manifests: tuple[Path, ...],
+    kubeconfig: str | None,
+    master: str,
+    pod: tuple[str, ...],
+    config: Path | None,
+    plugin: tuple[str, ...],
+    output: str,
+    nodes_max: int | None,
+) -> None:
+    """Say what the scheduler decides for pods, and why.
+
+    The cluster comes from recorded scenarios, from manifests, or from an API server; nothing is
+    ever written to it.
+    """
+    sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master)]
+    if sum(sources) != 1:
+        raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig")
+    with _one_line_errors():
+        if output == "jsonl":
+            if not scenarios:
+                raise click.UsageError("-o jsonl goes with --scenarios")
+            _print_decisions(scenarios, plugin)
+            return
+        show = _Printer(only=frozenset(pod), nodes_max=nodes_max)
+        if scenarios:
+            for scenario in _scenarios(scenarios):
+                show.heading(scenario.name)
+                show.decisions(world_of(scenario, plugin), scenario.pods)
+            return
+        settings = load_config(config) if config else default_config()
+        cluster = (
+            read_manifests(manifests)
+            if manifests
+            else asyncio.run(read_api_server(kubeconfig or "", master, SystemClock()))
+        )
+        show.cluster(settings, cluster, plugin)
+
+
+class _Printer:
+    """Prints decisions for a person."""
+
+    def __init__(self, *, only: frozenset[str], nodes_max: int | None) -> None:
+        self._console: Final = Console()
+        self._only: Final = only
+        self._nodes_max: Final = nodes_max
+
+    def heading(self, name: str) -> None:
+        """A line before the decisions of one scenario."""
+        self._console.rule(name, align="left")
+
+    def cluster(
+        self, config: KubeSchedulerConfiguration, cluster: Cluster, plugins: Iterable[str]
+    ) -> None:
+        """The decisions for a cluster's pods that have no node."""
+        known = {pod.key for pod in cluster.pods}
+        if missing := sorted(self._only - known):
+            raise ClusterError(f"no such pod: {', '.join(missing)}")
+        world = World(config, nodes=cluster.nodes, pods=cluster.pods, plugins=plugins)
+        waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
+        self.decisions(world, waiting)
+
+    def decisions(self, world: World, pods: Iterable[Pod]) -> None:
+        """The decisions for these pods, in order, each seeing the ones before."""
+        for pod in pods:
+            decision = world.decide(with_api_defaults(pod))
+            if not self._only or decision.pod.key in self._only:
+                self._console.print(decision_table(decision, nodes_max=self._nodes_max))
+
+
+def _print_decisions(paths: Iterable[str], plugins: tuple[str, ...]) -> None:
+    out = sys.stdout.buffer
+    for scenario in _scenarios(paths):
+        out.write(msgspec.json.encode(decided(scenario, plugins)) + b"\n")
+    out.flush()
+
+
+def _scenarios(paths: Iterable[str]) -> Iterator[Scenario]:
+    for path in paths:
+        if path == "-":
+            yield from read_scenarios(sys.stdin.buffer, source="standard input")
+        elif path.endswith(".gz"):
+            with gzip.open(path) as lines:
+                yield from read_scenarios(lines, source=path)
+        else:
+            with Path(path).open("rb") as lines:
+                yield from read_scenarios(lines, source=path)
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except _FAILURES as error:
+        click.echo(f"kubesched-explain: {error}", err=True)
+        raise SystemExit(1) from error

@@ -1,0 +1,100 @@
+"""A pod's verdict for a person: who turned down which node, what the others scored, who won."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from scheduler.explain.world import Decision
+    from scheduler.framework.types import Diagnosis
+    from scheduler.schedule_pod import Verdict
+
+__all__ = ["decision_table"]
+
+_STYLES = {
+    "scheduled": "bold green",
+    "unschedulable": "bold red",
+    "error": "bold red",
+    "gated": "bold yellow",
+    "ignored": "dim",
+}
+
+
+def decision_table(decision: Decision, *, nodes_max: int | None = None) -> RenderableType:
+    """Everything about one decision; `nodes_max` shortens each list of nodes, best ones first."""
+    parts: list[RenderableType] = [_headline(decision)]
+    if decision.diagnosis is not None:
+        parts += _rejections(decision.diagnosis, nodes_max)
+    if decision.verdict is not None:
+        parts += _scores(decision.verdict, nodes_max)
+    return Group(*parts, Text())
+
+
+def _headline(decision: Decision) -> Text:
+    text = Text.assemble((decision.pod.key, "bold"), "  ")
+    text.append(decision.result, _STYLES[decision.result])
+    if decision.verdict is not None and decision.result == "scheduled":
+        verdict = decision.verdict
+        text.append(
+            f" on {verdict.suggested_host}, "
+            f"{len(verdict.feasible)} of {verdict.feasible.total} nodes feasible"
+        )
+    elif decision.result == "ignored":
+        text.append(f": no profile is named {decision.pod.spec.scheduler_name}")
+    elif decision.result == "gated" and decision.status is not None:
+        text.append(f" by {decision.status.plugin}: {decision.status.message}")
+    elif decision.message:
+        text.append(f": {decision.message}")
+    return text
+
+
+def _rejections(diagnosis: Diagnosis, nodes_max: int | None) -> list[RenderableType]:
+    rejected = list(diagnosis.node_to_status.items())
+    if not rejected:
+        return []
+    table = _table("rejected node", "plugin", "reason", "preemption")
+    for name, status in rejected[:nodes_max]:
+        may_help = "may help" if str(status.code) == "Unschedulable" else "cannot help"
+        table.add_row(name, status.plugin, status.message, may_help)
+    return _shortened(table, len(rejected), nodes_max)
+
+
+def _scores(verdict: Verdict, nodes_max: int | None) -> list[RenderableType]:
+    if verdict.scores is None:
+        return []
+    plugins = list(verdict.scores.by_plugin)
+    table = _table("feasible node", "total", *plugins, right_from=1)
+    totals = verdict.scores.total.tolist()
+    columns = [scores.tolist() for scores in verdict.scores.by_plugin.values()]
+    names = verdict.feasible.names
+    order = sorted(range(len(names)), key=lambda position: (-totals[position], names[position]))
+    for position in order[:nodes_max]:
+        name = names[position]
+        won = name == verdict.suggested_host
+        table.add_row(
+            f"{name} <- winner" if won else name,
+            str(totals[position]),
+            *(str(column[position]) for column in columns),
+            style="green" if won else None,
+        )
+    return _shortened(table, len(names), nodes_max)
+
+
+def _table(*headings: str, right_from: int | None = None) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for index, heading in enumerate(headings):
+        right = right_from is not None and index >= right_from
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    return table
+
+
+def _shortened(table: Table, total: int, nodes_max: int | None) -> list[RenderableType]:
+    if nodes_max is None or total <= nodes_max:
+        return [table]
+    return [table, Text(f"and {total - nodes_max} more", style="dim")]

@@ -1,0 +1,175 @@
+"""A cluster in memory, and the scheduler's decisions in it, one pod after another.
+
+The same cache, snapshot, framework and algorithm as in the scheduler; only the surroundings differ:
+nothing is written, time stands still, and of several best nodes the first by name is taken, so that
+the same input always gives the same output.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from scheduler.cache import Cache
+from scheduler.clock import SystemClock
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.status import Code, Status
+from scheduler.framework.types import FitError
+from scheduler.profiles import build_profiles
+from scheduler.queue import Nominator
+from scheduler.runtime import FrameworkError, SchedulerParts, WaitingPods
+from scheduler.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, Verdict
+from scheduler.snapshot import PodInfo, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.framework.interface import Plugin, PreEnqueuePlugin
+    from scheduler.framework.types import Diagnosis
+    from scheduler.runtime import Framework
+
+__all__ = ["Decision", "World"]
+
+
+class FirstByName:
+    """Of several best nodes takes the first by name."""
+
+    def __call__(self, names: Sequence[str]) -> str:
+        """The least of these."""
+        return min(names)
+
+
+class Decision(NamedTuple):
+    """What became of a pod.
+
+    `result` is `scheduled`, `unschedulable`, `gated` (a PreEnqueue plugin holds it back), `ignored`
+    (no profile answers for it) or `error`. `status` is the verdict of a gate or a failure.
+    """
+
+    pod: PodInfo
+    result: str
+    verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
+    status: Status | None = None
+    message: str = ""
+    #: How many nodes the scheduler's own search would have looked at, and found feasible: it stops
+    #: when it has enough. What is shown here is all nodes.
+    counts: tuple[int, int] = (0, 0)
+
+
+class World:
+    """Nodes, the pods on them, and the profiles that decide where further pods go."""
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        *,
+        nodes: Iterable[Node],
+        pods: Iterable[Pod],
+        plugins: Iterable[type[Plugin] | str] = (),
+    ) -> None:
+        self._cache: Final = Cache()
+        self.snapshot: Final = Snapshot()
+        clock = SystemClock()
+        parts = SchedulerParts(
+            snapshot=self.snapshot,
+            clock=clock,
+            rng=random.Random(0),
+            waiting_pods=WaitingPods(clock),
+        )
+        self._nominator: Final = Nominator(lambda namespace, name: None)
+        parts.nominator = self._nominator
+        parts.api = _Nowhere()
+        parts.activate = _ignore
+        parts.event_recorder_of = lambda profile_name: _Nowhere()
+        parts.listers = {}
+        self.profiles: Final[Mapping[str, Framework]] = build_profiles(
+            config, parts, plugins=plugins
+        )
+        self._sampling: Final = SchedulingAlgorithm(
+            self.snapshot,
+            tie_break=FirstByName(),
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        )
+        self._exhaustive: Final = SchedulingAlgorithm(
+            self.snapshot, tie_break=FirstByName(), exhaustive=True
+        )
+        # In the order in which an API server lists them.
+        for node in sorted(nodes, key=lambda node: node.metadata.name):
+            self._cache.add_node(node)
+        for pod in pods:
+            if pod.spec.node_name:
+                self._cache.add_pod(PodInfo(pod))
+            elif pod.status.nominated_node_name:
+                self._nominator.add_nominated_pod(PodInfo(pod), None)
+        self._cache.update_snapshot(self.snapshot)
+
+    def decide(self, pod: Pod) -> Decision:
+        """Schedule a pod; if a node is found, later pods see it there."""
+        info = PodInfo(pod)
+        framework = self.profiles.get(pod.spec.scheduler_name)
+        if framework is None:
+            return Decision(info, "ignored")
+        for plugin in framework.plugins["pre_enqueue"]:
+            status = cast("PreEnqueuePlugin", plugin).pre_enqueue(info)
+            if status is not None and not status.is_success:
+                return Decision(info, "gated", status=status.with_plugin(plugin.name))
+        self._cache.update_snapshot(self.snapshot)
+        state = CycleState()
+        try:
+            sampled = self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
+            verdict = self._exhaustive.schedule_pod(framework, state, info, score_single_node=True)
+        except FitError as error:
+            return Decision(info, "unschedulable", diagnosis=error.diagnosis, message=str(error))
+        except NoNodesAvailableError as error:
+            return Decision(info, "unschedulable", message=str(error))
+        except FrameworkError as error:
+            failure = Status(Code.ERROR, str(error))
+            return Decision(info, "error", status=failure, message=str(error))
+        found, searched = sampled[0], sampled[1].node_to_status
+        counts = (len(found) + len(searched), len(found))
+        return self._assume(framework, state, info, verdict, counts)
+
+    def _assume(
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: PodInfo,
+        verdict: Verdict,
+        counts: tuple[int, int],
+    ) -> Decision:
+        assumed = pod.assigned_to(verdict.suggested_host)
+        self._cache.assume_pod(assumed)
+        self._nominator.delete_nominated_pod_if_exists(pod)
+        status = framework.binding.reserve(state, assumed, verdict.suggested_host)
+        if status is None:
+            return Decision(pod, "scheduled", verdict, verdict.diagnosis, counts=counts)
+        framework.binding.unreserve(state, assumed, verdict.suggested_host)
+        self._cache.forget_pod(assumed)
+        result = "unschedulable" if status.is_rejected else "error"
+        return Decision(pod, result, verdict, verdict.diagnosis, status, status.message)
+
+
+class _Nowhere:
+    """Takes events and writes, and does nothing with them."""
+
+    def event(
+        self,
+        regarding: Pod,
+        *,
+        related: ObjectReference | None = None,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+    ) -> None:
+        """Nobody is told."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Nothing is bound."""
+
+
+def _ignore(pods: Mapping[str, PodInfo]) -> None:
+    """There is no queue in which to activate anything."""

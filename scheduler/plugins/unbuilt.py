@@ -1,0 +1,176 @@
+"""Upstream's default plugins that are not built yet: they refuse what they would have to judge.
+
+A profile may name them as upstream's does. A pod that depends on such a plugin's rule is rejected
+with a reason that says so, rather than placed as if the rule did not exist; all other pods pass.
+Preferences (soft spreading, preferred affinity) are the exception: without them a pod lands on a
+node that is allowed, if maybe not on the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from scheduler.config.plugin_args import PLUGIN_ARGS
+from scheduler.framework.interface import Plugin
+from scheduler.framework.status import Status, skip, unresolvable, unschedulable
+from scheduler.framework.types import NominatingInfo, NominatingMode, PostFilterResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scheduler.api.core import PodSpec
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.status import NodeToStatus
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["NOT_BUILT_YET"]
+
+#: Whether a pod depends on a plugin's rule.
+Depends = Callable[["PodSpec"], bool]
+
+
+class _Refusing(Plugin):
+    """Rejects pods that depend on a rule which is not there."""
+
+    name = ""
+    what: str
+    depends: Depends
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status:
+        """Reject the pod if it needs this plugin, else stay out of the way."""
+        if type(self).depends(pod.spec):
+            return unresolvable(f"{self.what} need the plugin {self.name}, which is not built yet")
+        return skip()
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        """Nothing that happens in a cluster builds a plugin."""
+        return ()
+
+
+def _spreads(spec: PodSpec) -> bool:
+    constraints = spec.topology_spread_constraints
+    return any(c.when_unsatisfiable == "DoNotSchedule" for c in constraints)
+
+
+def _needs_pods_near_or_far(spec: PodSpec) -> bool:
+    if spec.affinity is None:
+        return False
+    return any(
+        kind is not None and kind.required_during_scheduling_ignored_during_execution
+        for kind in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity)
+    )
+
+
+def _has_inline_disk(spec: PodSpec) -> bool:
+    return any(
+        v.gce_persistent_disk or v.aws_elastic_block_store or v.iscsi or v.rbd for v in spec.volumes
+    )
+
+
+def _has_inline_csi_volume(spec: PodSpec) -> bool:
+    return any(v.csi is not None for v in spec.volumes)
+
+
+def _has_claim(spec: PodSpec) -> bool:
+    return any(v.persistent_volume_claim or v.ephemeral is not None for v in spec.volumes)
+
+
+def _has_resource_claim(spec: PodSpec) -> bool:
+    return bool(spec.resource_claims)
+
+
+def _never(spec: PodSpec) -> bool:
+    return False
+
+
+def _no_objection(self: Plugin, *about: object) -> None:
+    """Enqueue, filter, reserve, bind: as far as this plugin is concerned, go on."""
+
+
+def _leave_out(self: Plugin, *about: object) -> Status:
+    """PreScore, and the flight before PreBind: nothing to do."""
+    return skip()
+
+
+def _all_alike(self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    return np.zeros(len(nodes), dtype=np.int64)
+
+
+async def _no_work(self: Plugin, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    """PreBind: nothing to do."""
+
+
+async def _no_help(
+    self: Plugin, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+) -> tuple[PostFilterResult, Status]:
+    """PostFilter: no room is made, and the pod is expected nowhere."""
+    nowhere = NominatingInfo("", NominatingMode.OVERRIDE)
+    return PostFilterResult(nowhere), unschedulable()
+
+
+#: How a plugin takes part in a point without a say in it: profiles may name it there.
+_ABSTENTIONS: Final[Mapping[str, Mapping[str, object]]] = {
+    "pre_enqueue": {"pre_enqueue": _no_objection},
+    "filter": {"filter_nodes": _no_objection},
+    "post_filter": {"post_filter": _no_help},
+    "pre_score": {"pre_score": _leave_out},
+    "score": {"score_nodes": _all_alike},
+    "reserve": {"reserve": _no_objection, "unreserve": _no_objection},
+    "pre_bind": {"pre_bind_pre_flight": _leave_out, "pre_bind": _no_work},
+}
+
+
+class _Unbuilt(NamedTuple):
+    """What a plugin would judge, how to tell that a pod depends on it, and where it takes part."""
+
+    what: str
+    depends: Depends
+    points: str
+
+
+_UNBUILT: Final[Mapping[str, _Unbuilt]] = {
+    "VolumeRestrictions": _Unbuilt("inline disks", _has_inline_disk, "filter"),
+    "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
+    "VolumeBinding": _Unbuilt(
+        "persistent volume claims", _has_claim, "filter pre_score score reserve pre_bind"
+    ),
+    "VolumeZone": _Unbuilt("", _never, "filter"),
+    "PodTopologySpread": _Unbuilt(
+        "DoNotSchedule topology spread constraints", _spreads, "filter pre_score score"
+    ),
+    "InterPodAffinity": _Unbuilt(
+        "required pod (anti-)affinity terms", _needs_pods_near_or_far, "filter pre_score score"
+    ),
+    "DynamicResources": _Unbuilt(
+        "resource claims",
+        _has_resource_claim,
+        "pre_enqueue filter post_filter score reserve pre_bind",
+    ),
+    "DefaultPreemption": _Unbuilt("", _never, "pre_enqueue post_filter"),
+    "NodeDeclaredFeatures": _Unbuilt("", _never, "filter"),
+}
+
+
+def _unbuilt_class(name: str, unbuilt: _Unbuilt) -> type[Plugin]:
+    members: dict[str, object] = {
+        "name": name,
+        "what": unbuilt.what,
+        "depends": staticmethod(unbuilt.depends),
+        "Args": PLUGIN_ARGS.get(name),
+    }
+    for point in unbuilt.points.split():
+        members.update(_ABSTENTIONS[point])
+    return type(name, (_Refusing,), members)
+
+
+#: By the name that profiles know them by.
+NOT_BUILT_YET: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
+    {name: _unbuilt_class(name, unbuilt) for name, unbuilt in _UNBUILT.items()}
+)

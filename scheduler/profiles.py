@@ -1,0 +1,95 @@
+"""From a configuration to frameworks: one for each profile, by scheduler name.
+
+Source: `pkg/scheduler/profile/profile.go`, `pkg/scheduler/scheduler.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scheduler.config import Plugin as PluginEntry
+from scheduler.plugins import IN_TREE
+from scheduler.plugins.unbuilt import NOT_BUILT_YET
+from scheduler.runtime import (
+    Framework,
+    PluginSetupError,
+    ProfileHandle,
+    Registry,
+    load_plugin_class,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from scheduler.config import KubeSchedulerConfiguration, KubeSchedulerProfile
+    from scheduler.framework.interface import Plugin
+    from scheduler.runtime import SchedulerParts
+
+__all__ = ["build_profiles", "plugin_registry"]
+
+
+def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, list[str]]:
+    """All plugins there are, and the names of those asked for here, in order.
+
+    Besides classes, `plugins` may hold references: `module:Class`, or the name of a plugin that an
+    installed package announces. Raises `PluginSetupError`.
+    """
+    registry = Registry([*IN_TREE.values(), *NOT_BUILT_YET.values()])
+    registry.register_entry_points()
+    names = []
+    for plugin in plugins:
+        if isinstance(plugin, str) and ":" not in plugin:
+            if plugin not in registry:
+                raise PluginSetupError(f'plugin "{plugin}" does not exist')
+            names.append(plugin)
+            continue
+        plugin_class = load_plugin_class(plugin) if isinstance(plugin, str) else plugin
+        registry.register(plugin_class)
+        names.append(plugin_class.name)
+    return registry, names
+
+
+def build_profiles(
+    config: KubeSchedulerConfiguration,
+    parts: SchedulerParts,
+    *,
+    plugins: Iterable[type[Plugin] | str] = (),
+) -> dict[str, Framework]:
+    """A framework for each profile; raises `PluginSetupError`.
+
+    `plugins` are enabled, at every point they define, in each profile that does not mention them.
+    """
+    registry, asked_for = plugin_registry(plugins)
+    profiles: dict[str, Framework] = {}
+    for profile in config.profiles:
+        name = profile.scheduler_name
+        if name in profiles:
+            raise PluginSetupError(f'duplicate profile with scheduler name "{name}"')
+        try:
+            profiles[name] = Framework(
+                _with_plugins(profile, asked_for),
+                registry=registry,
+                handle=ProfileHandle(name, parts),
+            )
+        except PluginSetupError as error:
+            raise PluginSetupError(
+                f"initializing profiles: creating profile for scheduler name {name}: {error}"
+            ) from error
+    return profiles
+
+
+def _with_plugins(profile: KubeSchedulerProfile, names: Sequence[str]) -> KubeSchedulerProfile:
+    mentioned = {
+        entry.name
+        for _, point in profile.plugins.points()
+        for entry in (*point.enabled, *point.disabled)
+    }
+    added = tuple(PluginEntry(name=name) for name in names if name not in mentioned)
+    if not added:
+        return profile
+    replace = msgspec.structs.replace
+    multi_point = profile.plugins.multi_point
+    multi_point = replace(multi_point, enabled=(*multi_point.enabled, *added))
+    return replace(profile, plugins=replace(profile.plugins, multi_point=multi_point))

@@ -1,0 +1,47 @@
+"""Hypothetical nodes: what a node would be with pods added or taken away.
+
+A what-if is a small node table of its own, so that plugins look at hypothetical rows through the
+same `Nodes` as at real ones, and nothing they see can leak into the snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.snapshot.node_table import NodeTable
+from scheduler.snapshot.nodes import NodeInfo, Nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.snapshot import Snapshot
+
+__all__ = ["WhatIf"]
+
+
+class WhatIf:
+    """Copies of some of the snapshot's nodes, in the order given, to be changed at will."""
+
+    def __init__(self, snapshot: Snapshot, names: Sequence[str]) -> None:
+        self._table: Final = NodeTable(len(names))
+        self._total: Final = len(snapshot)
+        for name in names:
+            self._table.copy_row(self._table.add_row(name), snapshot.table, snapshot.row(name))
+
+    @property
+    def nodes(self) -> Nodes:
+        """The hypothetical nodes, as plugins see them."""
+        return Nodes(self._table, slice(0, len(self._table)), total=self._total)
+
+    def node(self, row: int) -> NodeInfo:
+        """One of them, as it now is."""
+        return NodeInfo(self._table, row)
+
+    def add_pod(self, row: int, pod: PodInfo) -> None:
+        """Put a pod on a hypothetical node."""
+        self._table.add_pod(row, pod)
+
+    def remove_pod(self, row: int, uid: str) -> PodInfo:
+        """Take a pod off a hypothetical node; raises KeyError if it is not there."""
+        return self._table.remove_pod(row, uid)

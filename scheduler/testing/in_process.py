@@ -1,0 +1,82 @@
+"""A whole scheduler inside the test's own process: real HTTP, and a clock that the test holds.
+
+The scheduler runs as a task of the running event loop. Besides starting and stopping it, a test can
+ask whether it has come to rest, which no process across a socket can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from scheduler.app import AppStatistics, SchedulerApp
+from scheduler.client import connect
+from scheduler.config import ConfigError, default_config, load_config, validate_config
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from pathlib import Path
+
+    from scheduler.clock import Clock
+    from scheduler.framework.interface import Plugin
+
+__all__ = ["RunningScheduler", "run_in_process"]
+
+
+class RunningScheduler:
+    """A scheduler that is running."""
+
+    def __init__(self, app: SchedulerApp, task: asyncio.Task[None]) -> None:
+        self._app: Final = app
+        self._task: Final = task
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing will happen until an object changes or time passes.
+
+        Raises what the scheduler has failed with, if it has.
+        """
+        if self._task.done():
+            self._task.result()
+        return self._app.has_synced and self._app.is_idle
+
+    @property
+    def resource_versions(self) -> Mapping[str, str]:
+        """How far it has followed the API server, by kind."""
+        return self._app.last_resource_versions
+
+    def statistics(self) -> AppStatistics:
+        """What it has done and has before it."""
+        return self._app.statistics()
+
+    def check(self) -> None:
+        """Verify the invariants of its cache and queue; raises AssertionError."""
+        self._app.check()
+
+
+@contextlib.asynccontextmanager
+async def run_in_process(
+    *,
+    kubeconfig: Path,
+    clock: Clock,
+    config: Path | None = None,
+    plugins: Iterable[type[Plugin] | str] = (),
+    seed: int = 0,
+) -> AsyncIterator[RunningScheduler]:
+    """Run a scheduler until the block is left; raises as `kubesched` would complain.
+
+    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults.
+    """
+    settings = load_config(config) if config else default_config()
+    if errors := validate_config(settings):
+        raise ConfigError("; ".join(str(error) for error in errors))
+    connection = connect(kubeconfig=str(kubeconfig), clock=clock)
+    app = SchedulerApp(settings, connection, clock=clock, plugins=plugins, seed=seed)
+    task: asyncio.Task[None] = asyncio.ensure_future(app.run())
+    try:
+        yield RunningScheduler(app, task)
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
