@@ -1,0 +1,1 @@
+"""Judges schedulers over HTTP: cases as data, a runner, and reports."""
