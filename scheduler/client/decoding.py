@@ -156,12 +156,18 @@ class ObjectDecoder(Generic[T]):
 def _decode(decoder: msgspec.json.Decoder[D], body: bytes, *, url: str, kind: str) -> D:
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        try:
-            untyped: object = msgspec.json.decode(body)
-            return msgspec.convert(_without_nulls(untyped), decoder.type)
-        except msgspec.ValidationError:
-            raise DecodeError(url=url, kind=kind, detail=str(error)) from error
+    except msgspec.ValidationError:
+        return _decode_without_nulls(decoder, body, url=url, kind=kind)
+    except msgspec.DecodeError as error:
+        raise DecodeError(url=url, kind=kind, detail=str(error)) from error
+
+
+def _decode_without_nulls(
+    decoder: msgspec.json.Decoder[D], body: bytes, *, url: str, kind: str
+) -> D:
+    try:
+        untyped: object = msgspec.json.decode(body)
+        return msgspec.convert(_without_nulls(untyped), decoder.type)
     except msgspec.DecodeError as error:
         raise DecodeError(url=url, kind=kind, detail=str(error)) from error
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from scheduler.api.core import ObjectMeta, Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class InstantClock:
@@ -53,7 +57,7 @@ def pod(name: str, version: str = "1", *, namespace: str = "default", uid: str =
     )
 
 
-def event_json(kind: str, obj: dict[str, object]) -> dict[str, object]:
+def event_json(kind: str, obj: Mapping[str, object]) -> dict[str, object]:
     """A line of a watch."""
     return {"type": kind, "object": obj}
 

@@ -72,6 +72,7 @@ class ScriptedServer:
     def __init__(self, *script: Script, tls: ssl.SSLContext | None = None) -> None:
         self.script = deque(script)
         self.asked: list[Asked] = []
+        self.disconnects = 0
         self._tls = tls
         self._stopped = asyncio.Event()
         self._arrived = asyncio.Event()
@@ -92,6 +93,12 @@ class ScriptedServer:
     async def wait_for_requests(self, count: int) -> None:
         """Return once so many requests have arrived."""
         while len(self.asked) < count:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def wait_for_disconnects(self, count: int) -> None:
+        """Return once the client has hung up on so many held streams."""
+        while self.disconnects < count:
             self._arrived.clear()
             await self._arrived.wait()
 
@@ -136,8 +143,19 @@ class ScriptedServer:
             await asyncio.sleep(0.01)
             break_connection(request)
         elif stream.then == "hold":
-            await self._stopped.wait()
+            await self._hold(request)
         return response
+
+    async def _hold(self, request: web.BaseRequest) -> None:
+        """Keep the stream open until the client hangs up or the test is over."""
+        stopped = asyncio.create_task(self._stopped.wait())
+        while not stopped.done():
+            if request.transport is None or request.transport.is_closing():
+                self.disconnects += 1
+                self._arrived.set()
+                break
+            await asyncio.wait({stopped}, timeout=0.005)
+        stopped.cancel()
 
 
 def break_connection(request: web.BaseRequest) -> None:

@@ -1,0 +1,112 @@
+"""From bytes to objects: what is forgiven, and what is not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.client.decoding import EventType, ObjectDecoder
+from scheduler.client.errors import DecodeError, Forbidden
+from scheduler.client.resources import NAMESPACES, PODS
+from tests.client.objects import event_json, pod, pod_json, pod_list_json
+from tests.client.scripted_server import status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+URL = "http://server/api/v1/pods"
+
+
+def line(kind: str, obj: Mapping[str, object]) -> bytes:
+    return json.dumps(event_json(kind, obj)).encode()
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"spec": {"nodeName": None, "containers": None, "tolerations": [{"key": None}]}},
+        {"spec": None, "status": None},
+        {"status": {"conditions": [{"type": None, "lastTransitionTime": None}], "phase": None}},
+    ],
+)
+def test_null_means_absent(extra: dict[str, object]) -> None:
+    found = ObjectDecoder(PODS).object(json.dumps({**pod_json("p"), **extra}).encode(), url=URL)
+
+    assert (found.metadata, found.spec.node_name) == (pod("p").metadata, "")
+    assert found.spec.containers == ()
+
+
+def test_null_means_absent_in_lists_and_watches_too() -> None:
+    decoder = ObjectDecoder(PODS)
+    listed = pod_list_json("7", "p")
+    listed["items"][0]["spec"] = {"nodeName": None}  # type: ignore[index]
+    empty = {**pod_list_json("8"), "items": None}
+    event = decoder.event(line("ADDED", pod_json("p", spec={"nodeName": None})), url=URL)
+
+    assert decoder.page(json.dumps(listed).encode(), url=URL).items == [pod("p")]
+    assert decoder.page(json.dumps(empty).encode(), url=URL).items == []
+    assert event is not None
+    assert event.object == pod("p")
+
+
+def test_unknown_fields_are_skipped() -> None:
+    body = json.dumps(pod_json("p", novelty={"deep": [1, None]})).encode()
+
+    assert ObjectDecoder(PODS).object(body, url=URL) == pod("p")
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"spec":{"nodeName":1}}', "Expected `str`, got `int` - at `$.spec.nodeName`"),
+        (
+            b'{"spec":{"nodeName":null,"priority":"high"}}',
+            "Expected `int | null`, got `str` - at `$.spec.priority`",
+        ),
+        (b"[]", "Expected `object`, got `array`"),
+        (b'{"spec":', "Input data was truncated"),
+        (b"", "Input data was truncated"),
+    ],
+)
+def test_what_is_no_object_is_an_error_that_says_where_and_why(body: bytes, detail: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        ObjectDecoder(PODS).object(body, url=URL)
+
+    assert str(caught.value) == f"{URL}: not a valid Pod: {detail}"
+
+
+@pytest.mark.parametrize("kind", ["Table", "NodeList", "Pod"])
+def test_a_list_of_something_else_is_an_error(kind: str) -> None:
+    with pytest.raises(DecodeError, match=f"expected kind PodList, got '{kind}'"):
+        ObjectDecoder(PODS).page(json.dumps({"kind": kind, "items": []}).encode(), url=URL)
+
+
+def test_the_order_of_fields_in_an_event_does_not_matter() -> None:
+    usual = line("MODIFIED", pod_json("p", "5"))
+    reversed_object = dict(reversed(pod_json("p", "5").items()))
+    reversed_event = json.dumps({"object": reversed_object, "type": "MODIFIED"}).encode()
+    decoder = ObjectDecoder(PODS)
+
+    first, second = decoder.event(usual, url=URL), decoder.event(reversed_event, url=URL)
+
+    assert first == second
+    assert first is not None
+    assert (first.type, first.object) == (EventType.MODIFIED, pod("p", "5"))
+
+
+def test_an_object_of_another_kind_is_no_event_however_well_it_fits() -> None:
+    other = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+    same_kind_other_group = {"kind": "Namespace", "apiVersion": "x/v1", "metadata": {}}
+    decoder = ObjectDecoder(NAMESPACES)
+
+    assert decoder.event(line("ADDED", other), url=URL) is None
+    assert decoder.event(line("ADDED", same_kind_other_group), url=URL) is None
+    assert decoder.event(line("ADDED", {"kind": "Namespace", "apiVersion": "v1"}), url=URL)
+
+
+def test_an_error_is_an_error_even_where_its_status_fits_the_kind() -> None:
+    # A Status has metadata and nothing else that a Namespace would trip over.
+    with pytest.raises(Forbidden):
+        ObjectDecoder(NAMESPACES).event(line("ERROR", status(403, "Forbidden")), url=URL)
