@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.field import FieldError
-from scheduler.api.selectors import SelectorError, parse_label_selector
+from scheduler.api.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +43,8 @@ def has_cross_topology_term(
     try:
         # All are looked at before any counts: one malformed term spoils the others.
         verdicts = [_matches(term, namespace, assigned, namespace_labels) for term in terms]
-    except (SelectorError, FieldError, ExceptionGroup):
+    except ValueError:
+        # Everything that can be wrong with a selector is one.
         return False
     return any(verdicts)
 

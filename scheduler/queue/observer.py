@@ -36,11 +36,13 @@ class HintAnswer(NamedTuple):
 class PodMove(NamedTuple):
     """One step of a pod's story.
 
-    `event_label` says what caused it, as in metrics; it is empty for a pod that was popped,
-    deleted or done with. `hints` are the answers of the plugins that were asked. A pod that was
-    asked about and stays has `source` equal to `target`.
+    `time` is in epoch seconds, as the queue was last told it. `event_label` says what caused the
+    move, as in metrics; it is empty for a pod that was popped, deleted or done with. `hints` are
+    the answers of the plugins that were asked. A pod that was asked about and stays has `source`
+    equal to `target`.
     """
 
+    time: float
     pod: QueuedPodInfo
     source: Place
     target: Place

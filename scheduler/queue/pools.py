@@ -65,6 +65,8 @@ class Pools:
         )
         self.unschedulable_pods: Final = UnschedulablePods(known_profiles)
         self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
+        #: The time, as the last call had it.
+        self.now = 0.0
         #: The earliest deadline that the driver of the queue knows of.
         self.announced_deadline = math.inf
         self._wait_seconds_max: Final = wait_seconds_max
@@ -96,7 +98,6 @@ class Pools:
         strategy: QueueingStrategy,
         source: Place,
         event_label: str,
-        now: float,
         hints: Sequence[HintAnswer] | None = None,
     ) -> Place:
         """Send a pod where a strategy says; where it has arrived (gated counts as unschedulable).
@@ -107,11 +108,11 @@ class Pools:
             self._set_aside(info, source, event_label, hints)
             return Place.UNSCHEDULABLE
         if strategy == QueueingStrategy.QUEUE_AFTER_BACKOFF and self.backoff_q.is_pod_backing_off(
-            info, now
+            info, self.now
         ):
             entered = self.move_to_backoff_q(info, source, event_label, hints)
             return Place.BACKOFF if entered else Place.UNSCHEDULABLE
-        entered = self.move_to_active_q(info, source, event_label, now, hints)
+        entered = self.move_to_active_q(info, source, event_label, hints)
         return Place.ACTIVE if entered else Place.UNSCHEDULABLE
 
     def move_to_active_q(
@@ -119,7 +120,6 @@ class Pools:
         info: QueuedPodInfo,
         source: Place,
         event_label: str,
-        now: float,
         hints: Sequence[HintAnswer] | None = None,
         *,
         skip_pre_enqueue: bool = False,
@@ -137,7 +137,7 @@ class Pools:
                     self._set_aside(info, source, event_label, hints)
                 return False
         if info.initial_attempt_timestamp is None:
-            info.initial_attempt_timestamp = now
+            info.initial_attempt_timestamp = self.now
         self.unschedulable_pods.delete(key)
         self.backoff_q.delete(key)
         self.active_q.add(key, info)
@@ -179,6 +179,7 @@ class Pools:
     ) -> None:
         """Let a pod wait for an event. One that waits already is filed anew, and not counted."""
         target = waiting_place(info)
+        self._nominator.refresh(info.pod_info)
         if self.unschedulable_pods.add_or_update(info.key, info):
             self._arrived(info, source, target, event_label, hints)
         else:
@@ -212,7 +213,9 @@ class Pools:
     ) -> None:
         """Tell the observer, if any, that a pod has moved, or was asked about and stays."""
         if self._observer is not None:
-            self._observer.pod_moved(PodMove(info, source, target, event_label, tuple(hints or ())))
+            self._observer.pod_moved(
+                PodMove(self.now, info, source, target, event_label, tuple(hints or ()))
+            )
 
     def _note_deadline(self, deadline: float) -> None:
         if deadline < self.announced_deadline:

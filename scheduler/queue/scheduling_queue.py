@@ -3,40 +3,30 @@
 A state machine without threads, clock or I/O: the time is passed in, and whoever drives the queue
 is told through two callbacks when there is something to do.
 
-                    add, update of an unknown pod
-                                 |
-                           (PreEnqueue) ------------- no ---------------.
-                                 | yes                                  |
-                                 v           pop                        |
-          .-----------------> ACTIVE ------------------.                |
-          |                      ^                     v                |
-          |  backoff over,       |                 IN FLIGHT -- done -->|--> bound, or gone
-          |  activate            |                     |                |
-          |                      |                     | add_unschedulable_if_not_present
-          |                      |                     v                |
-          |                      |        which of the events it missed helps it?
-          |                      |          |          |         |      |
-          |                      | at once, |    helps,|         | none |
-          |                      | or not   |    backs |         |      |
-          |                      | backing  |    off   |         |      |
-          |                      | off      |          |         |      |
-          |                      '--(PreEnqueue)       |         |      |
-          |                                 | no       |         |      |
-          |            pop, when            |          |         |      |
-          |            none is active       |     (PreEnqueue)   |      |
-       BACKOFF -----------------> IN FLIGHT |      yes |  | no   |      |
-          ^                                 |          |  |      |      |
-          '---------------------------------|----------'  v      v      v
-                                            '-------> UNSCHEDULABLE or GATED
-                                                           |
-             an event, an update, 5 minutes, activate:     |
-             does it help? then (PreEnqueue) and on to     |
-             ACTIVE, or to BACKOFF while it backs off <----'
+    add ----(PreEnqueue)---------------- no -----------------------------.
+                 |                                                       |
+                 v                                                       |
+    .-------> ACTIVE <--------(PreEnqueue)----- activate, or a hint      |
+    |            |                              that means at once --.   |
+    | backoff    | pop                                               |   |
+    | over, or   v                                                   |   v
+    | activate   IN FLIGHT ---- no event it missed helps ------> UNSCHEDULABLE
+    |            ^    |  |                                         or GATED
+    |  pop while |    |  '---- done ----> bound, or gone               |
+    |  none is   |    |                                                |
+    |  active    |    | an event it missed helps                       |
+    |            |    v                                                |
+    '---------- BACKOFF <-----(PreEnqueue)----- an event or update ----'
+                                                helps, or 5 minutes are over
+
+Where an arrow leads to BACKOFF, a pod that does not back off, or no longer, becomes active instead.
+A pod that a PreEnqueue plugin objects to is gated, wherever it was to go. `delete` takes a pod out
+from anywhere but IN FLIGHT.
 
 What it rests on: a pod is in one of the four places at most, and in flight under its uid or in a
 queue under its namespace and name; PreEnqueue plugins have passed every pod in ACTIVE and BACKOFF
-when it got there; a pod in BACKOFF backs off; an event while pods are in flight is kept for them
-until they are back. `PriorityQueue.check` verifies it.
+when it got there; an event while pods are in flight is kept for them until they are back.
+`PriorityQueue.check` verifies it.
 
 Default feature gates of v1.36: pods are popped from backoff (SchedulerPopFromBackoffQ), queueing
 hints always decide (SchedulerQueueingHints); no pod groups, asynchronous API calls or signatures.
@@ -78,7 +68,6 @@ from scheduler.queue.nominator import Nominator
 from scheduler.queue.observer import Place, QueueStatistics
 from scheduler.queue.pools import POPPABLE, Pools, waiting_place
 from scheduler.queue.requeueing import QueueingStrategy, Requeueing
-from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,6 +78,7 @@ if TYPE_CHECKING:
     from scheduler.queue.heap import SortKey
     from scheduler.queue.observer import HintAnswer, QueueObserver
     from scheduler.queue.requeueing import Interest, QueueingHintFunction
+    from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["LEFTOVER_FLUSH_SECONDS", "PriorityQueue"]
 
@@ -166,50 +156,40 @@ class PriorityQueue:
         self._log: Final = log
         self._on_ready: Final = on_ready
         self._first_leftover_flush: float | None = None
+        self._last_leftover_flush = -math.inf
         self.is_closed = False
 
     # Pods come, change and go.
 
-    def add(self, pod: Pod, now: float) -> None:
+    def add(self, pod: PodInfo, now: float) -> None:
         """A pod without a node has appeared. It becomes active, or is gated."""
-        info = QueuedPodInfo(PodInfo(pod), timestamp=now)
-        if self.pools.move_to_active_q(info, self.pools.place_of(info.key), _POD_ADDED, now):
+        self.pools.now = now
+        info = QueuedPodInfo(pod, timestamp=now)
+        if self.pools.move_to_active_q(info, self.pools.place_of(info.key), _POD_ADDED):
             self._on_ready()
 
-    def update(self, old: Pod, new: Pod, now: float) -> None:
+    def update(self, old: Pod, new: PodInfo, now: float) -> None:
         """A pod without a node has changed.
 
         In flight, the change is kept for when it comes back. Active or backing off, it is only
         replaced. Waiting for an event, the change is taken as one: the hints of its rejector
         plugins decide. A pod nobody knows is added.
         """
-        events = pod_scheduling_properties_change(new, old)
-        uid, key = new.metadata.uid, new.key
-        if self.active_q.add_events_if_pod_in_flight(uid, old, new, events):
+        self.pools.now = now
+        events = pod_scheduling_properties_change(new.pod, old)
+        key = new.key
+        if self.active_q.add_events_if_pod_in_flight(new.uid, old, new.pod, events):
             return
-        pod = PodInfo(new)
-        if (
-            self.active_q.update(key, pod) is not None
-            or self.backoff_q.update(key, pod) is not None
-        ):
-            self.nominator.update_nominated_pod(old, pod)
-            return
-        info = self.unschedulable_pods.get(key)
-        if info is None:
-            info = QueuedPodInfo(pod, timestamp=now)
-            if self.pools.move_to_active_q(info, Place.OUTSIDE, _POD_UPDATED, now):
+        if self.active_q.update(key, new) or self.backoff_q.update(key, new):
+            self.nominator.update_nominated_pod(old, new)
+        elif (info := self.unschedulable_pods.get(key)) is not None:
+            info.pod_info = new
+            self.nominator.update_nominated_pod(old, new)
+            self._update_unschedulable(info, old, events)
+        else:
+            info = QueuedPodInfo(new, timestamp=now)
+            if self.pools.move_to_active_q(info, Place.OUTSIDE, _POD_UPDATED):
                 self._on_ready()
-            return
-        info.pod_info = pod
-        self.nominator.update_nominated_pod(old, pod)
-        for event in events:
-            interest = self.requeueing.interest(event)
-            asked = self._hints()
-            strategy = self.requeueing.is_pod_worth_requeuing(info, interest, old, new, asked)
-            source = waiting_place(info)
-            if self.pools.requeue(info, strategy, source, interest.label, now, asked) in POPPABLE:
-                self._on_ready()
-                break
 
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or has got a node. One in flight stays so until its attempt is over."""
@@ -225,13 +205,14 @@ class PriorityQueue:
 
     # Attempts.
 
-    def pop_nowait(self) -> QueuedPodInfo | None:
+    def pop_nowait(self, now: float) -> QueuedPodInfo | None:
         """Take the most urgent pod; None if there is none to be tried.
 
         While no pod is active this is the one whose backoff ends first, even before its end. The
         pod is in flight from now on: it must be given back with
         `add_unschedulable_if_not_present`, or `done` be called.
         """
+        self.pools.now = now
         while True:
             source = Place.ACTIVE
             info = self.active_q.pop()
@@ -249,7 +230,8 @@ class PriorityQueue:
 
         None if it is not waiting, or is gated.
         """
-        self._activate(pod.key, now)
+        self.pools.now = now
+        self._activate(pod.key)
         info = self.active_q.delete(pod.key)
         if info is None or not self._move_pod_to_in_flight(info, Place.ACTIVE):
             return None
@@ -262,6 +244,7 @@ class PriorityQueue:
         becomes active again. Its attempt is over in any case, as if `done` had been called.
         Raises `PodAlreadyQueuedError` if it is waiting already.
         """
+        self.pools.now = now
         uid = info.uid
         try:
             self._refuse_if_queued(info.key)
@@ -279,7 +262,7 @@ class PriorityQueue:
             missed = self.active_q.cluster_events_for_pod(uid)
             strategy = self.requeueing.strategy_after_attempt(info, missed, asked)
             place = self.pools.requeue(
-                info, strategy, Place.IN_FLIGHT, SCHEDULE_ATTEMPT_FAILURE, now, asked
+                info, strategy, Place.IN_FLIGHT, SCHEDULE_ATTEMPT_FAILURE, asked
             )
             if place in POPPABLE:
                 self._on_ready()
@@ -301,9 +284,10 @@ class PriorityQueue:
         A pod in flight will be tried again after its backoff, should it come back. Pods that are
         active already, or that nobody knows, are left alone.
         """
+        self.pools.now = now
         activated = False
         for pod in pods.values():
-            if self._activate(pod.key, now):
+            if self._activate(pod.key):
                 activated = True
             else:
                 self.active_q.add_events_if_pod_in_flight(
@@ -329,20 +313,22 @@ class PriorityQueue:
         hints see them. Pods that fail `pre_check` are left out. An event that no plugin has
         registered for is forgotten at once; any other is kept for the pods in flight.
         """
+        self.pools.now = now
         interest = self.requeueing.interest(event)
         if not interest.is_of_interest:
             return
         pods = self.unschedulable_pods.concerned_by(interest)
         if pre_check is not None:
             pods = [info for info in pods if pre_check(info.pod_info)]
-        self._move_pods(pods, interest, old_obj, new_obj, now)
+        self._move_pods(pods, interest, old_obj, new_obj)
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
         """A pod has got a node: move those that want to be near it or spread around it.
 
         Unlike a move of all, this never reaches pods that other plugins have rejected.
         """
-        self._move_pods_near(pod, EVENT_ASSIGNED_POD_ADD, None, now)
+        self.pools.now = now
+        self._move_pods_near(pod, EVENT_ASSIGNED_POD_ADD, None)
 
     def assigned_pod_updated(
         self, old: Pod | None, new: Pod, event: ClusterEvent, now: float
@@ -351,16 +337,18 @@ class PriorityQueue:
         if match_cluster_events(_SCALE_DOWN, event):
             self.move_all_to_active_or_backoff_queue(event, old, new, now)
         else:
-            self._move_pods_near(new, event, old, now)
+            self.pools.now = now
+            self._move_pods_near(new, event, old)
 
     # Time.
 
     def flush_backoff_q_completed(self, now: float) -> None:
         """Activate the pods whose backoff is over. To be called once a second."""
+        self.pools.now = now
         activated = False
         for info in self.backoff_q.pop_all_backoff_completed(now):
             if self.pools.move_to_active_q(
-                info, Place.BACKOFF, BACKOFF_COMPLETE, now, skip_pre_enqueue=True
+                info, Place.BACKOFF, BACKOFF_COMPLETE, skip_pre_enqueue=True
             ):
                 activated = True
         if activated:
@@ -370,14 +358,16 @@ class PriorityQueue:
         """Move the pods that no event has helped for too long. To be called at start, and then
         every 30 seconds: from the first call on `next_deadline` counts in such steps.
         """
+        self.pools.now = now
         if self._first_leftover_flush is None:
             self._first_leftover_flush = now
+        self._last_leftover_flush = now
         overdue = self.unschedulable_pods.take_overdue(now, self._wait_seconds_max)
         for info in overdue:
             info.was_flushed_from_unschedulable = True
         if overdue:
             interest = self.requeueing.interest(EVENT_UNSCHEDULABLE_TIMEOUT)
-            self._move_pods(overdue, interest, None, None, now)
+            self._move_pods(overdue, interest, None, None)
 
     def flush_due(self, now: float) -> None:
         """Run whichever flush is due, both at the moments at which upstream's timers run them."""
@@ -475,12 +465,27 @@ class PriorityQueue:
 
     # The rest is private.
 
-    def _activate(self, key: str, now: float) -> bool:
+    def _update_unschedulable(
+        self, info: QueuedPodInfo, old: Pod, events: Iterable[ClusterEvent]
+    ) -> None:
+        """A waiting pod has changed: the first of the changes that helps it moves it."""
+        for event in events:
+            interest = self.requeueing.interest(event)
+            asked = self._hints()
+            strategy = self.requeueing.is_pod_worth_requeuing(
+                info, interest, old, info.pod_info.pod, asked
+            )
+            source = waiting_place(info)
+            if self.pools.requeue(info, strategy, source, interest.label, asked) in POPPABLE:
+                self._on_ready()
+                return
+
+    def _activate(self, key: str) -> bool:
         source = self.pools.place_of(key)
         backs_off = source == Place.BACKOFF
         info = self.backoff_q.get(key) if backs_off else self.unschedulable_pods.get(key)
         return info is not None and self.pools.move_to_active_q(
-            info, source, FORCE_ACTIVATE, now, skip_pre_enqueue=backs_off
+            info, source, FORCE_ACTIVATE, skip_pre_enqueue=backs_off
         )
 
     def _move_pod_to_in_flight(self, info: QueuedPodInfo, source: Place) -> bool:
@@ -510,7 +515,6 @@ class PriorityQueue:
         interest: Interest,
         old_obj: object,
         new_obj: object,
-        now: float,
     ) -> None:
         ready = False
         for info in pods:
@@ -529,13 +533,13 @@ class PriorityQueue:
                 continue
             # Out first: a pod that is gated again has entered anew, and is counted so.
             self.unschedulable_pods.delete(info.key)
-            place = self.pools.requeue(info, strategy, source, interest.label, now, asked)
+            place = self.pools.requeue(info, strategy, source, interest.label, asked)
             ready = ready or place in POPPABLE
         self.active_q.add_event_if_any_in_flight(interest.event, old_obj, new_obj)
         if ready:
             self._on_ready()
 
-    def _move_pods_near(self, pod: Pod, event: ClusterEvent, old: Pod | None, now: float) -> None:
+    def _move_pods_near(self, pod: Pod, event: ClusterEvent, old: Pod | None) -> None:
         interest = self.requeueing.interest(event)
         if not interest.is_of_interest:
             return
@@ -543,18 +547,19 @@ class PriorityQueue:
         pods = [
             info for info in self.unschedulable_pods if has_cross_topology_term(info, pod, labels)
         ]
-        self._move_pods(pods, interest, old, pod, now)
+        self._move_pods(pods, interest, old, pod)
 
     def _leftover_deadline(self) -> float | None:
-        """The first tick at which the longest waiting pod is overdue."""
+        """The next tick at which the longest waiting pod is overdue."""
         since = self.unschedulable_pods.oldest_timestamp()
         if since is None:
             return None
         start = self._first_leftover_flush or 0.0
-        ticks = math.floor((since + self._wait_seconds_max - start) / LEFTOVER_FLUSH_SECONDS)
-        tick = start + max(ticks, 0) * LEFTOVER_FLUSH_SECONDS
+        earliest = max(since + self._wait_seconds_max, self._last_leftover_flush)
+        ticks = math.floor((earliest - start) / LEFTOVER_FLUSH_SECONDS)
+        tick = start + ticks * LEFTOVER_FLUSH_SECONDS
         # The same comparison as the flush makes: rounded otherwise, the two might never agree.
-        while tick - since <= self._wait_seconds_max:
+        while tick - since <= self._wait_seconds_max or tick <= self._last_leftover_flush:
             tick += LEFTOVER_FLUSH_SECONDS
         return tick
 

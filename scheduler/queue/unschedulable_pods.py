@@ -150,7 +150,7 @@ class UnschedulablePods:
             for key, waiting in self._waiting.items()
             for rejector in self._rejectors_of(waiting.pod)
         }
-        for rejector, key in filed ^ expected:
+        for rejector, key in sorted(filed ^ expected):
             wrong = "wrongly filed" if (rejector, key) in filed else "not filed"
             yield f"{key} is {wrong} under plugin {rejector[1]} of profile {rejector[0]}"
         for key, waiting in self._waiting.items():

@@ -1,0 +1,206 @@
+"""Pods that back off. Most cases stem from upstream's `backoff_queue_test.go`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
+from scheduler.snapshot.pod_info import PodInfo
+from scheduler.testing import make_pod
+from tests.queue.world import START, sort_key, waiting
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import QueuedPodInfo
+
+
+def backoff_queue(initial: float = 1.0, max_seconds: float = 10.0) -> BackoffQueue:
+    return BackoffQueue(
+        initial_backoff_seconds=initial, max_backoff_seconds=max_seconds, sort_key=sort_key
+    )
+
+
+def pod_that(
+    name: str = "p",
+    *,
+    came: float = 0.0,
+    unschedulable: int = 0,
+    errors: int = 0,
+    expires: float = 0.0,
+    priority: int = 0,
+) -> QueuedPodInfo:
+    """A pod that came back `came` seconds after the start, after so many failures."""
+    rejectors = () if errors else ("plugin",)
+    info = waiting(make_pod(name, priority=priority), *rejectors, timestamp=START + came)
+    info.unschedulable_count = unschedulable
+    info.consecutive_errors_count = errors
+    info.backoff_expiration = expires
+    return info
+
+
+@pytest.mark.parametrize(
+    ("pod", "initial", "max_seconds", "expected"),
+    [
+        pytest.param(pod_that(), 1, 32, NO_BACKOFF, id="no backoff"),
+        pytest.param(
+            pod_that(unschedulable=1, expires=START + 0.5), 1, 32, START + 0.5, id="cached"
+        ),
+        pytest.param(pod_that(unschedulable=16), 1, 32, START + 32, id="by unschedulable count"),
+        pytest.param(
+            pod_that(unschedulable=5, errors=16), 1, 32, START + 32, id="by consecutive errors"
+        ),
+        pytest.param(pod_that(unschedulable=16), 0, 0, NO_BACKOFF, id="zero max"),
+        pytest.param(
+            pod_that(came=0.9, unschedulable=1), 1, 32, START + 1, id="cut to a whole second"
+        ),
+    ],
+)
+def test_the_end_of_a_backoff(
+    pod: QueuedPodInfo, initial: float, max_seconds: float, expected: float
+) -> None:
+    """TestBackoffQueue_getBackoffTime."""
+    assert backoff_queue(initial, max_seconds).backoff_time(pod) == expected
+
+
+@pytest.mark.parametrize(
+    ("initial", "max_seconds", "count", "expected"),
+    [
+        pytest.param(1, 32, 0, 0, id="no backoff"),
+        pytest.param(3, 1000, 5, 48, id="normal"),
+        pytest.param(1, 32, 16, 32, id="hitting max"),
+        pytest.param(1, 2**31 - 1, 32, 2**31 - 1, id="overflow 32 bit"),
+        pytest.param(1, 2.0**63, 64, 2.0**63, id="overflow 64 bit"),
+        pytest.param(1, 10, 100_000, 10, id="beyond any float"),
+        pytest.param(5, 2, 1, 2, id="initial above max"),
+    ],
+)
+def test_backoff_doubles_with_each_failure_up_to_a_limit(
+    initial: float, max_seconds: float, count: int, expected: float
+) -> None:
+    """TestBackoffQueue_calculateBackoffDuration."""
+    assert backoff_queue(initial, max_seconds).calculate_backoff_duration(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "completed"),
+    [
+        ([], []),
+        (["over", "not over"], ["over"]),
+        (["error over", "error not over"], ["error over"]),
+        (["over", "not over", "error over", "error not over"], ["over", "error over"]),
+        (["over", "error over"], ["over", "error over"]),
+        (["not over", "error not over"], []),
+    ],
+)
+def test_completed_pods_leave_both_heaps(names: list[str], completed: list[str]) -> None:
+    """TestBackoffQueue_popAllBackoffCompleted."""
+    pods = {
+        "over": pod_that("over", came=-2, unschedulable=1),
+        "not over": pod_that("not-over", came=1, unschedulable=1),
+        "error over": pod_that("error-over", came=-2, errors=1),
+        "error not over": pod_that("error-not-over", came=1, errors=1),
+    }
+    queue = backoff_queue()
+    for name in names:
+        assert queue.add(pods[name].key, pods[name])
+    popped = queue.pop_all_backoff_completed(START)
+    assert popped == [pods[name] for name in completed]
+    assert len(queue) == len(names) - len(completed)
+
+
+def test_pods_of_one_window_leave_in_the_order_of_active_q() -> None:
+    """TestBackoffQueueOrdering."""
+    queue = backoff_queue()
+    for name, priority, came in (
+        ("pod0", 1, 0),
+        ("pod1", 1, -1),
+        ("pod2", 2, -2 + 0.001),
+        ("pod3", 1, -2),
+        ("pod4", 2, -2),
+        ("pod5", 1, -3),
+    ):
+        pod = pod_that(name, came=came, unschedulable=1, priority=priority)
+        queue.add(pod.key, pod)
+    popped = queue.pop_all_backoff_completed(START)
+    assert [pod.pod_info.name for pod in popped] == ["pod5", "pod4", "pod2", "pod3"]
+
+
+@pytest.mark.parametrize(
+    ("after_seconds", "backs_off"), [(0.0, True), (1.0, True), (1.99, True), (2.0, False)]
+)
+def test_a_pod_backs_off_until_the_window_of_its_end_is_over(
+    after_seconds: float, backs_off: bool
+) -> None:
+    pod = pod_that(came=0.25, unschedulable=1)
+    assert backoff_queue().is_pod_backing_off(pod, START + after_seconds) is backs_off
+
+
+def test_a_pod_without_backoff_never_backs_off() -> None:
+    assert not backoff_queue().is_pod_backing_off(pod_that(), 0.0)
+
+
+def test_only_rejected_pods_are_popped_early() -> None:
+    queue = backoff_queue()
+    rejected = pod_that("rejected", came=5, unschedulable=4)
+    broken = pod_that("broken", errors=1)
+    for pod in (broken, rejected):
+        queue.add(pod.key, pod)
+    assert queue.pop_backoff() is rejected
+    assert queue.pop_backoff() is None
+    assert list(queue) == [broken]
+
+
+def test_adding_a_pod_takes_it_out_of_the_other_heap() -> None:
+    queue = backoff_queue()
+    pod = pod_that("p", errors=1)
+    assert queue.add(pod.key, pod)
+    pod.unschedulable_plugins = {"plugin"}
+    assert not queue.add(pod.key, pod)
+    assert len(queue) == 1
+    assert queue.pop_backoff() is pod
+
+
+@pytest.mark.parametrize("errors", [0, 1])
+def test_a_pod_can_be_found_updated_and_deleted(errors: int) -> None:
+    queue = backoff_queue()
+    pod = pod_that("p", unschedulable=1, errors=errors)
+    queue.add(pod.key, pod)
+    newer = PodInfo(make_pod("p", labels={"a": "b"}))
+    assert queue.update(pod.key, newer) is pod
+    assert pod.pod_info is newer
+    assert queue.get(pod.key) is pod
+    assert pod.key in queue
+    assert queue.delete(pod.key) is pod
+    assert queue.delete(pod.key) is None
+    assert queue.get(pod.key) is None
+    assert queue.update(pod.key, newer) is None
+
+
+def test_the_deadline_is_the_first_window_in_which_a_pod_is_released() -> None:
+    queue = backoff_queue()
+    assert queue.next_deadline() is None
+    late, soon = pod_that("late", came=0.7, unschedulable=3), pod_that("soon", came=0.4, errors=1)
+    for pod in (late, soon):
+        queue.add(pod.key, pod)
+    for pod in (soon, late):
+        deadline = queue.next_deadline()
+        assert deadline is not None
+        assert queue.pop_all_backoff_completed(math.nextafter(deadline, 0)) == []
+        assert queue.pop_all_backoff_completed(deadline) == [pod]
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "complaint"),
+    [((), "nobody rejected it"), (("plugin",), "plugins have rejected it")],
+)
+def test_a_pod_in_the_wrong_heap_is_complained_about(
+    rejectors: tuple[str, ...], complaint: str
+) -> None:
+    queue = backoff_queue()
+    pod = pod_that(errors=1 if rejectors else 0)
+    queue.add(pod.key, pod)
+    assert list(queue.complaints()) == []
+    pod.unschedulable_plugins = set(rejectors)
+    assert complaint in "".join(queue.complaints())

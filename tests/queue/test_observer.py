@@ -1,0 +1,95 @@
+"""A pod's story: each of its moves, told to whoever listens."""
+
+from __future__ import annotations
+
+from scheduler.framework.events import EVENT_UNSCHEDULED_POD_UPDATE
+from scheduler.queue import HintAnswer, Place
+from scheduler.testing import make_pod
+from tests.queue.world import NODE_ADD, NODE_LABEL, START, LabelGate, World, fail, queue, skip
+
+
+def story(world: World) -> list[str]:
+    return [
+        f"{move.time - START:g} {move.pod.pod_info.name}: {move.source} -> {move.target}"
+        + (f" ({move.event_label})" if move.event_label else "")
+        + "".join(f" {h.plugin_name}/{h.event_label}:{h.answer}" for h in move.hints)
+        for move in world.moves
+    ]
+
+
+def test_the_life_of_a_pod_is_told() -> None:
+    world = World({NODE_ADD: [("Fit", queue)], NODE_LABEL: [("Fit", skip)]}, watched=True)
+    world.add(make_pod("p"))
+    info = world.pop()
+    world.event(NODE_LABEL)
+    world.now += 1
+    world.give_back(info, "Fit")
+    world.event(NODE_LABEL)
+    world.event(NODE_ADD)
+    world.now += 2
+    world.queue.flush_due(world.now)
+    world.pop()
+    world.queue.done(info.uid)
+    assert story(world) == [
+        "0 p: outside -> active (UnschedulablePodAdd)",
+        "0 p: active -> in-flight",
+        "1 p: in-flight -> unschedulable (ScheduleAttemptFailure)"
+        " Fit/NodeUpdateNodeLabel:QueueSkip",
+        "1 p: unschedulable -> unschedulable (NodeUpdateNodeLabel)"
+        " Fit/NodeUpdateNodeLabel:QueueSkip",
+        "1 p: unschedulable -> backoff (NodeAdd) Fit/NodeAdd:Queue",
+        "3 p: backoff -> active (BackoffComplete)",
+        "3 p: active -> in-flight",
+        "3 p: in-flight -> outside",
+    ]
+    assert world.moves[4].hints == (HintAnswer("Fit", "NodeAdd", "Queue"),)
+
+
+def test_gates_errors_and_deletions_are_told() -> None:
+    gate = LabelGate(name="gate")
+    world = World(
+        {NODE_ADD: [("gate", fail)], EVENT_UNSCHEDULED_POD_UPDATE: [("gate", skip)]},
+        gates=[gate],
+        watched=True,
+    )
+    pod = make_pod("p", labels={"p": ""})
+    world.add(pod)
+    world.event(NODE_ADD)
+    world.update(pod, make_pod("p", labels={"p": ""}, annotations={"a": "b"}))
+    gate.allowed = ("p",)
+    world.event(NODE_ADD)
+    world.give_back(world.pop())
+    world.pop_names()
+    world.queue.delete(pod)
+    assert story(world) == [
+        "0 p: outside -> gated (UnschedulablePodAdd)",
+        "0 p: gated -> gated (NodeAdd) gate/NodeAdd:Error",
+        "0 p: gated -> gated (UnschedulablePodUpdate) gate/UnschedulablePodUpdate:QueueSkip",
+        "0 p: gated -> active (NodeAdd) gate/NodeAdd:Error",
+        "0 p: active -> in-flight",
+        "0 p: in-flight -> backoff (ScheduleAttemptFailure)",
+        "0 p: backoff -> outside",
+    ]
+
+
+def test_a_pod_that_must_be_dropped_is_told() -> None:
+    world = World(watched=True)
+    world.add(make_pod("p"))
+    world.pop()
+    world.add(make_pod("p"))
+    assert world.queue.pop_nowait(world.now) is None
+    assert (world.moves[-1].source, world.moves[-1].target) == (Place.ACTIVE, Place.OUTSIDE)
+
+
+def test_deleted_pods_are_told_from_where_they_were() -> None:
+    world = World(gates=[LabelGate("ok")], watched=True)
+    pods = {n: make_pod(n, labels={"ok": ""}) for n in ("backoff", "unschedulable", "active")}
+    world.try_in_vain(pods["backoff"])
+    world.try_in_vain(pods["unschedulable"], "Fit")
+    world.add(pods["active"], make_pod("gated"))
+    world.moves.clear()
+    for pod in (*pods.values(), make_pod("gated")):
+        world.queue.delete(pod)
+    assert {m.pod.pod_info.name: str(m.source) for m in world.moves} == {
+        name: name for name in (*pods, "gated")
+    }

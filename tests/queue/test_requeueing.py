@@ -1,0 +1,337 @@
+"""What events mean for waiting pods. Cases stem from `Test_isPodWorthRequeuing` (same order) and
+from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.framework.events import (
+    ALL_EVENTS,
+    EVENT_ASSIGNED_POD_ADD,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.queue import EventsToRegisterError, HintAnswer, build_queueing_hint_map
+from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue.requeueing import QueueingStrategy, Requeueing
+from scheduler.snapshot.pod_info import PodInfo
+from scheduler.testing import make_node, make_pod
+from tests.queue.world import (
+    NODE_ADD,
+    NODE_LABEL,
+    PROFILE,
+    Hints,
+    fail,
+    hint_map,
+    never,
+    queue,
+    skip,
+    waiting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SKIP, AFTER_BACKOFF, IMMEDIATELY = QueueingStrategy
+
+NODE_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE)
+LABEL_AND_TAINT = ClusterEvent(
+    EventResource.NODE, ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+)
+ANYTHING_ADDED = ClusterEvent(EventResource.WILDCARD, ActionType.ADD)
+ANYTHING = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
+
+POD = make_pod("pod1", namespace="ns1", uid="1")
+OTHER = make_pod("other", namespace="ns2", uid="2")
+
+
+def requeueing(hints: Hints, profile: str = PROFILE) -> Requeueing:
+    return Requeueing({profile: hint_map(hints)}, logging.getLogger("test"))
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "pending", "event", "new", "hints", "expected", "asked"),
+    [
+        pytest.param(
+            "foo1", "", NODE_ADD, make_node(), {EVENT_ASSIGNED_POD_ADD: [("foo1", queue)]},
+            SKIP, "", id="no hint for the event",
+        ),
+        pytest.param(
+            "foo1", "", NODE_ADD, make_node(), {NODE_ADD: [("foo1", fail)]},
+            AFTER_BACKOFF, "foo1:Error", id="a hint that fails counts as Queue",
+        ),
+        pytest.param(
+            "foo1", "", EVENT_UNSCHEDULABLE_TIMEOUT, None, {},
+            AFTER_BACKOFF, "", id="a wildcard event",
+        ),
+        pytest.param(
+            "foo1", "", EVENT_FORCE_ACTIVATE, POD, {},
+            AFTER_BACKOFF, "", id="a wildcard event that names this pod",
+        ),
+        pytest.param(
+            "foo1", "", EVENT_FORCE_ACTIVATE, OTHER, {},
+            SKIP, "", id="a wildcard event that names another pod",
+        ),
+        pytest.param(
+            "foo1", "", EVENT_FORCE_ACTIVATE, make_node(), {},
+            SKIP, "", id="a wildcard event that names no pod",
+        ),
+        pytest.param(
+            "foo1 foo3", "foo2", NODE_ADD, make_node(),
+            {NODE_ADD: [("foo1", queue), ("foo2", queue), ("foo3", never), ("foo4", never)]},
+            IMMEDIATELY, "foo1:Queue foo2:Queue", id="Queue from a pending plugin",
+        ),
+        pytest.param(
+            "foo1", "foo2", NODE_ADD, make_node(),
+            {NODE_ADD: [("foo1", queue), ("foo2", skip)]},
+            AFTER_BACKOFF, "foo1:Queue foo2:QueueSkip", id="only the other rejector says Queue",
+        ),
+        pytest.param(
+            "foo1 foo2", "", NODE_ADD, make_node(),
+            {NODE_ADD: [("foo1", skip), ("foo2", queue)]},
+            AFTER_BACKOFF, "foo1:QueueSkip foo2:Queue", id="Queue from an unschedulable plugin",
+        ),
+        pytest.param(
+            "foo1 foo2", "", NODE_ADD, make_node(),
+            {NODE_ADD: [("foo1", skip), ("foo2", skip), ("foo3", never)]},
+            SKIP, "foo1:QueueSkip foo2:QueueSkip", id="other plugins' hints are not asked",
+        ),
+        pytest.param(
+            "foo1 foo2", "", NODE_LABEL, make_node(),
+            {NODE_LABEL: [("foo1", queue), ("foo2", never)], NODE_UPDATE: [("foo1", never)],
+             NODE_ADD: [("foo1", never)]},
+            AFTER_BACKOFF, "foo1:Queue", id="one Queue is enough without pending plugins",
+        ),
+        pytest.param(
+            "foo1", "", NODE_LABEL, make_node(),
+            {NODE_LABEL: [("foo1", skip)], NODE_UPDATE: [("foo1", queue)]},
+            AFTER_BACKOFF, "foo1:QueueSkip foo1:Queue", id="a general registration is asked too",
+        ),
+        pytest.param(
+            "foo1", "", NODE_UPDATE, make_node(), {NODE_LABEL: [("foo1", never)]},
+            SKIP, "", id="a general event is no special one",
+        ),
+        pytest.param(
+            "foo1", "", NODE_ADD, make_node(), {ANYTHING_ADDED: [("foo1", queue)]},
+            AFTER_BACKOFF, "foo1:Queue", id="registered for any resource",
+        ),
+        pytest.param(
+            "foo1", "", LABEL_AND_TAINT, make_node(), {ANYTHING: [("foo1", queue)]},
+            AFTER_BACKOFF, "foo1:Queue", id="registered for everything",
+        ),
+        pytest.param(
+            "", "", NODE_ADD, make_node(), {NODE_ADD: [("foo1", never)]},
+            AFTER_BACKOFF, "", id="nobody has rejected it",
+        ),
+    ],
+)  # fmt: skip
+def test_the_hints_of_the_rejector_plugins_decide(
+    rejectors: str,
+    pending: str,
+    event: ClusterEvent,
+    new: object,
+    hints: Hints,
+    expected: QueueingStrategy,
+    asked: str,
+) -> None:
+    """Test_isPodWorthRequeuing."""
+    judge = requeueing(hints)
+    pod = waiting(POD, *rejectors.split(), pending=pending.split())
+    answers: list[HintAnswer] = []
+    strategy = judge.is_pod_worth_requeuing(pod, judge.interest(event), None, new, answers)
+    assert strategy == expected
+    assert " ".join(f"{a.plugin_name}:{a.answer}" for a in answers) == asked
+    assert judge.hint_answers.total() == len(answers)
+
+
+def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    judge = requeueing({NODE_ADD: [("foo1", never)]}, profile="other")
+    strategy = judge.is_pod_worth_requeuing(
+        waiting(POD, "foo1"), judge.interest(NODE_ADD), None, None
+    )
+    assert strategy == AFTER_BACKOFF
+    assert "No QueueingHintMap is registered for this profile" in caplog.text
+
+
+def test_a_failing_hint_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    judge = requeueing({NODE_ADD: [("foo1", fail)]})
+    judge.is_pod_worth_requeuing(waiting(POD, "foo1"), judge.interest(NODE_ADD), None, None)
+    assert judge.hint_answers == {("foo1", "NodeAdd", "Error"): 1}
+    assert (
+        "QueueingHintFn returns error: event=NodeAdd plugin=foo1 pod=ns1/pod1 err=unexpected error"
+        in caplog.text
+    )
+    assert "RuntimeError" in caplog.text
+
+
+def test_hints_see_the_pod_and_both_objects() -> None:
+    seen: list[object] = []
+
+    def look(pod: PodInfo, old: object, new: object) -> QueueingHint:
+        seen.extend((pod, old, new))
+        return QueueingHint.QUEUE
+
+    judge = requeueing({NODE_LABEL: [("foo1", look)]})
+    pod, old, new = waiting(POD, "foo1"), make_node("n"), make_node("n", labels={"a": "b"})
+    judge.is_pod_worth_requeuing(pod, judge.interest(NODE_LABEL), old, new)
+    assert seen == [pod.pod_info, old, new]
+
+
+@pytest.mark.parametrize(
+    ("pending", "events", "expected"),
+    [
+        pytest.param([], [NODE_LABEL], SKIP, id="none helps"),
+        pytest.param([], [NODE_LABEL, NODE_ADD, NODE_LABEL], AFTER_BACKOFF, id="one helps"),
+        pytest.param(["bar"], [NODE_ADD, NODE_LABEL], IMMEDIATELY, id="the best counts"),
+        pytest.param(["bar"], [NODE_ADD], AFTER_BACKOFF, id="the pending plugin has no say"),
+        pytest.param([], [], SKIP, id="nothing has happened"),
+    ],
+)
+def test_the_best_of_the_missed_events_counts(
+    pending: list[str], events: list[ClusterEvent], expected: QueueingStrategy
+) -> None:
+    judge = requeueing({NODE_ADD: [("foo", queue)], NODE_LABEL: [("foo", skip), ("bar", queue)]})
+    missed = [InFlightEvent(event, None, None) for event in events]
+    assert judge.strategy_after_attempt(waiting(POD, "foo", pending=pending), missed) == expected
+
+
+def test_a_pod_that_was_not_in_flight_backs_off(caplog: pytest.LogCaptureFixture) -> None:
+    judge = requeueing({})
+    assert judge.strategy_after_attempt(waiting(POD, "foo"), None) == AFTER_BACKOFF
+    assert "in flight Pod isn't found in the scheduling queue" in caplog.text
+
+
+class NodePlugin(Plugin):
+    events: Iterable[ClusterEventWithHint] = (ClusterEventWithHint(NODE_ADD, skip),)
+
+    def filter(self) -> None: ...
+
+    def events_to_register(self) -> Iterable[ClusterEventWithHint]:
+        return self.events
+
+
+class PodPlugin(NodePlugin):
+    events = (
+        ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.ADD), skip),
+        ClusterEventWithHint(NODE_LABEL),
+    )
+
+
+class TaintPlugin(NodePlugin):
+    events = (
+        ClusterEventWithHint(NODE_ADD, skip),
+        ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT), skip),
+    )
+
+
+class AllOfNodePlugin(NodePlugin):
+    events = (ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ALL), skip),)
+
+
+class EmptyPlugin(NodePlugin):
+    events = ()
+
+
+class SilentPlugin(Plugin):
+    """Does not say which events it wants to hear of."""
+
+
+class BrokenPlugin(NodePlugin):
+    def events_to_register(self) -> Iterable[ClusterEventWithHint]:
+        raise RuntimeError(f"mock error of {self.name}")
+
+
+class BrokenTooPlugin(BrokenPlugin):
+    pass
+
+
+def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[str, str]:
+    """The hint map as text: what each plugin's hint says, by event label."""
+    hints = build_queueing_hint_map(plugins, has_extenders=has_extenders)
+    pod = PodInfo(POD)
+    return {
+        event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint in functions)
+        for event, functions in hints.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        pytest.param(
+            [SilentPlugin()],
+            {e.event.label: "SilentPlugin:Queue" for e in ALL_EVENTS},
+            id="without word a plugin hears of everything",
+        ),
+        pytest.param(
+            [NodePlugin(), PodPlugin()],
+            {
+                "NodeAdd": "NodePlugin:QueueSkip",
+                "NodeUpdateNodeTaint": "NodePlugin:Queue",
+                "PodAdd": "PodPlugin:QueueSkip",
+                "NodeUpdateNodeLabel": "PodPlugin:Queue",
+            },
+            id="a new node's taints are listened to as well; no hint means Queue",
+        ),
+        pytest.param(
+            [TaintPlugin()],
+            {"NodeAdd": "TaintPlugin:QueueSkip", "NodeUpdateNodeTaint": "TaintPlugin:QueueSkip"},
+            id="unless the plugin does so itself",
+        ),
+        pytest.param(
+            [AllOfNodePlugin()],
+            {"NodeAll": "AllOfNodePlugin:QueueSkip"},
+            id="or listens to all of nodes",
+        ),
+        pytest.param([EmptyPlugin()], {}, id="a plugin may want to hear of nothing"),
+        pytest.param(
+            [EmptyPlugin(), NodePlugin(), TaintPlugin()],
+            {
+                "NodeAdd": "NodePlugin:QueueSkip TaintPlugin:QueueSkip",
+                "NodeUpdateNodeTaint": "NodePlugin:Queue TaintPlugin:QueueSkip",
+            },
+            id="plugins that share an event",
+        ),
+    ],
+)
+def test_the_hint_map_is_built_from_what_plugins_register(
+    plugins: list[Plugin], expected: dict[str, str]
+) -> None:
+    """Test_buildQueueingHintMap."""
+    assert listed(plugins) == expected
+
+
+def test_extenders_hear_of_everything_before_the_plugins() -> None:
+    hints = listed([SilentPlugin()], has_extenders=True)
+    assert hints == {e.event.label: "Extender:Queue SilentPlugin:Queue" for e in ALL_EVENTS}
+
+
+def test_a_plugin_that_cannot_name_its_events_stops_the_start() -> None:
+    """Test_buildQueueingHintMap, "one EventsToRegister returns an error"."""
+    with pytest.raises(EventsToRegisterError) as caught:
+        build_queueing_hint_map([BrokenPlugin(), NodePlugin()])
+    assert str(caught.value) == "mock error of BrokenPlugin"
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_all_plugins_that_fail_are_named_at_once() -> None:
+    with pytest.raises(EventsToRegisterError) as caught:
+        build_queueing_hint_map([BrokenPlugin(), BrokenTooPlugin()])
+    assert str(caught.value) == "mock error of BrokenPlugin\nmock error of BrokenTooPlugin"
+    assert list(caught.value.failures) == ["BrokenPlugin", "BrokenTooPlugin"]
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+
+
+def test_the_events_of_a_plugin_are_those_of_all_profiles() -> None:
+    hints = hint_map({NODE_ADD: [("foo", queue)]}), hint_map({NODE_LABEL: [("foo", queue)]})
+    judge = Requeueing(dict(zip(("one", "two"), hints, strict=True)), logging.getLogger("test"))
+    assert judge.events_of == {"foo": (NODE_ADD, NODE_LABEL)}

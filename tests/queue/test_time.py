@@ -1,0 +1,274 @@
+"""What time alone does to waiting pods. Cases stem from upstream's `scheduling_queue_test.go`."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
+from scheduler.queue.scheduling_queue import PriorityQueue
+from scheduler.testing import VirtualClock, make_pod
+from tests.queue.world import HIGH, NODE_ADD, START, LabelGate, World, less, queue, waiting
+
+
+def test_backoff_doubles_with_each_attempt_and_ends_in_its_window() -> None:
+    """TestBackOffFlow."""
+    world = World()
+    world.add(make_pod("p"))
+    for attempt, expected in enumerate((1, 2, 4, 8, 10, 10, 10), 1):
+        info = world.pop()
+        assert info.attempts == attempt
+        came = world.now
+        world.give_back(info, "plugin")
+        world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
+        assert world.places == {"backoff": ["p"]}
+        assert info.backoff_expiration == int(came + expected)
+        world.now = came + expected
+        world.queue.flush_backoff_q_completed(world.now)
+        assert world.places == {"backoff": ["p"]}
+        world.now = int(came + expected) + 1
+        world.queue.flush_backoff_q_completed(world.now)
+        assert world.places == {"active": ["p"]}
+        world.queue.check()
+        world.now += 0.3
+
+
+def test_without_maximum_there_is_no_backoff() -> None:
+    world = World(initial_backoff_seconds=0, max_backoff_seconds=0)
+    for _ in range(3):
+        world.try_in_vain(make_pod("p"))
+        assert world.places == {"active": ["p"]}
+        world.queue.delete(make_pod("p"))
+
+
+def test_backoff_is_as_configured() -> None:
+    """TestPriorityQueue_NewWithOptions."""
+    world = World(initial_backoff_seconds=2, max_backoff_seconds=20)
+    assert [world.queue.backoff_q.calculate_backoff_duration(n) for n in (1, 2, 9)] == [2, 4, 20]
+
+
+def test_flushing_the_backoff_wakes_only_if_it_activates_anybody() -> None:
+    world = World()
+    world.try_in_vain(make_pod("p"))
+    ready = world.ready
+    world.queue.flush_backoff_q_completed(world.now + 1)
+    assert world.ready == ready
+    world.queue.flush_backoff_q_completed(world.now + 2)
+    assert world.ready == ready + 1
+
+
+def test_pods_that_no_event_has_helped_are_tried_again_after_a_while() -> None:
+    """TestHighPriorityFlushUnschedulablePodsLeftover."""
+    world = World({NODE_ADD: [("fakePlugin", queue)]})
+    for name, priority in (("mid", 100), ("high", HIGH)):
+        world.try_in_vain(make_pod(name, priority=priority), "fakePlugin")
+    world.now += 300
+    world.queue.flush_unschedulable_pods_leftover(world.now)
+    assert world.places == {"unschedulable": ["mid", "high"]}
+    world.now += 1
+    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.queue.check()
+    assert world.pop_names() == ["high", "mid"]
+
+
+def test_a_flushed_pod_is_marked_until_it_comes_back() -> None:
+    """TestFlushUnschedulablePodsLeftoverSetsFlag."""
+    world = World()
+    info = world.try_in_vain(make_pod("p"), "plugin")
+    assert not info.was_flushed_from_unschedulable
+    world.now += 301
+    world.queue.flush_unschedulable_pods_leftover(world.now)
+    assert world.pop() is info
+    assert info.was_flushed_from_unschedulable
+    world.give_back(info, "plugin")
+    assert not info.was_flushed_from_unschedulable
+
+
+@pytest.mark.parametrize("seconds", [300.0, 30.0])
+def test_how_long_pods_wait_at_most_is_configurable(seconds: float) -> None:
+    """TestPriorityQueue_initPodMaxInUnschedulablePodsDuration."""
+    world = World(max_in_unschedulable_pods_seconds=seconds)
+    for name, came in (("p1", -1), ("p2", -2)):
+        info = waiting(make_pod(name), "plugin", timestamp=START + came, unschedulable_count=1)
+        world.queue.unschedulable_pods.add_or_update(info.key, info)
+    world.queue.flush_unschedulable_pods_leftover(START + seconds - 1.5)
+    assert world.places == {"active": ["p2"], "unschedulable": ["p1"]}
+    world.queue.flush_unschedulable_pods_leftover(START + seconds)
+    assert world.pop_names() == ["p2", "p1"]
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        (["active", "active"], ["early", "late"]),
+        (["unschedulable", "unschedulable"], ["early", "late"]),
+        (["active", "backoff"], ["early", "late"]),
+    ],
+)
+def test_pods_are_ordered_by_when_they_began_to_wait_not_by_when_they_moved(
+    places: list[str], expected: list[str]
+) -> None:
+    """TestPodTimestamp."""
+    world = World()
+    for place, name, came in zip(places, ("late", "early"), (1, 0), strict=True):
+        info = waiting(make_pod(name), "plugin", timestamp=START + came, unschedulable_count=1)
+        info.initial_attempt_timestamp = START
+        if place == "active":
+            world.queue.active_q.add(info.key, info)
+        elif place == "backoff":
+            world.queue.backoff_q.add(info.key, info)
+        else:
+            world.queue.unschedulable_pods.add_or_update(info.key, info)
+    world.now += 3
+    world.queue.flush_backoff_q_completed(world.now)
+    world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
+    assert world.places == {"active": expected}
+
+
+def test_a_gated_pod_is_not_flushed_but_marked() -> None:
+    """As upstream: it is marked as flushed although its gate holds it back."""
+    gate = LabelGate()
+    world = World(gates=[gate])
+    pod = make_pod("p", labels={"p": ""})
+    world.add(pod)
+    gate.allowed = ("p",)
+    world.now += 301
+    world.queue.flush_unschedulable_pods_leftover(world.now)
+    assert world.place_of(pod) == "gated"
+    info = world.queue.get_pod("default", "p")
+    assert info is not None
+    assert info.was_flushed_from_unschedulable
+    assert world.queue.next_deadline() is None
+    world.queue.check()
+
+
+def test_a_gate_that_listens_to_flushes_is_asked_at_each_of_them() -> None:
+    gate = LabelGate()
+    world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])
+    pod = make_pod("p", labels={"p": ""})
+    world.queue.flush_due(START)
+    world.add(pod)
+    for ticks in (11, 12):
+        world.now = START + 30 * ticks
+        assert world.queue.next_deadline() == world.now
+        world.queue.flush_due(world.now)
+        assert len(gate.asked) == ticks - 9
+        world.queue.check()
+    gate.allowed = ("p",)
+    world.now += 30
+    world.queue.flush_due(world.now)
+    assert world.places == {"active": ["p"]}
+
+
+def test_a_deadline_always_lies_after_the_flush_before() -> None:
+    """Or else whoever sleeps until the deadline would never sleep."""
+    gate = LabelGate()
+    world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])
+    world.add(make_pod("p"))
+    world.now += 1000
+    for _ in range(3):
+        world.queue.flush_due(world.now)
+        deadline = world.queue.next_deadline()
+        assert deadline == world.now + 30
+        world.now = deadline
+
+
+# Deadlines.
+
+
+def test_an_empty_queue_has_no_deadline() -> None:
+    world = World()
+    assert world.queue.next_deadline() is None
+    world.add(make_pod("p"))
+    assert world.queue.next_deadline() is None
+
+
+def test_the_deadline_of_a_backoff_is_the_end_of_its_window() -> None:
+    world = World()
+    world.now += 0.4
+    world.try_in_vain(make_pod("p"))
+    assert world.queue.next_deadline() == START + 2
+    world.queue.flush_due(START + 2)
+    assert world.places == {"active": ["p"]}
+
+
+@pytest.mark.parametrize(
+    ("first_flush", "came", "deadline"),
+    [
+        pytest.param(0.0, 0.0, 330.0, id="at the tick the pod has not waited longer yet"),
+        pytest.param(0.0, 0.1, 330.0, id="the tick after"),
+        pytest.param(-10.0, 0.0, 320.0, id="ticks count from the first flush"),
+        pytest.param(-10.0, 25.0, 350.0, id="and the pod's time from when it came"),
+        pytest.param(None, 0.0, 330.0, id="without a flush they count from the epoch"),
+    ],
+)
+def test_the_deadline_of_an_unschedulable_pod_is_the_first_tick_at_which_it_is_overdue(
+    first_flush: float | None, came: float, deadline: float
+) -> None:
+    world = World()
+    if first_flush is not None:
+        world.queue.flush_due(START + first_flush)
+    world.now = START + came
+    world.try_in_vain(make_pod("p"), "plugin")
+    assert world.queue.next_deadline() == START + deadline
+    world.queue.flush_unschedulable_pods_leftover(START + deadline - 30)
+    assert world.places == {"unschedulable": ["p"]}
+    world.queue.flush_due(START + deadline)
+    assert world.places == {"active": ["p"]}
+
+
+def test_a_flush_that_is_not_due_leaves_overdue_pods_for_the_next_tick() -> None:
+    """Upstream looks every 30 seconds, not sooner."""
+    world = World()
+    world.queue.flush_due(START)
+    world.try_in_vain(make_pod("p"), "plugin")
+    world.queue.flush_due(START + 315)
+    assert world.places == {"unschedulable": ["p"]}
+    world.queue.flush_due(START + 331)
+    assert world.places == {"active": ["p"]}
+
+
+def test_the_earliest_deadline_counts() -> None:
+    world = World()
+    world.queue.flush_due(START)
+    world.try_in_vain(make_pod("waits"), "plugin")
+    world.try_in_vain(make_pod("error"))
+    assert world.queue.next_deadline() == START + 2
+    world.queue.flush_due(START + 2)
+    assert world.queue.next_deadline() == START + 330
+
+
+def test_a_deadline_that_comes_closer_is_announced() -> None:
+    world = World()
+    world.queue.flush_due(START)
+    world.try_in_vain(make_pod("waits"), "plugin")
+    assert world.deadlines == 1
+    assert world.queue.next_deadline() == START + 330
+    world.try_in_vain(make_pod("waits too"), "plugin")
+    world.try_in_vain(make_pod("error"))
+    announced = world.deadlines
+    assert announced > 1
+    assert world.queue.next_deadline() == START + 2
+    world.try_in_vain(make_pod("another error"))
+    world.now += 0.5
+    world.try_in_vain(make_pod("a later error"))
+    assert world.deadlines == announced
+
+
+async def test_a_virtual_clock_runs_from_deadline_to_deadline() -> None:
+    """Five minutes of waiting take a handful of steps: how a shell drives the queue."""
+    clock = VirtualClock()
+    pq = PriorityQueue(
+        less, pre_enqueue_plugins={}, queueing_hint_map={}, pod_lister=lambda namespace, name: None
+    )
+    pq.flush_due(clock.now())
+    for name, rejectors in (("rejected", ("plugin",)), ("error", ())):
+        info = waiting(make_pod(name), *rejectors)
+        pq.active_q.move_pod_to_in_flight(info)
+        pq.add_unschedulable_if_not_present(info, clock.now())
+    steps = []
+    while (deadline := pq.next_deadline()) is not None:
+        await clock.advance(deadline - clock.now())
+        pq.flush_due(clock.now())
+        active = [pod.metadata.name for pod in pq.pods_in_active_q()]
+        steps.append((clock.now() - START, active))
+    assert steps == [(2.0, ["error"]), (330.0, ["error", "rejected"])]

@@ -1,0 +1,160 @@
+"""Pods that wait for an event. Most cases stem from upstream's `unschedulable_pods_test.go`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from scheduler.queue.requeueing import Interest, QueueingHintFunction
+from scheduler.queue.unschedulable_pods import UnschedulablePods
+from scheduler.testing import make_pod
+from tests.queue.world import NODE_ADD, PROFILE, START, queue, waiting
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import QueuedPodInfo
+
+
+def pod(number: int, *, gated: bool = False) -> QueuedPodInfo:
+    info = waiting(make_pod(f"p{number}"), *(["test"] if gated else []))
+    info.gating_plugin = "test" if gated else ""
+    return info
+
+
+def filed(*infos: QueuedPodInfo) -> UnschedulablePods:
+    pods = UnschedulablePods({PROFILE, "other"})
+    for info in infos:
+        pods.add_or_update(info.key, info)
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param(
+            [("put", 0, 1, 2, 2, 3), ("put", 0), ("delete", 0, 1)],
+            {2: False, 3: False},
+            id="create, update, delete some",
+        ),
+        pytest.param(
+            [("put", 0, 3), ("put", 3), ("delete", 0, 3)], {}, id="create, update, delete all"
+        ),
+        pytest.param(
+            [("put", 1, 2), ("put", 1), ("delete", 2, 3)],
+            {1: False},
+            id="delete existing and not existing",
+        ),
+        pytest.param([("gate", 0, 1), ("delete", 0)], {1: True}, id="delete gated"),
+        pytest.param([("put", 0), ("gate", 1), ("delete", 0, 1)], {}, id="delete both kinds"),
+        pytest.param([("gate", 0), ("put", 0)], {0: False}, id="gated to not gated"),
+        pytest.param([("put", 0), ("gate", 0)], {0: True}, id="not gated to gated"),
+        pytest.param(
+            [("put", 0, 1, 2, 3), ("gate", 4, 5), ("gate", 0, 1), ("put", 4)],
+            {0: True, 1: True, 2: False, 3: False, 4: False, 5: True},
+            id="both ways at once",
+        ),
+    ],
+)
+def test_pods_are_kept_by_key_and_counted_by_kind(
+    steps: list[tuple[str, int]], expected: dict[int, bool]
+) -> None:
+    """TestUnschedulablePods."""
+    pods = filed()
+    for action, *numbers in steps:
+        for number in numbers:
+            info = pod(number, gated=action == "gate")
+            if action == "delete":
+                pods.delete(info.key)
+            else:
+                pods.add_or_update(info.key, info)
+            assert list(pods.complaints()) == []
+    assert {info.pod_info.name: info.is_gated for info in pods} == {
+        f"p{number}": gated for number, gated in expected.items()
+    }
+    assert pods.gated_total == sum(expected.values())
+    assert pods.unschedulable_total == len(expected) - sum(expected.values())
+    assert len(pods) == len(expected)
+
+
+def test_a_pod_that_changed_on_its_own_is_still_found_in_all_files() -> None:
+    info = waiting(make_pod("p"), "A", "B")
+    pods = filed(info)
+    info.unschedulable_plugins = {"C"}
+    info.gating_plugin = "C"
+    assert len(list(pods.complaints())) == 5
+    pods.add_or_update(info.key, info)
+    assert list(pods.complaints()) == []
+    info.pending_plugins = {"D"}
+    assert pods.delete(info.key) is info
+    assert pods._by_rejector == {}
+    assert pods.gated_total == 0
+
+
+def interest(event: ClusterEvent, *rejectors: tuple[str, str]) -> Interest:
+    hints: dict[str, list[QueueingHintFunction]] = {}
+    for profile, plugin in rejectors:
+        hints.setdefault(profile, []).append(QueueingHintFunction(plugin, queue))
+    return Interest(event, hints)
+
+
+def names(infos: list[QueuedPodInfo]) -> list[str]:
+    return [info.pod_info.name for info in infos]
+
+
+def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
+    pods = filed(
+        waiting(make_pod("both"), "A", "B"),
+        waiting(make_pod("b"), "B"),
+        waiting(make_pod("pending-a"), pending=["A"]),
+        waiting(make_pod("other-profile", scheduler_name="other"), "A"),
+        waiting(make_pod("c"), "C"),
+    )
+    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "A")))) == ["both", "pending-a"]
+    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "B"), (PROFILE, "A")))) == [
+        "both",
+        "b",
+        "pending-a",
+    ]
+    assert names(pods.concerned_by(interest(NODE_ADD, ("other", "A")))) == ["other-profile"]
+    assert pods.concerned_by(interest(NODE_ADD, (PROFILE, "D"))) == []
+    assert len(pods.concerned_by(interest(EVENT_UNSCHEDULABLE_TIMEOUT))) == 5
+
+
+def test_any_event_concerns_pods_without_rejectors_or_with_an_unknown_profile() -> None:
+    pods = filed(
+        waiting(make_pod("stray", scheduler_name="unknown"), "A"),
+        waiting(make_pod("nobody")),
+        waiting(make_pod("a"), "A"),
+    )
+    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "B")))) == ["stray", "nobody"]
+
+
+def test_pods_filed_anew_keep_their_turn() -> None:
+    first, second = waiting(make_pod("first"), "A"), waiting(make_pod("second"), "A")
+    pods = filed(first, second)
+    assert not pods.add_or_update(first.key, first)
+    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "A")))) == ["first", "second"]
+
+
+def test_overdue_pods_are_named_once_the_longest_waiting_first() -> None:
+    late = waiting(make_pod("late"), "A", timestamp=START + 1)
+    early = waiting(make_pod("early"), "A", timestamp=START)
+    pods = filed(late, early)
+    assert pods.oldest_timestamp() == START
+    assert pods.take_overdue(START + 30, 30) == []
+    assert pods.take_overdue(START + 31.5, 30) == [early, late]
+    assert pods.take_overdue(START + 99, 30) == []
+    assert pods.oldest_timestamp() is None
+    assert len(pods) == 2
+    pods.add_or_update(late.key, late)
+    assert pods.oldest_timestamp() == START + 1
+
+
+def test_a_gated_pod_is_overdue_once_unless_its_gate_listens_to_flushes() -> None:
+    plain, listening = pod(0, gated=True), pod(1, gated=True)
+    listening.gating_plugin_events = (EVENT_UNSCHEDULABLE_TIMEOUT,)
+    for info in (plain, listening):
+        info.was_flushed_from_unschedulable = True
+    assert filed(plain).oldest_timestamp() is None
+    assert filed(listening).oldest_timestamp() == START
