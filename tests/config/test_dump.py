@@ -20,17 +20,21 @@ def test_upstreams_table_is_here_but_for_one() -> None:
 
 
 def test_the_default_configuration_is_written_to_the_letter() -> None:
-    assert dump_config(default_config()) == (FOLDER / "default_config.yaml").read_text()
+    assert dump_config(default_config()) == (FOLDER / "default_config.yaml").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_texts_numbers_and_every_kind_of_field_are_written_to_the_letter() -> None:
-    config = load_text((FOLDER / "everything.yaml").read_text())
-    assert dump_config(config) == (FOLDER / "everything_written_back.yaml").read_text()
+    config = load_text((FOLDER / "everything.yaml").read_text(encoding="utf-8"))
+    assert dump_config(config) == (FOLDER / "everything_written_back.yaml").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("name", ["default_config.yaml", "everything_written_back.yaml"])
 def test_what_was_written_reads_back_the_same(name: str) -> None:
-    text = (FOLDER / name).read_text()
+    text = (FOLDER / name).read_text(encoding="utf-8")
     assert dump_config(load_text(text)).replace("weight: 0", "") == text.replace("weight: 0", "")
 
 
