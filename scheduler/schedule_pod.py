@@ -58,17 +58,17 @@ class NoNodesAvailableError(Exception):
 class TieBreak(Protocol):
     """Chooses one of several nodes with the highest score."""
 
-    def __call__(self, names: Sequence[str]) -> str:
-        """One of these names, which are in scheduling order."""
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
+        """One of the positions in `best`, which are in scheduling order."""
         ...
 
 
 class FirstInOrder:
     """Takes the first in scheduling order."""
 
-    def __call__(self, names: Sequence[str]) -> str:
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
         """The first of these."""
-        return names[0]
+        return int(best[0])
 
 
 class RandomTie:
@@ -77,9 +77,9 @@ class RandomTie:
     def __init__(self, rng: Rng) -> None:
         self._rng: Final = rng
 
-    def __call__(self, names: Sequence[str]) -> str:
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
         """Any of these."""
-        return names[self._rng.randrange(len(names))] if len(names) > 1 else names[0]
+        return int(best[self._rng.randrange(len(best))] if len(best) > 1 else best[0])
 
 
 class Verdict(NamedTuple):
@@ -193,7 +193,7 @@ class SchedulingAlgorithm:
     def select_host(self, nodes: Nodes, total: IntArray) -> str:
         """One of the nodes with the highest total score."""
         best = np.flatnonzero(total == total.max())
-        return self._tie_break([nodes.name(position) for position in best.tolist()])
+        return nodes.name(self._tie_break(nodes, best))
 
     def _evaluate_nominated_node(
         self,

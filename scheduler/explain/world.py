@@ -22,13 +22,14 @@ from scheduler.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, V
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from scheduler.api.core import Node, ObjectReference, Pod
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Diagnosis
     from scheduler.runtime import Framework
+    from scheduler.snapshot import IntArray, Nodes
 
 __all__ = ["Decision", "World"]
 
@@ -36,9 +37,9 @@ __all__ = ["Decision", "World"]
 class FirstByName:
     """Of several best nodes takes the first by name."""
 
-    def __call__(self, names: Sequence[str]) -> str:
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
         """The least of these."""
-        return min(names)
+        return int(min(best.tolist(), key=nodes.name))
 
 
 class Decision(NamedTuple):

@@ -8,6 +8,7 @@ Source: `k8s.io/kube-scheduler/framework/interface.go`, `pkg/scheduler/framework
 from __future__ import annotations
 
 import enum
+import functools
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -157,9 +158,12 @@ def pending(*reasons: str) -> Status:
     return Status(Code.PENDING, *reasons)
 
 
+_SKIP: Final = Status(Code.SKIP)
+
+
 def skip() -> Status:
     """PreFilter, PreScore, Bind: leave this plugin out for this pod."""
-    return Status(Code.SKIP)
+    return _SKIP
 
 
 def wait(timeout_seconds: float, *reasons: str) -> Status:
@@ -233,6 +237,10 @@ def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     return Rejections(codes.astype(np.int32), statuses)
 
 
+#: What is said of nodes that nobody has looked at, for want of anything better.
+_ABSENT_NODES: Final = unresolvable()
+
+
 class NodeToStatus:
     """What a search has found out about each node of the snapshot.
 
@@ -244,9 +252,13 @@ class NodeToStatus:
     def __init__(self, names: Sequence[str], row_of: Mapping[str, int]) -> None:
         self._names: Final = names
         self._row_of: Final = row_of
-        self._codes: Final = np.full(len(names), ABSENT, dtype=np.int32)
         self._statuses: Final[list[Status]] = []
-        self.absent_nodes_status = unresolvable()
+        self.absent_nodes_status = _ABSENT_NODES
+
+    @functools.cached_property
+    def _codes(self) -> NDArray[np.int32]:
+        """A status index for each node; made when the first one gets a status, mostly never."""
+        return np.full(len(self._names), ABSENT, dtype=np.int32)
 
     @staticmethod
     def of_one(name: str, status: Status) -> NodeToStatus:
@@ -256,7 +268,7 @@ class NodeToStatus:
         return statuses
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._codes >= 0))
+        return int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
 
     def get(self, name: str) -> Status:
         """A node's status, or the one of nodes left out."""

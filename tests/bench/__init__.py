@@ -1,0 +1,1 @@
+"""Micro-benchmarks. They print numbers and assert nothing: `python -m tests.bench`."""

@@ -1,0 +1,43 @@
+"""Runs all benchmarks and prints a table; `--history FILE` appends a line of JSON to a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+
+from tests.bench.cycles import basic_workload, cycles_per_second
+
+NODE_COUNTS = (100, 1000, 5000)
+PODS = 2000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--history", type=Path, help="append the numbers to this file")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best counts")
+    arguments = parser.parse_args()
+    numbers: dict[str, float] = {}
+    print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
+    for nodes in NODE_COUNTS:
+        best = max(
+            cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat)
+        )
+        numbers[f"basic-{nodes}"] = round(best, 1)
+        print(f"{'basic':<16}{nodes:>8}{best:>12.0f}{1e6 / best:>12.0f}")
+    if arguments.history:
+        line = {
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": platform.processor() or platform.machine(),
+            "python": platform.python_version(),
+            "cycles_per_second": numbers,
+        }
+        with arguments.history.open("a", encoding="utf-8") as history:
+            history.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Scheduling cycles per second, without HTTP.
+
+One cycle is all that happens between a pod at the head of the queue and the start of its binding:
+pop, snapshot, filters and scores over every node, choice, assume, reserve, permit. The binding
+itself is not run.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache
+from scheduler.clock import SystemClock
+from scheduler.config import default_config
+from scheduler.profiles import build_profiles
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.testing import make_node, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from scheduler.api.core import Node, Pod
+
+__all__ = ["Workload", "basic_workload", "cycles_per_second"]
+
+#: scheduler_perf's default node and pod.
+_NODE = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+_POD = {"cpu": "100m", "memory": "500Mi"}
+_ZONES = 3
+
+
+class Workload(NamedTuple):
+    """A cluster, and the pods that are scheduled in it while the time is taken."""
+
+    name: str
+    nodes: list[Node]
+    running: list[Pod]
+    pods: list[Pod]
+
+
+def basic_workload(nodes_total: int, pods_total: int) -> Workload:
+    """An empty cluster of equal nodes in three zones, and equal pods with cpu and memory."""
+    nodes = [
+        make_node(f"node-{i}", allocatable=_NODE, zone=f"zone-{i % _ZONES}")
+        for i in range(nodes_total)
+    ]
+    pods = [make_pod(f"pod-{i}", requests=_POD) for i in range(pods_total)]
+    return Workload("basic", nodes, [], pods)
+
+
+def cycles_per_second(workload: Workload, *, percentage_of_nodes_to_score: int = 100) -> float:
+    """Schedule all pods of a workload; raises RuntimeError if one of them does not fit."""
+    bench = _Bench(workload.nodes, workload.running, percentage_of_nodes_to_score)
+    warm_up, measured = workload.pods[:50], workload.pods[50:]
+    bench.schedule(warm_up)
+    start = time.perf_counter()
+    bench.schedule(measured)
+    return len(measured) / (time.perf_counter() - start)
+
+
+class _Bench:
+    """A scheduler without client: bindings are started, and dropped."""
+
+    def __init__(
+        self, nodes: Iterable[Node], running: Iterable[Pod], percentage_of_nodes_to_score: int
+    ) -> None:
+        self._cache = Cache()
+        for node in nodes:
+            self._cache.add_node(node)
+        for pod in running:
+            self._cache.add_pod(PodInfo(pod))
+        clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
+        waiting_pods = WaitingPods(clock)
+        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        profiles = build_profiles(default_config(), parts)
+        framework = next(iter(profiles.values()))
+        self._queue = PriorityQueue(
+            framework.less,
+            sort_key=framework.queue_sort_plugin.sort_key,
+            pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
+            queueing_hint_map={
+                framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
+            },
+            pod_lister=lambda namespace, name: None,
+        )
+        parts.nominator = self._queue.nominator
+        failures = _Failures()
+        self._schedule_one = ScheduleOne(
+            profiles=profiles,
+            cache=self._cache,
+            queue=self._queue,
+            snapshot=snapshot,
+            algorithm=SchedulingAlgorithm(
+                snapshot,
+                tie_break=RandomTie(rng),
+                percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            ),
+            binding_cycle=BindingCycle(
+                cache=self._cache,
+                queue=self._queue,
+                dispatcher=None,
+                failures=failures,
+                waiting_pods=waiting_pods,
+                clock=clock,
+            ),
+            failures=failures,
+            waiting_pods=waiting_pods,
+            spawn=self._drop,
+        )
+
+    def schedule(self, pods: Iterable[Pod]) -> None:
+        """Queue and schedule these pods."""
+        for pod in pods:
+            self._queue.add(PodInfo(pod), 0.0)
+        while (queued := self._queue.pop_nowait(0.0)) is not None:
+            _run_to_the_end(self._schedule_one.schedule_one(queued))
+            self._queue.done(queued.uid)
+
+    @staticmethod
+    def _drop(work: Coroutine[None, None, None], name: str) -> None:
+        work.close()
+
+
+class _Failures:
+    def handle(self, framework: object, queued: object, status: object, info: object) -> NoReturn:
+        raise RuntimeError(f"{queued} was not scheduled: {status}")
+
+
+def _run_to_the_end(work: Coroutine[None, None, None]) -> None:
+    """A cycle that fits waits for nothing, and needs no event loop."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    raise RuntimeError("the scheduling cycle waited")
