@@ -1,0 +1,16 @@
+"""PrioritySort: `queuesort/priority_sort.go`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import QueuedPodInfo
+
+
+def less(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+    one = first.pod_info.pod.spec.priority or 0
+    other = second.pod_info.pod.spec.priority or 0
+    if one != other:
+        return one > other
+    return first.timestamp < second.timestamp
