@@ -5,6 +5,7 @@ Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -89,7 +90,9 @@ def as_json(value: object) -> object:
         return {_key(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list):
         return [as_json(item) for item in value]
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
         return value
     raise ValueError(f"a {type(value).__name__} is no JSON value")
 

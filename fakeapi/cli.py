@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import click
 
 from .loading import LoadError
 from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
+
+_GARBAGE_THRESHOLD = 50_000
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -79,6 +82,8 @@ def command(
         seed=seed,
         initial_resource_version=initial_resource_version,
     )
+    # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     asyncio.run(_run(server, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from . import answers, discovery, routes, subresources, verbs
-from .errors import ApiError, MethodNotAllowed, ResourceVersionTooLarge
+from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .options import list_options
 from .watch import Watcher, wait_for_version
@@ -58,7 +58,8 @@ def discovered(path: str, method: str, state: Registry, address: str) -> routes.
 
 def is_list(request: Request) -> bool:
     """Whether the request lists or watches a collection."""
-    return request.method == "GET" and not request.route.name
+    route = request.route
+    return request.method == "GET" and (not route.name or (route.watch and not route.subresource))
 
 
 def is_watch(request: Request) -> bool:
@@ -90,7 +91,8 @@ def options_of(request: Request) -> ListOptions:
     watch = is_watch(request)
     if ("watch" if watch else "list") not in kind.verbs:
         raise MethodNotAllowed
-    return list_options(request.query, kind, request.route.namespace, watch=watch)
+    route = request.route
+    return list_options(request.query, kind, route.namespace, watch=watch, name=route.name)
 
 
 async def list_objects(state: Registry, request: Request) -> Answer:
@@ -114,10 +116,3 @@ def watcher(state: Registry, request: Request) -> tuple[Watcher, float]:
     if timeout_seconds <= 0:
         timeout_seconds = state.ids.between(1800.0, 3600.0)
     return made, timeout_seconds
-
-
-def answer_to(error: Exception) -> Answer:
-    """The answer to a request that failed; anything but an ApiError is re-raised."""
-    if not isinstance(error, ApiError):
-        raise error
-    return answers.of_error(error)

@@ -113,10 +113,12 @@ class ListOptions:
     send_initial_events: bool | None = None
 
 
-def list_options(query: Query, kind: Kind, namespace: str, *, watch: bool) -> ListOptions:
-    """Read and check the options of a list or a watch."""
+def list_options(
+    query: Query, kind: Kind, namespace: str, *, watch: bool, name: str = ""
+) -> ListOptions:
+    """Read and check the options of a list or a watch; a name narrows it to one object."""
     options = ListOptions(
-        selection=_selection(query, kind, namespace),
+        selection=_selection(query, kind, namespace, name),
         resource_version=query.text("resourceVersion"),
         match=query.text("resourceVersionMatch"),
         limit=query.integer("limit") or 0,
@@ -131,8 +133,10 @@ def list_options(query: Query, kind: Kind, namespace: str, *, watch: bool) -> Li
     return options
 
 
-def _selection(query: Query, kind: Kind, namespace: str) -> Selection:
+def _selection(query: Query, kind: Kind, namespace: str, name: str) -> Selection:
     labels, fields = query.text("labelSelector"), query.text("fieldSelector")
+    if name:
+        fields = ",".join(part for part in (fields, f"metadata.name={name}") if part)
     try:
         return Selection(
             namespace=namespace,

@@ -125,6 +125,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     else:
         obj = dict(value)
         obj["metadata"] = schema.decode("meta/v1.ObjectMeta", value.get("metadata"), dropped)
+        schema.check_encodable(obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     child(obj, "metadata").pop("managedFields", None)

@@ -251,7 +251,16 @@ def _int_or_string(value: object, _: list[str]) -> object:
 
 
 def _raw(value: object, _: list[str]) -> object:
+    check_encodable(value)
     return value
+
+
+def check_encodable(value: object) -> None:
+    """Refuse what would break the encoding of every list it is in. Raises DecodeError."""
+    try:
+        msgspec.json.encode(value)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise DecodeError(f"json: unsupported value: {error}") from error
 
 
 _resource_quantity: Final = _quantity_of(quantity.canonical_resource)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BINARY_OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 _SET_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
-_TOKEN = re.compile(r"\s*([()!,]|[=<>!]+|[^\s()!,=<>]+)", re.ASCII)
+_TOKEN = re.compile(r"\s*([(),]|[=<>!]+|[^\s()!,=<>]+)", re.ASCII)
 _SPECIAL: Final = frozenset("=!(),<>")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
@@ -16,7 +17,12 @@ _LAYOUT_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 
 def timestamp(epoch_seconds: float) -> str:
     """A metav1.Time for a time in epoch seconds; the fraction of a second is cut off."""
-    moment = datetime.datetime.fromtimestamp(int(epoch_seconds), datetime.UTC)
+    return _stamp(int(epoch_seconds))
+
+
+@functools.lru_cache(maxsize=256)  # writes come in bursts, many to a second
+def _stamp(seconds: int) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

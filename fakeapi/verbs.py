@@ -63,7 +63,7 @@ def create(state: Registry, request: Request) -> Answer:
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     obj = _completed(kind, value, options, request)
-    target = dataclasses.replace(request.target(options), name=name_of(obj))
+    target = Target(kind, request.route.namespace, name_of(obj), options)
     return _written(state, kind, registry.create(state, target, obj))
 
 
