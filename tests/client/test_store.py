@@ -1,0 +1,86 @@
+"""Objects by key and by index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.client.store import NAMESPACE_INDEX, Lister, Store, by_namespace
+from tests.client.objects import pod
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+
+
+def by_uid_and_version(obj: Pod) -> tuple[str, str]:
+    return obj.metadata.uid, f"v{obj.metadata.resource_version}"
+
+
+def names(pods: list[Pod]) -> list[str]:
+    return [pod.metadata.name for pod in pods]
+
+
+@pytest.fixture
+def store() -> Store[Pod]:
+    return Store({NAMESPACE_INDEX: by_namespace, "more": by_uid_and_version})
+
+
+def test_an_object_replaces_the_one_under_its_key(store: Store[Pod]) -> None:
+    assert store.put(pod("a", "1")) is None
+    assert store.put(pod("a", "2")) == pod("a", "1")
+    assert store.get("default/a") == pod("a", "2")
+    assert len(store) == 1
+
+
+def test_an_index_follows_its_objects(store: Store[Pod]) -> None:
+    store.put(pod("a", "1"))
+    store.put(pod("b", "1"))
+    store.put(pod("a", "2"))
+    store.remove("default/b")
+
+    assert names(store.by_index("more", "v2")) == ["a"]
+    assert store.by_index("more", "v1") == []
+    assert store.index_values("more") == ["uid-a", "v2"]
+
+
+def test_replacing_everything_replaces_the_indices_too(store: Store[Pod]) -> None:
+    store.put(pod("a", "1"))
+    before = store.replace([pod("b", "5", namespace="x"), pod("c", "5", namespace="y")])
+
+    assert before == {"default/a": pod("a", "1")}
+    assert names(store.list()) == ["b", "c"]
+    assert store.index_values(NAMESPACE_INDEX) == ["x", "y"]
+    assert names(store.by_index("more", "v5")) == ["b", "c"]
+
+
+def test_removing_what_is_not_there_is_no_error(store: Store[Pod]) -> None:
+    assert store.remove("default/a") is None
+
+
+def test_a_list_is_the_callers_own(store: Store[Pod]) -> None:
+    store.put(pod("a"))
+    store.list().clear()
+
+    assert "default/a" in store
+
+
+def test_an_index_that_is_not_there_is_an_error(store: Store[Pod]) -> None:
+    with pytest.raises(KeyError):
+        store.by_index("typo", "x")
+
+
+@pytest.mark.parametrize("indexers", [{NAMESPACE_INDEX: by_namespace}, {}])
+def test_a_lister_lists_one_namespace_with_or_without_an_index(
+    indexers: dict[str, object],
+) -> None:
+    store: Store[Pod] = Store(indexers)  # type: ignore[arg-type]
+    store.put(pod("a", namespace="x"))
+    store.put(pod("b", namespace="y"))
+    lister = Lister(store)
+
+    assert names(lister.list()) == ["a", "b"]
+    assert names(lister.list("x")) == ["a"]
+    assert lister.list("z") == []
+    assert lister.get("b", "y") == pod("b", namespace="y")
+    assert lister.get("b", "x") is None
