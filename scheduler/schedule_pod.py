@@ -140,8 +140,6 @@ class SchedulingAlgorithm:
         Raises `NoNodesAvailableError`, `FitError` if no node fits, or `PluginFailedError`.
         `score_single_node` scores even where there is no choice, for whoever wants to see it.
         """
-        if not len(self._snapshot):
-            raise NoNodesAvailableError
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
         if not len(feasible):
             raise FitError(pod, len(self._snapshot), diagnosis)
@@ -155,7 +153,12 @@ class SchedulingAlgorithm:
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: PodInfo
     ) -> tuple[Nodes, Diagnosis]:
-        """The feasible nodes, and why the others are not; raises `PluginFailedError`."""
+        """The feasible nodes, and why the others are not.
+
+        Raises `NoNodesAvailableError` or `PluginFailedError`.
+        """
+        if not len(self._snapshot):
+            raise NoNodesAvailableError
         all_nodes = self._snapshot.nodes
         table = self._snapshot.table
         diagnosis = Diagnosis(NodeToStatus(table.names, table.row_of))

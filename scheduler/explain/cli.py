@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, ScenarioError, OSError)
+_FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, ScenarioError)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -162,6 +162,9 @@ def _scenarios(paths: Iterable[str]) -> Iterator[Scenario]:
 def _one_line_errors() -> Iterator[None]:
     try:
         yield
+    except OSError as error:
+        click.echo(f"kubesched-explain: {error.filename}: {error.strerror}", err=True)
+        raise SystemExit(1) from error
     except _FAILURES as error:
         click.echo(f"kubesched-explain: {error}", err=True)
         raise SystemExit(1) from error

@@ -43,7 +43,10 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
 
 
 def read_manifests(paths: Iterable[Path]) -> Cluster:
-    """The nodes and pods among some manifests, other kinds left out; raises `ClusterError`."""
+    """The nodes and pods among some manifests, other kinds left out.
+
+    Raises `ClusterError` or `OSError`.
+    """
     cluster = Cluster([], [])
     for path in paths:
         for place, document in _documents(path):
@@ -62,7 +65,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Every object in a file, lists taken apart, with its place for error texts."""
     try:
         documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ClusterError(f"{path}: {error}") from error
     except yaml.YAMLError as error:
         raise ClusterError(f"{path}: {' '.join(str(error).split())}") from error

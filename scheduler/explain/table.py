@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.table import Table
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from scheduler.schedule_pod import Verdict
 
 __all__ = ["decision_table"]
+
+#: Plugin names are long, scores are short: names break between their words.
+_WORD_BREAK: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 _STYLES = {
     "scheduled": "bold green",
@@ -90,7 +94,8 @@ def _table(*headings: str, right_from: int | None = None) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for index, heading in enumerate(headings):
         right = right_from is not None and index >= right_from
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        words = _WORD_BREAK.sub("\n", heading) if right else heading
+        table.add_column(words, justify="right" if right else "left", vertical="bottom")
     return table
 
 

@@ -1,0 +1,20 @@
+"""A plugin as a user writes it, for the tests of the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler import Plugin, unschedulable
+
+if TYPE_CHECKING:
+    from scheduler import CycleState, NodeInfo, PodInfo, Status
+
+
+class OnlySmall(Plugin):
+    """Leave large nodes alone."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Reject nodes of more than a core."""
+        if node.allocatable["cpu"] > 1000:
+            return unschedulable("node(s) were large")
+        return None

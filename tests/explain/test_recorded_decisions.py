@@ -1,0 +1,48 @@
+"""Our decisions against recordings of the real kube-scheduler v1.36.3.
+
+`recorded.jsonl.gz` holds ninety of the scenarios whose decisions were recorded from upstream's own
+framework, cache and plugins. PostFilter and plugins that are not built yet are not among them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler.explain.scenarios import Scenario, decided, read_scenarios
+
+RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
+
+
+def _lines() -> list[bytes]:
+    with gzip.open(RECORDED) as lines:
+        return lines.readlines()
+
+
+LINES = _lines()
+SCENARIOS = list(read_scenarios(LINES, source=RECORDED.name))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "line"), [*zip(SCENARIOS, LINES, strict=True)], ids=[s.name for s in SCENARIOS]
+)
+def test_we_decide_what_kube_scheduler_decided(scenario: Scenario, line: bytes) -> None:
+    expected = json.loads(line)["expect"]
+    actual = json.loads(json.dumps(decided(scenario)))
+    assert actual["nodeOrder"] == expected["nodeOrder"]
+    assert [_comparable(p) for p in actual["pods"]] == [_comparable(p) for p in expected["pods"]]
+
+
+def _comparable(decision: dict[str, Any]) -> dict[str, Any]:
+    """A decision without what is not compared: preemption, and scores of zero."""
+    decision = {key: value for key, value in decision.items() if key != "postFilter"}
+    if "scores" in decision:
+        decision["scores"] = {
+            node: {plugin: score for plugin, score in scores.items() if score}
+            for node, scores in decision["scores"].items()
+        }
+    return decision

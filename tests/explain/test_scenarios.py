@@ -1,0 +1,115 @@
+"""Scenarios are read strictly, and every kind of outcome has its form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scheduler.explain.scenarios import ScenarioError, decided, read_scenarios
+
+
+def _scenario(**parts: object) -> Any:
+    line = json.dumps({"name": "a-scenario", **parts}).encode()
+    (scenario,) = read_scenarios([line], source="test")
+    return scenario
+
+
+def _node(name: str, cpu: str = "4") -> dict[str, object]:
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    return {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}}
+
+
+def _pod(name: str = "p", **spec: object) -> dict[str, object]:
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
+    return {"kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def test_later_pods_see_earlier_ones_on_their_nodes() -> None:
+    scenario = _scenario(objects=[_node("a"), _node("b")], pods=[_pod("p"), _pod("q"), _pod("r")])
+    pods = decided(scenario)["pods"]
+    assert [pod.get("node") for pod in pods] == ["a", "b", None]
+    assert pods[2]["message"] == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_a_gated_pod_names_its_gate() -> None:
+    gated = _pod(schedulingGates=[{"name": "wait"}, {"name": "see"}])
+    (pod,) = decided(_scenario(objects=[_node("a")], pods=[gated]))["pods"]
+    assert pod["result"] == "gated"
+    assert pod["preFilter"] == {
+        "code": "UnschedulableAndUnresolvable",
+        "plugin": "SchedulingGates",
+        "reasons": ["waiting for scheduling gates: [wait see]"],
+    }
+
+
+def test_a_pod_of_another_scheduler_is_ignored() -> None:
+    (pod,) = decided(_scenario(objects=[_node("a")], pods=[_pod(schedulerName="other")]))["pods"]
+    assert pod == {"pod": "default/p", "result": "ignored"}
+
+
+def test_without_nodes_a_pod_is_unschedulable() -> None:
+    (pod,) = decided(_scenario(pods=[_pod()]))["pods"]
+    assert pod["result"] == "unschedulable"
+    assert pod["message"] == "no nodes available to schedule pods"
+
+
+def test_requests_default_to_limits_as_an_api_server_would_have_it() -> None:
+    containers = [{"name": "c", "resources": {"limits": {"cpu": "5"}}}]
+    (pod,) = decided(_scenario(objects=[_node("a")], pods=[_pod(containers=containers)]))["pods"]
+    assert pod["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_a_pod_that_needs_a_plugin_not_yet_built_is_refused_and_says_so() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = _pod(topologySpreadConstraints=[constraint])
+    (pod,) = decided(_scenario(objects=[_node("a")], pods=[spread]))["pods"]
+    assert pod["preFilter"]["plugin"] == "PodTopologySpread"
+    assert pod["message"] == (
+        "0/1 nodes are available: DoNotSchedule topology spread constraints need the plugin "
+        "PodTopologySpread, which is not built yet."
+    )
+
+
+def test_the_search_stops_early_but_every_node_is_explained() -> None:
+    nodes = [_node(f"n{i:03}") for i in range(205)]
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "percentageOfNodesToScore": 5,
+    }
+    (pod,) = decided(_scenario(objects=nodes, pods=[_pod()], config=config))["pods"]
+    assert (pod["evaluated"], pod["feasible"]) == (100, 100)
+    assert len(pod["scores"]) == 205
+
+
+def test_hints_are_asked_of_every_plugin_that_registered() -> None:
+    tainted = _node("a")
+    tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    change = {"pod": _pod(), "old": tainted, "new": _node("a")}
+    (answer,) = decided(_scenario(hints=[change]))["hints"]
+    assert answer["events"] == ["NodeUpdateNodeTaint"]
+    assert answer["hints"]["TaintToleration"] == {"NodeUpdateNodeTaint": "Queue"}
+    assert answer["hints"]["NodeUnschedulable"] == {"NodeUpdateNodeTaint": "QueueSkip"}
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "test, line 1: Input data was truncated"),
+        (b'{"name": 1}', "test, line 1: Expected `str`, got `int` - at `$.name`"),
+        (b'{"objects": []}', "test, line 1: Object missing required field `name`"),
+    ],
+)
+def test_a_line_that_is_no_scenario_is_named(line: bytes, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match="test, line 1") as caught:
+        list(read_scenarios([line], source="test"))
+    assert str(caught.value) == complaint
+
+
+def test_an_object_that_cannot_be_read_names_its_scenario() -> None:
+    broken = {"kind": "Node", "metadata": {"name": 1}}
+    with pytest.raises(ScenarioError, match=r"scenario a-scenario: Expected `str`, got `int`"):
+        decided(_scenario(objects=[broken], pods=[_pod()]))
