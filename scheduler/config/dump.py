@@ -98,7 +98,8 @@ def _encode(value: object) -> object:
         case bytes():
             return base64.b64encode(value).decode()
         case tuple():
-            return [_encode(item) for item in value]
+            # Where a list is written although it is empty, nobody set it: Go's nil.
+            return [_encode(item) for item in value] or None
         case Mapping():
             return dict(value)
     return value
