@@ -1,0 +1,285 @@
+"""The real scheduler process against a real API server process boundary: HTTP and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from fakeapi import FakeApiServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent.parent
+PODS = "/api/v1/namespaces/default/pods"
+DEADLINE_SECONDS = 20.0
+
+
+class Api:
+    """The few requests these tests make, as a user would make them."""
+
+    def __init__(self, server: FakeApiServer, session: aiohttp.ClientSession) -> None:
+        self._server = server
+        self._session = session
+
+    async def create(self, path: str, body: dict[str, object]) -> dict[str, object]:
+        async with self._session.post(self._server.url + path, json=body) as answer:
+            assert answer.status == 201, await answer.text()
+            return await answer.json()
+
+    async def get(self, path: str) -> dict:
+        async with self._session.get(self._server.url + path) as answer:
+            return await answer.json()
+
+    async def node(self, name: str, cpu: str = "4", **labels: str) -> None:
+        allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+        metadata = {"name": name, "labels": labels}
+        await self.create(
+            "/api/v1/nodes", {"metadata": metadata, "status": {"allocatable": allocatable}}
+        )
+
+    async def pod(self, name: str, cpu: str = "1", **spec: object) -> None:
+        resources = {"requests": {"cpu": cpu}}
+        container = {"name": "c", "image": "app:v1", "resources": resources}
+        body = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+        await self.create(PODS, body)
+
+    async def node_of(self, name: str) -> str:
+        """The pod's node, once it has one."""
+
+        async def bound() -> str:
+            return (await self.get(f"{PODS}/{name}"))["spec"].get("nodeName", "")
+
+        return await _eventually(bound)
+
+    async def message_of(self, name: str) -> str:
+        """Why the pod is not scheduled, once the scheduler has said so."""
+
+        async def said() -> str:
+            conditions = (await self.get(f"{PODS}/{name}"))["status"].get("conditions", [])
+            return next((c["message"] for c in conditions if c["status"] == "False"), "")
+
+        return await _eventually(said)
+
+
+async def _eventually(ask: Callable[[], Awaitable[str]]) -> str:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not (answer := await ask()):  # noqa: ASYNC110 - another process: one can only ask
+            await asyncio.sleep(0.02)
+        return answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def api(server: FakeApiServer) -> AsyncIterator[Api]:
+    async with aiohttp.ClientSession() as session:
+        yield Api(server, session)
+
+
+@pytest.fixture
+def kubeconfig(server: FakeApiServer, tmp_path: Path) -> str:
+    path = tmp_path / "kubeconfig"
+    server.write_kubeconfig(path)
+    return str(path)
+
+
+@contextlib.asynccontextmanager
+async def _process(*command: str, path: Path = ROOT) -> AsyncIterator[asyncio.subprocess.Process]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(path), str(ROOT)))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, env=environ, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def _fails(*command: str) -> tuple[int, str]:
+    async with _process(*command) as process, asyncio.timeout(DEADLINE_SECONDS):
+        _, stderr = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, stderr.decode()
+
+
+async def test_pods_get_nodes_and_events_and_a_signal_ends_it(api: Api, kubeconfig: str) -> None:
+    await api.node("a")
+    await api.pod("web")
+    async with _process("-m", "scheduler", "--kubeconfig", kubeconfig) as process:
+        assert await api.node_of("web") == "a"
+        await api.pod("huge", cpu="64")
+        expected = "0/1 nodes are available: 1 Insufficient cpu."
+        assert (await api.message_of("huge")).startswith(expected)
+        await api.node("b", cpu="64")
+        assert await api.node_of("huge") == "b"
+
+        async def notes() -> str:
+            events = await api.get("/apis/events.k8s.io/v1/namespaces/default/events")
+            found = {event["note"] for event in events["items"]}
+            return "both" if "Successfully assigned default/huge to b" in found else ""
+
+        assert await _eventually(notes) == "both"
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            assert await process.wait() == 0
+
+
+async def test_a_configuration_file_decides_who_answers_for_a_pod(
+    api: Api, kubeconfig: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles:\n"
+        "- schedulerName: blind\n"
+        "  plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}\n",
+        encoding="utf-8",
+    )
+    await api.node("a")
+    await api.pod("mine", schedulerName="blind")
+    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--config", str(config))
+    async with _process(*command):
+        assert await api.node_of("mine") == "a"
+
+
+async def test_a_plugin_is_ten_lines_and_a_flag(api: Api, kubeconfig: str, tmp_path: Path) -> None:
+    (tmp_path / "guards.py").write_text(
+        "from scheduler import Plugin, unschedulable\n"
+        "class GpuGuard(Plugin):\n"
+        "    def filter(self, state, pod, node):\n"
+        "        if 'gpu' in node.labels and 'gpu' not in pod.labels:\n"
+        "            return unschedulable('node(s) were reserved for GPU pods')\n",
+        encoding="utf-8",
+    )
+    await api.node("a", gpu="yes")
+    await api.pod("web")
+    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--plugin", "guards:GpuGuard")
+    async with _process(*command, path=tmp_path):
+        message = await api.message_of("web")
+        expected = "0/1 nodes are available: 1 node(s) were reserved for GPU pods."
+        assert message.startswith(expected)
+        await api.node("b")
+        assert await api.node_of("web") == "b"
+
+
+async def test_a_script_runs_a_scheduler_with_its_own_plugins(
+    api: Api, kubeconfig: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "fast_disks.py"
+    script.write_text(
+        "import scheduler\n"
+        "class PreferFastDisks(scheduler.Plugin):\n"
+        "    def score_nodes(self, state, pod, nodes):\n"
+        "        return nodes.labels('disk').map({'nvme': 100, 'ssd': 60})\n"
+        "if __name__ == '__main__':\n"
+        "    scheduler.run(plugins=[PreferFastDisks])\n",
+        encoding="utf-8",
+    )
+    for name, disk in (("a", "hdd"), ("b", "nvme"), ("c", "ssd")):
+        await api.node(name, disk=disk)
+    async with _process(str(script), "--kubeconfig", kubeconfig):
+        await api.pod("web")
+        assert await api.node_of("web") == "b"
+
+
+async def test_an_installed_package_announces_plugins_that_flags_enable(
+    api: Api, kubeconfig: str, tmp_path: Path
+) -> None:
+    (tmp_path / "never.py").write_text(
+        "from scheduler import Plugin, unresolvable\n"
+        "class Never(Plugin):\n"
+        "    def pre_filter(self, state, pod, nodes):\n"
+        "        return unresolvable('never')\n",
+        encoding="utf-8",
+    )
+    package = tmp_path / "never-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: never\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[scheduler.plugins]\nnever = never:Never\n")
+    await api.node("a")
+    await api.pod("web")
+    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--plugin", "Never")
+    async with _process(*command, path=tmp_path):
+        assert await api.message_of("web") == "0/1 nodes are available: never."
+
+
+async def test_a_restarted_api_server_is_followed(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with FakeApiServer() as first, aiohttp.ClientSession() as session:
+        first.write_kubeconfig(kubeconfig)
+        port = int(first.url.rpartition(":")[2])
+        await Api(first, session).node("a")
+        process = _process("-m", "scheduler", "--kubeconfig", str(kubeconfig))
+        await process.__aenter__()
+        await Api(first, session).pod("web")
+        assert await Api(first, session).node_of("web") == "a"
+    try:
+        async with FakeApiServer(port=port) as second, aiohttp.ClientSession() as session:
+            await Api(second, session).node("b")
+            await Api(second, session).pod("next")
+            assert await Api(second, session).node_of("next") == "b"
+    finally:
+        await process.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--kubeconfig", "/nowhere"), "kubesched: /nowhere: not a readable kubeconfig"),
+        (("--master", "http://127.0.0.1:1"), 'kubesched: GET "http://127.0.0.1:1/version"'),
+        (("--master", "ftp://x"), "kubesched: --master"),
+        (("--config", "/nowhere"), "kubesched: open /nowhere: no such file or directory"),
+        (("--plugin", "nowhere:Nobody"), 'kubesched: plugin "nowhere:Nobody": cannot import'),
+        (("--plugin", "Nobody"), 'kubesched: plugin "Nobody" does not exist'),
+    ],
+)
+async def test_a_bad_start_is_one_line_and_exit_1(
+    arguments: tuple[str, ...], complaint: str
+) -> None:
+    master = () if "--master" in arguments else ("--master", "http://127.0.0.1:1")
+    code, stderr = await _fails("-m", "scheduler", *master, *arguments)
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("profiels: []", 'strict decoding error: unknown field "profiels"'),
+        (
+            "profiles: [{plugins: {filter: {enabled: [{name: Foo}]}}}]",
+            "initializing profiles: creating profile for scheduler name default-scheduler: "
+            'FilterPlugin "Foo" does not exist',
+        ),
+        ("parallelism: 0", "parallelism: Invalid value: 0: should be an integer value greater"),
+        ("extenders: [{urlPrefix: 'http://x'}]", "extenders: Forbidden: HTTP extenders are not"),
+    ],
+)
+async def test_a_bad_configuration_is_one_line_that_names_the_field(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    config = tmp_path / "config.yaml"
+    preamble = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    config.write_text(preamble + text, encoding="utf-8")
+    command = ("-m", "scheduler", "--master", "http://127.0.0.1:1", "--config", str(config))
+    code, stderr = await _fails(*command)
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith(f"kubesched: {complaint}")
