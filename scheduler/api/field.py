@@ -1,13 +1,13 @@
 """Errors about one field of an object, in the words of the Kubernetes API.
 
 A `FieldError` renders as `path: Kind of error: bad value: detail`, which is what kubectl users and
-scripts already read. Source: apimachinery `pkg/util/validation/field/errors.go`.
+scripts already read; several of them render as one line (`FieldErrors`).
+Source: apimachinery `pkg/util/validation/field/errors.go`, `pkg/util/errors/errors.go`.
 """
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FieldError",
+    "FieldErrors",
     "aggregate",
     "duplicate",
     "forbidden",
     "invalid",
     "not_supported",
+    "quoted",
     "required",
 ]
+
+#: How Go writes these inside quotes.
+_ESCAPES: Final = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
+    "\t": "\\t", "\v": "\\v",
+}  # fmt: skip
+
+#: Go's JSON never holds these, lest a browser take them for markup.
+_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class FieldError(ValueError):
@@ -32,6 +43,14 @@ class FieldError(ValueError):
         super().__init__(f"{path}: {body}")
         self.path = path
         self.body = body
+
+
+class FieldErrors(ValueError):
+    """Several fields are wrong, or one is; the text is that of all of them in one line."""
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__(aggregate(errors))
+        self.errors = tuple(errors)
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -56,7 +75,7 @@ def duplicate(path: str, bad_value: object) -> FieldError:
 
 def not_supported(path: str, bad_value: object, supported: Sequence[str]) -> FieldError:
     """A value is not one of the few there are."""
-    choices = ", ".join(_quote(choice) for choice in supported)
+    choices = ", ".join(quoted(choice) for choice in supported)
     detail = f"supported values: {choices}" if supported else ""
     return FieldError(path, _with_detail(f"Unsupported value: {_render(bad_value)}", detail))
 
@@ -67,17 +86,27 @@ def aggregate(errors: Iterable[Exception]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
+def quoted(text: str) -> str:
+    """A text in double quotes, what cannot be printed escaped, as Go's `%q` does it."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def _with_detail(text: str, detail: str) -> str:
     return f"{text}: {detail}" if detail else text
 
 
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _render(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    return msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return quoted(value)
+    return msgspec.json.encode(value).decode().translate(_JSON_ESCAPES)

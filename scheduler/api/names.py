@@ -1,6 +1,6 @@
 """Which texts may be label keys and label values.
 
-Each check returns upstream's complaints, an empty list for a good text.
+Each check returns upstream's complaints, none for a good text.
 Source: apimachinery `pkg/api/validate/content/kube.go` and `dns.go`.
 """
 
@@ -31,35 +31,35 @@ _SUBDOMAIN_LENGTH_MAX = 253
 
 
 @functools.lru_cache(maxsize=4096)
-def label_key_complaints(key: str) -> list[str]:
+def label_key_complaints(key: str) -> tuple[str, ...]:
     """What is wrong with a label key: a name of 63 characters, after an optional `domain/`."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         grammar = _grammar_complaint(
             _LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc"
         )
-        return [
+        return (
             f"a valid label key {grammar} with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        ]
+            "(e.g. 'example.com/MyName')",
+        )
     complaints = [f"prefix part {text}" for text in _prefix_complaints(prefix)] if slash else []
     if not name:
         complaints.append("name part must be non-empty")
-    elif len(name) > _LABEL_LENGTH_MAX:
+    elif _length(name) > _LABEL_LENGTH_MAX:
         complaints.append(f"name part must be no more than {_LABEL_LENGTH_MAX} bytes")
     if not re.fullmatch(_LABEL_PART, name):
         grammar = _grammar_complaint(
             _LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc"
         )
         complaints.append(f"name part {grammar}")
-    return complaints
+    return tuple(complaints)
 
 
 @functools.lru_cache(maxsize=4096)
-def label_value_complaints(value: str) -> list[str]:
+def label_value_complaints(value: str) -> tuple[str, ...]:
     """What is wrong with a label value: nothing, or up to 63 characters of a few kinds."""
     complaints = []
-    if len(value) > _LABEL_LENGTH_MAX:
+    if _length(value) > _LABEL_LENGTH_MAX:
         complaints.append(f"must be no more than {_LABEL_LENGTH_MAX} bytes")
     if not re.fullmatch(f"({_LABEL_PART})?", value):
         complaints.append(
@@ -67,18 +67,23 @@ def label_value_complaints(value: str) -> list[str]:
                 _LABEL_VALUE_SENTENCE, f"({_LABEL_PART})?", "MyValue", "my_value", "12345"
             )
         )
-    return complaints
+    return tuple(complaints)
 
 
 def _prefix_complaints(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
     complaints = []
-    if len(prefix) > _SUBDOMAIN_LENGTH_MAX:
+    if _length(prefix) > _SUBDOMAIN_LENGTH_MAX:
         complaints.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
     if not re.fullmatch(_SUBDOMAIN, prefix):
         complaints.append(_grammar_complaint(_SUBDOMAIN_SENTENCE, _SUBDOMAIN, "example.com"))
     return complaints
+
+
+def _length(text: str) -> int:
+    """In bytes, as Go counts."""
+    return len(text.encode())
 
 
 def _grammar_complaint(sentence: str, grammar: str, *examples: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api import field
-from scheduler.api.field import FieldError
+from scheduler.api.field import FieldError, FieldErrors
 from scheduler.api.selectors import Requirement, selector_from_set
 
 if TYPE_CHECKING:
@@ -65,10 +65,8 @@ class Term:
         for index, requirement in enumerate(requirements):
             try:
                 parsed.append(parse(requirement, f"{path}[{index}]"))
-            except FieldError as error:
-                self.errors.append(error)
-            except ExceptionGroup as group:
-                self.errors += [e for e in group.exceptions if isinstance(e, FieldError)]
+            except FieldErrors as malformed:
+                self.errors += malformed.errors
         return tuple(parsed)
 
     def matches(self, node: Node) -> bool:
@@ -157,7 +155,7 @@ def parse_preferred_terms(
 ) -> PreferredTerms:
     """Parse preferred terms, those without weight or content left out.
 
-    Raises `ExceptionGroup` of `FieldError` if any is malformed.
+    Raises `FieldErrors` if any is malformed.
     """
     parsed = [
         (term.weight, Term(term.preference, f"{path}[{index}]"))
@@ -165,7 +163,7 @@ def parse_preferred_terms(
         if term.weight and not _is_empty(term.preference)
     ]
     if errors := [error for _, term in parsed for error in term.errors]:
-        raise ExceptionGroup("invalid preferred scheduling terms", errors)
+        raise FieldErrors(errors)
     return PreferredTerms(parsed)
 
 
@@ -175,15 +173,20 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 def _parse_expression(requirement: NodeSelectorRequirement, path: str) -> Requirement:
     if requirement.operator not in _OPERATORS:
-        raise field.not_supported(f"{path}.operator", requirement.operator, _OPERATORS)
+        raise FieldErrors(
+            [field.not_supported(f"{path}.operator", requirement.operator, _OPERATORS)]
+        )
     return Requirement.parse(requirement.key, requirement.operator, requirement.values, path=path)
 
 
 def _parse_field(requirement: NodeSelectorRequirement, path: str) -> Requirement:
     if requirement.operator not in _FIELD_OPERATORS:
-        raise field.not_supported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
+        raise FieldErrors(
+            [field.not_supported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)]
+        )
     if len(requirement.values) != 1:
-        raise field.invalid(f"{path}.values", list(requirement.values), "must have one element")
+        values = requirement.values or None
+        raise FieldErrors([field.invalid(f"{path}.values", values, "must have one element")])
     return Requirement(requirement.key, requirement.operator, requirement.values)
 
 

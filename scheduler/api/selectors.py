@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api import field
+from scheduler.api.field import FieldErrors
 from scheduler.api.names import label_key_complaints, label_value_complaints
 from scheduler.api.quantity import INT64_MAX
 
@@ -78,7 +79,7 @@ class Requirement:
     def parse(key: str, operator: str, values: tuple[str, ...], *, path: str = "") -> Requirement:
         """Check the parts and make a requirement of them.
 
-        Raises `FieldError`, or an `ExceptionGroup` of them, naming the field below `path`.
+        Raises `FieldErrors` that name the fields below `path`.
         """
         errors: list[FieldError] = []
         dot = f"{path}." if path else ""
@@ -86,7 +87,8 @@ class Requirement:
             errors.append(field.invalid(f"{dot}key", key, "; ".join(complaints)))
         enough, complaint = _VALUE_COUNT_RULES[operator]
         if not enough(len(values)):
-            errors.append(field.invalid(f"{dot}values", list(values), complaint))
+            # A list that is empty was not there at all, when it came from the API server.
+            errors.append(field.invalid(f"{dot}values", values or None, complaint))
         if operator in ("Gt", "Lt"):
             errors += [
                 field.invalid(
@@ -103,7 +105,7 @@ class Requirement:
             if (complaints := label_value_complaints(value))
         ]
         if errors:
-            raise errors[0] if len(errors) == 1 else ExceptionGroup("invalid requirement", errors)
+            raise FieldErrors(errors)
         return Requirement(key, operator, values)
 
     def accepts(self, value: str | None) -> bool:
@@ -165,7 +167,7 @@ def selector_from_set(labels: Mapping[str, str]) -> Selector:
 def parse_label_selector(selector: LabelSelector | None) -> Selector:
     """What an API object's selector selects: an absent one nothing, an empty one everything.
 
-    Raises `SelectorError`, `FieldError` or an `ExceptionGroup` of the latter for a malformed one.
+    Raises `SelectorError` or `FieldErrors` for the first malformed requirement.
     """
     if selector is None:
         return NOTHING
@@ -174,7 +176,8 @@ def parse_label_selector(selector: LabelSelector | None) -> Selector:
     ]
     for expression in selector.match_expressions:
         if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+            operator = field.quoted(expression.operator)
+            raise SelectorError(f"{operator} is not a valid label selector operator")
         requirements.append(
             Requirement.parse(expression.key, expression.operator, expression.values)
         )

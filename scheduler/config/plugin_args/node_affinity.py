@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.api.core import NodeAffinity
-from scheduler.api.field import FieldError
+from scheduler.api.field import FieldErrors
 from scheduler.api.node_selectors import parse_node_selector, parse_preferred_terms
 from scheduler.config.document import join_path
 from scheduler.config.plugin_args.base import PluginArgs
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.api.core import PreferredSchedulingTerm
+    from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
 __all__ = ["NodeAffinityArgs"]
@@ -47,6 +48,6 @@ class NodeAffinityArgs(PluginArgs, frozen=True):
 def _preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> list[FieldError]:
     try:
         parse_preferred_terms(terms, path=path)
-    except ExceptionGroup as group:
-        return [error for error in group.exceptions if isinstance(error, FieldError)]
+    except FieldErrors as malformed:
+        return list(malformed.errors)
     return []
