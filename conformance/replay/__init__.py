@@ -1,0 +1,9 @@
+"""Replays a production cluster's trace against a real scheduler process, and judges the outcome.
+
+trace.py -> objects.py -> driver.py (processes.py, api_client.py, recording.py)
+                             |
+                             v  a Run: lists and placements
+             verify.py   allocation.py -> report.py, plot.py
+                 |                            |
+                 +----------> cli.py <--------+
+"""

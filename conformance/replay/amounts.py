@@ -1,0 +1,106 @@
+"""What a pod takes of a node, as exact integers: the arithmetic of the verifier and the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fakeapi.quantity import parse_nano
+
+from .objects import GPU_RESOURCE, PODS_PER_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .api_client import HeldNode, HeldPod
+    from .trace import TraceNode, TracePod
+
+__all__ = [
+    "NOTHING",
+    "Amounts",
+    "allocatable",
+    "capacity_of_row",
+    "demand_of_row",
+    "requested",
+    "total",
+]
+
+_NANO: Final = 10**9
+_MIB: Final = 1 << 20
+
+
+class Amounts(NamedTuple):
+    """Amounts of the four resources that the trace knows; each in its own unit."""
+
+    cpu_milli: int
+    memory_bytes: int
+    gpu_milli: int
+    pods: int
+
+    def plus(self, other: Amounts) -> Amounts:
+        """The sum, resource by resource."""
+        a, b, c, d = other
+        return Amounts(self.cpu_milli + a, self.memory_bytes + b, self.gpu_milli + c, self.pods + d)
+
+    def minus(self, other: Amounts) -> Amounts:
+        """The difference, resource by resource; it may be negative."""
+        a, b, c, d = other
+        return Amounts(self.cpu_milli - a, self.memory_bytes - b, self.gpu_milli - c, self.pods - d)
+
+    def fits_in(self, free: Amounts) -> bool:
+        """Whether there is room for it, as NodeResourcesFit asks: what is not wanted is not missed.
+
+        A node that is over-committed in a resource still takes a pod that wants none of it.
+        """
+        return all(wanted <= left for wanted, left in zip(self, free, strict=True) if wanted)
+
+    def beyond(self, limit: Amounts) -> list[str]:
+        """The resources of which this is more than the limit, as `cpu_milli 5 > 4`."""
+        return [
+            f"{name} {amount} > {most}"
+            for name, amount, most in zip(self._fields, self, limit, strict=True)
+            if amount > most
+        ]
+
+
+NOTHING: Final = Amounts(0, 0, 0, 0)
+
+
+def total(amounts: Iterable[Amounts]) -> Amounts:
+    """The sum of all."""
+    columns = list(zip(*amounts, strict=True))
+    return Amounts(*map(sum, columns)) if columns else NOTHING
+
+
+def demand_of_row(pod: TracePod) -> Amounts:
+    """What a row of the trace asks for."""
+    return Amounts(pod.cpu_milli, pod.memory_mib * _MIB, pod.gpu_milli_total, 1)
+
+
+def capacity_of_row(node: TraceNode) -> Amounts:
+    """What a row of the trace has to give."""
+    return Amounts(node.cpu_milli, node.memory_mib * _MIB, 1000 * node.gpus, PODS_PER_NODE)
+
+
+def requested(pod: HeldPod) -> Amounts:
+    """What a pod that the server holds asks for, over all its containers."""
+    asked = [
+        container.resources.requests or {}
+        for container in pod.spec.containers
+        if container.resources is not None
+    ]
+    return total(_amounts(requests, pods=0) for requests in asked)._replace(pods=1)
+
+
+def allocatable(node: HeldNode) -> Amounts:
+    """What a node that the server holds has to give."""
+    given = node.status.allocatable
+    return _amounts(given, pods=parse_nano(given.get("pods", "0")) // _NANO)
+
+
+def _amounts(quantities: Mapping[str, str], *, pods: int) -> Amounts:
+    return Amounts(
+        cpu_milli=parse_nano(quantities.get("cpu", "0")) * 1000 // _NANO,
+        memory_bytes=parse_nano(quantities.get("memory", "0")) // _NANO,
+        gpu_milli=parse_nano(quantities.get(GPU_RESOURCE, "0")) // _NANO,
+        pods=pods,
+    )

@@ -1,0 +1,289 @@
+"""Runs a replay: an API server and a scheduler, each a process of its own, and the trace between.
+
+    start server --> start scheduler --> create nodes --> create pods --> settled --> list --> stop
+                          |                  |  (16 at once; a watch records what happens)  |
+                          +--- ends by itself ---> ProcessFailure        timeout ----------+
+
+Settled is when every pod is bound or reported unschedulable and no pod has changed for a while. The
+server has a process of its own because all three parts need a core at times: in the driver's
+process it would hold up the creating of pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import yaml
+
+from .api_client import ApiClient
+from .errors import ReplayError
+from .objects import NAMESPACE, node_object, pod_object
+from .processes import Child, Usage, own_usage
+from .recording import Recorder
+from .verify import Evidence, Violation, verify
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+
+    from fakeapi import Clock
+
+    from .api_client import HeldPod
+    from .objects import Json
+    from .trace import Trace
+
+__all__ = ["Counts", "Run", "Settings", "Timeline", "replay"]
+
+#: Upstream's default is 50 requests a second: far below what a scheduler can do on one machine.
+_REQUESTS_PER_SECOND: Final = 100_000
+#: A watch of ours or of the scheduler that falls behind must not have to list again.
+_EVENT_LOG_SIZE: Final = 200_000
+_START_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.1
+_CATCH_UP_SECONDS: Final = 30.0
+_KUBECONFIG: Final = "{kubeconfig}"
+_CONFIG: Final = "{config}"
+#: `-P`: a folder of the user's that is called `scheduler` is not ours.
+_SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "fakeapi")
+_SCHEDULER_COMMAND: Final = (sys.executable, "-P", "-m", "scheduler")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to replay.
+
+    `target_command` is the scheduler's command line; `{kubeconfig}` and `{config}` in it stand for
+    files, and without them `--kubeconfig FILE --config FILE` is added. Empty means kubesched.
+    `timeout_seconds` is for everything from the first node to the end of scheduling.
+    """
+
+    target_command: tuple[str, ...] = ()
+    percentage_of_nodes_to_score: int | None = None
+    concurrency: int = 16
+    timeout_seconds: float = 600.0
+    settle_seconds: float = 2.0
+
+
+class Counts(NamedTuple):
+    """How far a replay has come, in pods."""
+
+    created: int
+    bound: int
+    unschedulable: int
+
+
+@dataclass
+class Timeline:
+    """When what happened, in seconds of the clock."""
+
+    started: float = 0.0
+    ready: float = 0.0
+    nodes_created: float = 0.0
+    pods_created: float = 0.0
+    settled: float = 0.0
+    ended: float = 0.0
+
+
+@dataclass
+class Run:
+    """All that a replay found out. `missing` are pods that nobody decided on, if it timed out."""
+
+    trace: Trace
+    settings: Settings
+    recorder: Recorder
+    evidence: Evidence = field(default_factory=lambda: Evidence((), (), ()))
+    timeline: Timeline = field(default_factory=Timeline)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    timed_out: bool = False
+    missing: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    created: int = 0
+
+    @property
+    def counts(self) -> Counts:
+        """How far it has come."""
+        return Counts(self.created, self.recorder.bound, self.recorder.unschedulable)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended in time and nothing was violated."""
+        return not self.timed_out and not self.violations
+
+
+async def replay(
+    trace: Trace,
+    settings: Settings,
+    *,
+    clock: Clock,
+    show: Callable[[Counts], None] = lambda _: None,
+) -> Run:
+    """Replay a trace and judge the outcome; `show` is told now and then. Raises ReplayError."""
+    run = Run(trace, settings, Recorder((pod.name for pod in trace.pods), clock))
+    run.timeline.started = clock.now()
+    with tempfile.TemporaryDirectory(prefix="kubesched-replay-") as folder:
+        async with _process(run, "the API server", _server(Path(folder), clock)) as server:
+            url = await server.first_line(_START_SECONDS)
+            run.timeline.ready = clock.now()
+            scheduler = _scheduler(Path(folder), settings, clock)
+            async with (
+                _process(run, "the scheduler", scheduler),
+                ApiClient(url, connections_max=settings.concurrency) as client,
+            ):
+                await _drive(run, client, server, scheduler, clock, show)
+    run.timeline.ended = clock.now()
+    run.usage["the replay"] = own_usage()
+    run.violations = tuple(verify(trace, run.evidence))
+    return run
+
+
+def _server(folder: Path, clock: Clock) -> Child:
+    options = ("--kubeconfig-out", str(folder / "kubeconfig"))
+    log_size = ("--event-log-size", str(_EVENT_LOG_SIZE))
+    command = (*_SERVER_COMMAND, *options, *log_size)
+    return Child("the API server", command, folder / "server.log", clock)
+
+
+def _scheduler(folder: Path, settings: Settings, clock: Clock) -> Child:
+    kubeconfig, config = str(folder / "kubeconfig"), folder / "scheduler.yaml"
+    config.write_text(yaml.safe_dump(scheduler_config(kubeconfig, settings)), encoding="utf-8")
+    command = target_command(settings.target_command, kubeconfig, str(config))
+    return Child("the scheduler", command, folder / "scheduler.log", clock)
+
+
+def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
+    """The scheduler's configuration: upstream's defaults without a limit on requests."""
+    config: Json = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {
+            "kubeconfig": kubeconfig,
+            "qps": _REQUESTS_PER_SECOND,
+            "burst": _REQUESTS_PER_SECOND,
+        },
+        "leaderElection": {"leaderElect": False},
+    }
+    if settings.percentage_of_nodes_to_score is not None:
+        config["percentageOfNodesToScore"] = settings.percentage_of_nodes_to_score
+    return config
+
+
+def target_command(command: tuple[str, ...], kubeconfig: str, config: str) -> tuple[str, ...]:
+    """The command line to start, its placeholders filled in."""
+    given = command or _SCHEDULER_COMMAND
+    filled = tuple(word.replace(_KUBECONFIG, kubeconfig).replace(_CONFIG, config) for word in given)
+    if filled == given:
+        return (*given, "--kubeconfig", kubeconfig, "--config", config)
+    return filled
+
+
+@contextlib.asynccontextmanager
+async def _process(run: Run, name: str, child: Child) -> AsyncIterator[Child]:
+    """A process for as long as it is needed; afterwards its bill is in the run."""
+    try:
+        yield child
+    finally:
+        run.usage[name] = await child.stop()
+
+
+async def _drive(
+    run: Run,
+    client: ApiClient,
+    server: Child,
+    scheduler: Child,
+    clock: Clock,
+    show: Callable[[Counts], None],
+) -> None:
+    """Create and wait, while others watch; then list what came of it."""
+    recorder = run.recorder
+    await recorder.start(client)
+    try:
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(recorder.run(client))
+            shown = group.create_task(_report(run, clock, show))
+            guards = [group.create_task(child.failure()) for child in (server, scheduler)]
+            await _create_and_settle(run, client, clock)
+            for guard in guards:
+                guard.cancel()
+            # Whatever it had under way is over when the lists are made.
+            await scheduler.stop()
+            nodes, pods = await client.list_nodes(), await client.list_pods()
+            await _caught_up(recorder, pods.items, clock)
+            watch.cancel()
+            shown.cancel()
+    except* ReplayError as failures:
+        raise _first(failures) from failures
+    run.missing = tuple(pod.name for pod in run.trace.pods if pod.name in recorder.undecided)
+    run.evidence = Evidence(nodes.items, pods.items, recorder.placements)
+    show(run.counts)
+
+
+async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
+    """Everything that the timeout is for."""
+    timeline, settings = run.timeline, run.settings
+    try:
+        async with asyncio.timeout(settings.timeout_seconds):
+            create = functools.partial(client.create, "/api/v1/nodes")
+            await _each(create, map(node_object, run.trace.nodes), settings.concurrency)
+            timeline.nodes_created = clock.now()
+
+            async def create_pod(pod: Json) -> None:
+                await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+                run.created += 1
+
+            await _each(create_pod, map(pod_object, run.trace.pods), settings.concurrency)
+            timeline.pods_created = clock.now()
+            await _settled(run.recorder, settings.settle_seconds, clock)
+    except TimeoutError:
+        run.timed_out = True
+    timeline.settled = clock.now()
+
+
+async def _each(
+    work: Callable[[Json], Awaitable[None]], objects: Iterable[Json], concurrency: int
+) -> None:
+    """Do something with each object, with some at a time, begun in their order."""
+    waiting = iter(objects)
+
+    async def take() -> None:
+        for obj in waiting:  # shared: each takes the next
+            await work(obj)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(take())
+
+
+async def _settled(recorder: Recorder, settle_seconds: float, clock: Clock) -> None:
+    """Return once every pod is decided on and no pod has changed for a while."""
+    while recorder.undecided or clock.now() - recorder.last_change_seconds < settle_seconds:
+        await clock.sleep(_POLL_SECONDS)
+
+
+async def _caught_up(recorder: Recorder, pods: Sequence[HeldPod], clock: Clock) -> None:
+    """Return once the watch has told what the list tells. Raises ReplayError."""
+    newest = max((int(pod.metadata.resource_version) for pod in pods), default=0)
+    deadline = clock.now() + _CATCH_UP_SECONDS
+    while recorder.version < newest:
+        if clock.now() > deadline:
+            raise ReplayError(f"the watch of pods has fallen behind: {recorder.version}, {newest}")
+        await clock.sleep(_POLL_SECONDS)
+
+
+async def _report(run: Run, clock: Clock, show: Callable[[Counts], None]) -> None:
+    while True:
+        show(run.counts)
+        await clock.sleep(_POLL_SECONDS)
+
+
+def _first(group: BaseExceptionGroup[ReplayError]) -> ReplayError:
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    assert isinstance(first, ReplayError)
+    return first

@@ -1,0 +1,118 @@
+"""What the replay sees happen to the pods, in order, from a watch of its own.
+
+A pod as the recorder knows it:
+
+    unknown --ADDED--> pending --PodScheduled=False/Unschedulable--> unschedulable
+                          |                                               |
+                          +--------------- spec.nodeName is set ----------+--> bound
+
+`undecided` are the expected pods that are neither bound nor unschedulable. Every change of a pod's
+node becomes a `Placement`; their order is the order of the server's versions, so that a sum over
+them is the allocation as it was at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import ApiFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fakeapi import Clock
+
+    from .api_client import ApiClient, HeldPod, Listing
+
+__all__ = ["Placement", "Recorder", "Verdict"]
+
+_GONE = 410
+
+
+class Placement(NamedTuple):
+    """A pod came to a node, or left it if `node` is empty; `seconds` are the clock's."""
+
+    seconds: float
+    pod: str
+    uid: str
+    node: str
+
+
+class Verdict(NamedTuple):
+    """A pod was decided for the first time, bound or not; `seconds` are the clock's."""
+
+    seconds: float
+    pod: str
+    bound: bool
+
+
+class Recorder:
+    """Follows the pods of a server. `expected` are the names of those that will be created."""
+
+    def __init__(self, expected: Iterable[str], clock: Clock) -> None:
+        self._clock = clock
+        self.undecided = set(expected)
+        self.placements: list[Placement] = []
+        self.verdicts: list[Verdict] = []
+        self.bound = 0
+        self.unschedulable = 0
+        #: How often the server had forgotten what came next, so that an order had to be guessed.
+        self.gaps = 0
+        self.last_change_seconds = clock.now()
+        self._version = ""
+        self._nodes: dict[str, str] = {}  # where each pod is, by uid; empty if nowhere
+        self._unschedulable: set[str] = set()
+
+    @property
+    def version(self) -> int:
+        """The version of the newest change it has seen."""
+        return int(self._version or 0)
+
+    async def start(self, client: ApiClient) -> None:
+        """Read what is there already. Raises ApiFailure."""
+        self._relist(await client.list_pods())
+
+    async def run(self, client: ApiClient) -> None:
+        """Follow the pods until cancelled, resuming where a watch ended. Raises ApiFailure."""
+        while True:
+            try:
+                async with contextlib.aclosing(client.watch_pods(self._version)) as events:
+                    async for event in events:
+                        self.observe(event.type, event.object)
+            except ApiFailure as failure:
+                if failure.status != _GONE:
+                    raise
+                self.gaps += 1
+                self._relist(await client.list_pods())
+
+    def observe(self, event_type: str, pod: HeldPod) -> None:
+        """Take note of one event."""
+        self._version = pod.metadata.resource_version
+        uid, name = pod.metadata.uid, pod.metadata.name
+        node = "" if event_type == "DELETED" else pod.spec.node_name
+        before = self._nodes.get(uid, "")
+        self.last_change_seconds = self._clock.now()
+        if node != before:
+            self.placements.append(Placement(self.last_change_seconds, name, uid, node))
+            self.bound += bool(node) - bool(before)
+        self._nodes[uid] = node
+        stuck = not node and event_type != "DELETED" and pod.unschedulable_message is not None
+        if stuck != (uid in self._unschedulable):
+            (self._unschedulable.add if stuck else self._unschedulable.discard)(uid)
+            self.unschedulable = len(self._unschedulable)
+        if (node or stuck) and name in self.undecided:
+            self.undecided.discard(name)
+            self.verdicts.append(Verdict(self.last_change_seconds, name, bool(node)))
+
+    def _relist(self, listing: Listing[HeldPod]) -> None:
+        """Catch up: what is new is taken in the order of versions, what is gone is let go."""
+        present = {pod.metadata.uid for pod in listing.items}
+        for uid, node in list(self._nodes.items()):
+            if uid not in present and node:
+                self.placements.append(Placement(self._clock.now(), "", uid, ""))
+                self._nodes[uid] = ""
+                self.bound -= 1
+        for pod in sorted(listing.items, key=lambda item: int(item.metadata.resource_version)):
+            self.observe("MODIFIED", pod)
+        self._version = listing.resource_version

@@ -1,0 +1,250 @@
+"""What a replay comes to: numbers for machines, tables for people.
+
+`summarise` turns a run into a `Report`, which holds nothing but values; `to_json` and `render` are
+two ways to look at the same report.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+
+from .allocation import Sample, allocation_over_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
+
+    from .driver import Run
+    from .objects import Json
+    from .processes import Usage
+    from .verify import Violation
+
+__all__ = ["Report", "reasons_of", "render", "summarise", "to_json"]
+
+_TABLE_ROWS: Final = 16
+_PLOT_POINTS: Final = 200
+_MESSAGES_SHOWN: Final = 8
+_NAMES_SHOWN: Final = 10
+_VIOLATIONS_SHOWN: Final = 50
+_HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
+_TAIL: Final = re.compile(r"(\.|) preemption: .*$", re.DOTALL)
+_COUNT: Final = re.compile(r"(\d+) (.*)", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The numbers of a run. Rates are pods a second; `phases` are seconds."""
+
+    nodes: int
+    pods: int
+    created: int
+    bound: int
+    unschedulable: int
+    missing: tuple[str, ...]
+    timed_out: bool
+    creation_rate: float
+    scheduling_rate: float
+    wall_seconds: float
+    phases: Mapping[str, float]
+    usage: Mapping[str, Usage]
+    reasons: Mapping[str, int]
+    messages: Mapping[str, int]
+    watch_gaps: int
+    violations: tuple[Violation, ...]
+    allocation: tuple[Sample, ...]
+    curve: tuple[Sample, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended in time and nothing was violated."""
+        return not self.timed_out and not self.violations
+
+
+def summarise(run: Run) -> Report:
+    """The numbers of a run that has ended."""
+    timeline, recorder = run.timeline, run.recorder
+    messages = _messages(run)
+    decided = recorder.verdicts[-1].seconds if recorder.verdicts else timeline.nodes_created
+    creating = (timeline.pods_created or timeline.settled) - timeline.nodes_created
+    scheduling = decided - timeline.nodes_created
+    bound = sum(1 for pod in run.evidence.pods if pod.spec.node_name)
+    return Report(
+        nodes=len(run.trace.nodes),
+        pods=len(run.trace.pods),
+        created=run.created,
+        bound=bound,
+        unschedulable=messages.total(),
+        missing=run.missing,
+        timed_out=run.timed_out,
+        creation_rate=_rate(run.created, creating),
+        scheduling_rate=_rate(len(recorder.verdicts), scheduling),
+        wall_seconds=timeline.ended - timeline.started,
+        phases={
+            "start the API server": timeline.ready - timeline.started,
+            "create nodes": timeline.nodes_created - timeline.ready,
+            "create pods": creating,
+            "schedule (from the first pod to the last decision)": scheduling,
+            "settle and verify": timeline.ended - max(decided, timeline.pods_created),
+        },
+        usage=dict(run.usage),
+        reasons=reasons_of(messages),
+        messages=dict(messages.most_common()),
+        watch_gaps=recorder.gaps,
+        violations=run.violations,
+        allocation=_allocation(run, _TABLE_ROWS),
+        curve=_allocation(run, _PLOT_POINTS),
+    )
+
+
+def reasons_of(messages: Mapping[str, int]) -> dict[str, int]:
+    """How many pods were refused for each reason, on one node at least; the most frequent first.
+
+    A message reads `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had ...`; what does not
+    is a reason as it stands. `messages` says of how many pods each was the last.
+    """
+    pods: collections.Counter[str] = collections.Counter()
+    for message, times in messages.items():
+        text = _TAIL.sub("", message)
+        head = _HEAD.match(text)
+        if head is None:
+            pods[text.rstrip(".")] += times
+            continue
+        for part in text[head.end() :].rstrip(".").split(", "):
+            counted = _COUNT.fullmatch(part)
+            pods[counted[2] if counted else part] += times
+    return dict(pods.most_common())
+
+
+def to_json(report: Report) -> Json:
+    """Everything, for `--json`: plain values, field names as in `Report`."""
+    plain: Json = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+    return plain | {
+        "passed": report.passed,
+        "usage": {
+            name: used._asdict() | {"cpu_seconds": used.cpu_seconds}
+            for name, used in report.usage.items()
+        },
+        "violations": [violation._asdict() for violation in report.violations],
+        "allocation": [sample._asdict() for sample in report.allocation],
+        "curve": [sample._asdict() for sample in report.curve],
+    }
+
+
+def render(report: Report, console: Console) -> None:
+    """Print the tables, and what is wrong with the run at the end."""
+    console.print(_allocation_table(report))
+    if report.messages:
+        console.print(_reason_table(report))
+        console.print(_message_table(report))
+    console.print(_time_table(report))
+    console.print(
+        f"{report.pods} pods on {report.nodes} nodes: {report.bound} bound, "
+        f"{report.unschedulable} unschedulable, {len(report.missing)} undecided; "
+        f"{report.creation_rate:.0f} pods/s created, {report.scheduling_rate:.0f} pods/s scheduled",
+        soft_wrap=True,
+    )
+    if report.watch_gaps:
+        console.print(f"The watch of pods was interrupted {report.watch_gaps} times.")
+    _print_failures(report, console)
+
+
+def _print_failures(report: Report, console: Console) -> None:
+    if report.timed_out:
+        names = _some(report.missing, _NAMES_SHOWN)
+        text = f"Timed out: {len(report.missing)} pods were neither bound nor reported: {names}"
+        console.print(text, style="red", markup=False, soft_wrap=True)
+    for violation in report.violations[:_VIOLATIONS_SHOWN]:
+        console.print(f"Violation: {violation}", style="red", markup=False, soft_wrap=True)
+    if len(report.violations) > _VIOLATIONS_SHOWN:
+        console.print(f"... and {len(report.violations) - _VIOLATIONS_SHOWN} more", style="red")
+    if report.passed:
+        console.print("Verified: no pod lost, none bound twice, no node over its capacity.")
+
+
+def _allocation_table(report: Report) -> Table:
+    table = Table(title="Allocation over time, percent of the cluster")
+    for heading in ("seconds", "bound", "unschedulable", "CPU", "memory", "GPU"):
+        table.add_column(heading, justify="right")
+    for sample in report.allocation:
+        table.add_row(
+            f"{sample.seconds:.2f}",
+            str(sample.bound),
+            str(sample.unschedulable),
+            f"{sample.cpu_percent:.1f} %",
+            f"{sample.memory_percent:.1f} %",
+            f"{sample.gpu_percent:.1f} %",
+        )
+    return table
+
+
+def _reason_table(report: Report) -> Table:
+    table = Table(title="Unschedulable by reason (a pod may have several)")
+    table.add_column("pods", justify="right")
+    table.add_column("reason")
+    for reason, pods in report.reasons.items():
+        table.add_row(str(pods), reason)
+    return table
+
+
+def _message_table(report: Report) -> Table:
+    shown = list(report.messages.items())[:_MESSAGES_SHOWN]
+    left = len(report.messages) - len(shown)
+    rest = f"; {left} more messages are in --json" if left else ""
+    table = Table(title=f"Messages of unschedulable pods{rest}")
+    table.add_column("pods", justify="right")
+    table.add_column("message", overflow="fold")
+    for message, pods in shown:
+        table.add_row(str(pods), message)
+    return table
+
+
+def _time_table(report: Report) -> Table:
+    table = Table(title="Time and memory")
+    table.add_column("what")
+    table.add_column("seconds", justify="right")
+    table.add_column("peak RSS", justify="right")
+    for phase, seconds in report.phases.items():
+        table.add_row(phase, f"{seconds:.2f}", "")
+    table.add_row("wall time", f"{report.wall_seconds:.2f}", "", end_section=True)
+    for name, used in report.usage.items():
+        what = f"CPU of {name} (user {used.user_seconds:.2f}, system {used.system_seconds:.2f})"
+        rss = f"{used.peak_rss_bytes / 2**20:.0f} MiB"
+        table.add_row(what, f"{used.cpu_seconds:.2f}", rss)
+    return table
+
+
+def _messages(run: Run) -> collections.Counter[str]:
+    """How many pods without a node say which message."""
+    messages: collections.Counter[str] = collections.Counter()
+    for pod in run.evidence.pods:
+        if not pod.spec.node_name and pod.unschedulable_message is not None:
+            messages[pod.unschedulable_message] += 1
+    return messages
+
+
+def _allocation(run: Run, samples: int) -> tuple[Sample, ...]:
+    return tuple(
+        allocation_over_time(
+            run.trace,
+            run.recorder.placements,
+            run.recorder.verdicts,
+            start_seconds=run.timeline.nodes_created,
+            samples=samples,
+        )
+    )
+
+
+def _some(names: Iterable[str], most: int) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _rate(count: int, seconds: float) -> float:
+    return count / seconds if seconds > 0 else 0.0

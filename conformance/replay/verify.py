@@ -1,0 +1,209 @@
+"""The judge of a replay: what the API server holds at the end, and what was seen on the way.
+
+`verify` knows nothing of the scheduler. It compares three things: the trace (what was wanted), the
+server's nodes and pods (what became of it) and the placements in their order (how it came about).
+Whatever does not agree is a `Violation`; a good run has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .amounts import (
+    NOTHING,
+    Amounts,
+    allocatable,
+    capacity_of_row,
+    demand_of_row,
+    requested,
+    total,
+)
+from .objects import GPU_MODEL_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .api_client import HeldNode, HeldPod
+    from .recording import Placement
+    from .trace import Trace, TracePod
+
+__all__ = ["RULES", "Evidence", "Violation", "verify"]
+
+#: Every rule that is checked, by its name, in the order of checking.
+RULES: Final = {
+    "node-lost": "every node of the trace is there, with what it has to give",
+    "pod-lost": "every pod of the trace is there once, and asks for what the trace says",
+    "pod-unknown": "there is no other pod",
+    "node-unknown": "a pod is bound to a node that exists",
+    "bound-twice": "a pod that has a node keeps it",
+    "not-reported": "a pod without a node says PodScheduled=False, reason Unschedulable",
+    "over-capacity": "the pods of a node never ask for more than it has to give",
+    "wrong-model": "a pod is on a node with a GPU model that it named",
+    "left-behind": "a pod without a node would fit on none of them",
+}
+
+
+class Evidence(NamedTuple):
+    """What was found: the server's lists at the end, and the placements in order."""
+
+    nodes: Sequence[HeldNode]
+    pods: Sequence[HeldPod]
+    placements: Sequence[Placement]
+
+
+class Violation(NamedTuple):
+    """A rule that was broken, by which pod or node, and how."""
+
+    rule: str
+    subject: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.subject}: {self.problem}"
+
+
+def verify(trace: Trace, evidence: Evidence) -> list[Violation]:
+    """Every violation there is, in the order of `RULES`."""
+    found = list(_Case(trace, evidence).violations())
+    order = list(RULES)
+    return sorted(found, key=lambda violation: order.index(violation.rule))
+
+
+class _Case:
+    """One run under judgement, indexed."""
+
+    def __init__(self, trace: Trace, evidence: Evidence) -> None:
+        self._trace = trace
+        self._wanted = {pod.name: pod for pod in trace.pods}
+        self._placements = evidence.placements
+        self._held_pods = evidence.pods
+        self._pods = {pod.metadata.name: pod for pod in evidence.pods}
+        self._capacity = {node.metadata.name: allocatable(node) for node in evidence.nodes}
+        self._models = {
+            node.metadata.name: (node.metadata.labels or {}).get(GPU_MODEL_LABEL, "")
+            for node in evidence.nodes
+        }
+
+    def violations(self) -> Iterator[Violation]:
+        yield from self._nodes_are_there()
+        yield from self._pods_are_there()
+        for pod in self._held_pods:
+            yield from self._verdict(pod)
+        yield from self._allocation_at_the_end()
+        yield from self._allocation_on_the_way()
+        yield from self._nobody_left_behind()
+
+    def _nodes_are_there(self) -> Iterator[Violation]:
+        for row in self._trace.nodes:
+            held, given = self._capacity.get(row.name), capacity_of_row(row)
+            if held is None:
+                yield Violation("node-lost", row.name, "was created, and is not in the list")
+            elif held != given:
+                yield Violation("node-lost", row.name, f"has {held}, was created with {given}")
+
+    def _pods_are_there(self) -> Iterator[Violation]:
+        for row in self._trace.pods:
+            held = self._pods.get(row.name)
+            if held is None:
+                yield Violation("pod-lost", row.name, "was created, and is not in the list")
+            elif requested(held) != demand_of_row(row):
+                problem = f"asks for {requested(held)}, was created with {demand_of_row(row)}"
+                yield Violation("pod-lost", row.name, problem)
+        seen: set[str] = set()
+        for pod in self._held_pods:
+            name = pod.metadata.name
+            if name not in self._wanted:
+                yield Violation("pod-unknown", name, "is not in the trace")
+            if name in seen:
+                yield Violation("pod-lost", name, "is in the list more than once")
+            seen.add(name)
+
+    def _verdict(self, pod: HeldPod) -> Iterator[Violation]:
+        name, node = pod.metadata.name, pod.spec.node_name
+        row = self._wanted.get(name)
+        if not node:
+            if pod.unschedulable_message is None:
+                problem = "has no node, and nobody has said that there is none for it"
+                yield Violation("not-reported", name, problem)
+        elif node not in self._capacity:
+            yield Violation("node-unknown", name, f"is bound to {node}, which does not exist")
+        elif row is not None and row.models and self._models[node] not in row.models:
+            problem = (
+                f"wants a {' or '.join(row.models)}, {node} has {self._models[node] or 'none'}"
+            )
+            yield Violation("wrong-model", name, problem)
+
+    def _allocation_at_the_end(self) -> Iterator[Violation]:
+        for node, used in self._used().items():
+            excess = used.beyond(self._capacity[node])
+            if excess:
+                yield Violation("over-capacity", node, f"at the end {', '.join(excess)}")
+
+    def _allocation_on_the_way(self) -> Iterator[Violation]:
+        """Add up the placements one by one; a node is reported once, a pod for each move."""
+        used = dict.fromkeys(self._capacity, NOTHING)
+        where: dict[str, tuple[str, Amounts]] = {}
+        reported: set[str] = set()
+        for number, (seconds, name, uid, node) in enumerate(self._placements, 1):
+            before, demand = where.pop(uid, ("", NOTHING))
+            if before:
+                used[before] = used[before].minus(demand)
+            if before and node:
+                problem = f"was bound to {before}, then (placement {number}) to {node}"
+                yield Violation("bound-twice", name, problem)
+            if node not in used:
+                continue  # left its node, or bound to what the list does not know: said above
+            demand = self._demand(name)
+            used[node] = used[node].plus(demand)
+            where[uid] = node, demand
+            excess = used[node].beyond(self._capacity[node])
+            if excess and node not in reported:
+                reported.add(node)
+                problem = (
+                    f"when {name} came (placement {number}, {seconds:.3f}) {', '.join(excess)}"
+                )
+                yield Violation("over-capacity", node, problem)
+        yield from self._as_it_was_seen({uid: node for uid, (node, _) in where.items()})
+
+    def _as_it_was_seen(self, where: dict[str, str]) -> Iterator[Violation]:
+        """The list agrees with the last placement of each pod."""
+        for pod in self._held_pods:
+            listed, seen = pod.spec.node_name, where.get(pod.metadata.uid, "")
+            if listed in self._capacity and listed != seen:
+                problem = f"is on {listed} in the list, was seen on {seen or 'no node'} at last"
+                yield Violation("bound-twice", pod.metadata.name, problem)
+
+    def _nobody_left_behind(self) -> Iterator[Violation]:
+        used = self._used()
+        free = {node: has.minus(used[node]) for node, has in self._capacity.items()}
+        fits: dict[tuple[Amounts, tuple[str, ...]], str | None] = {}  # pods are much alike
+        for pod in self._held_pods:
+            row = self._wanted.get(pod.metadata.name)
+            if pod.spec.node_name or row is None:
+                continue
+            alike = demand_of_row(row), row.models
+            if alike not in fits:
+                fits[alike] = self._first_fit(row, free)
+            node = fits[alike]
+            if node is not None:
+                problem = f"is without a node, and {node} has room: {free[node]}"
+                yield Violation("left-behind", pod.metadata.name, problem)
+
+    def _first_fit(self, row: TracePod, free: dict[str, Amounts]) -> str | None:
+        demand = demand_of_row(row)
+        for node, left in free.items():
+            if (not row.models or self._models[node] in row.models) and demand.fits_in(left):
+                return node
+        return None
+
+    def _used(self) -> dict[str, Amounts]:
+        """What the listed pods of each node ask for."""
+        demands: dict[str, list[Amounts]] = {node: [] for node in self._capacity}
+        for pod in self._held_pods:
+            if pod.spec.node_name in demands:
+                demands[pod.spec.node_name].append(requested(pod))
+        return {node: total(amounts) for node, amounts in demands.items()}
+
+    def _demand(self, name: str) -> Amounts:
+        row = self._wanted.get(name)
+        return NOTHING if row is None else demand_of_row(row)
