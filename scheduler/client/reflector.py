@@ -33,8 +33,10 @@ Which version is asked for:
 
 A server must never go back in time. One that has (restored from a backup, say) answers a list or a
 bookmark with a version lower than the last one seen; then everything is listed afresh, and the
-store is told that versions from before mean nothing now. client-go does not look, and misses
-changes until the server has caught up.
+store is told that versions from before mean nothing now. Until there is a list, such a server is
+merely silent: it takes a watch from its future and waits. So a long watch without a single event
+or bookmark, from a server that sends bookmarks, is followed by a list as well. client-go looks at
+neither, and misses changes until the server has caught up.
 
 Source: client-go `tools/cache/reflector.go`.
 """
@@ -80,6 +82,9 @@ _PAGE_SIZE: Final = 500
 
 #: A watch that ends sooner than this without a word is a fault, not the end of a watch.
 _VERY_SHORT_SECONDS: Final = 1.0
+
+#: A watch that says nothing for this long should at least have brought bookmarks, one a minute.
+_SILENT_SECONDS: Final = 150.0
 
 #: How often to complain that initial events do not come to their end.
 _BOOKMARK_SECONDS: Final = 10.0
@@ -139,6 +144,10 @@ class _VeryShortWatch(ClientError):
     """A watch that ended at once and told nothing."""
 
 
+class _SilentWatch(ClientError):
+    """A watch that told nothing for longer than a sound server would."""
+
+
 class _HistoryRestarted(ClientError):
     """The server's resource versions went back."""
 
@@ -175,6 +184,7 @@ class Reflector(Generic[T]):
         self._version_unavailable = False
         # A bookmark came from the past: what we know belongs to another history.
         self._history_lost = False
+        self._sends_bookmarks = False
         # The server paged a list it could have served whole from a cache: it has no cache.
         self._paginated = False
         self._lists = self._watches = self._events = self._failures = self._restarts = 0
@@ -263,6 +273,7 @@ class Reflector(Generic[T]):
                 elif event.type is not EventType.BOOKMARK:
                     found[object_key(obj)] = obj
                 elif obj.metadata.annotations.get(_INITIAL_EVENTS_END) == "true":
+                    self._sends_bookmarks = True
                     return list(found.values()), obj.metadata.resource_version
         except StreamInterrupted as error:
             logger.debug("%s: the watch-list broke off: %s", self._name, error)
@@ -331,8 +342,13 @@ class Reflector(Generic[T]):
                 in_order = self._apply(event, in_order=in_order)
         except StreamInterrupted as error:
             logger.debug("%s: the watch broke off: %s", self._name, error)
-        if self._events == before and self._clock.monotonic() - started < _VERY_SHORT_SECONDS:
+        if self._events > before:
+            return
+        seconds = self._clock.monotonic() - started
+        if seconds < _VERY_SHORT_SECONDS:
             raise _VeryShortWatch("the watch ended within a second and told nothing")
+        if self._sends_bookmarks and seconds > _SILENT_SECONDS:
+            raise _SilentWatch(f"a watch of {seconds:.0f} s brought not even a bookmark")
 
     def _apply(self, event: WatchEvent[T], *, in_order: bool) -> bool:
         """One event to the store; whether versions can be relied on to grow from here."""
@@ -348,6 +364,7 @@ class Reflector(Generic[T]):
             elif kind is EventType.DELETED:
                 self._store.delete(obj)
             else:
+                self._sends_bookmarks = True
                 self._check_bookmark(version)
                 self._store.bookmark(version)
         if in_order:

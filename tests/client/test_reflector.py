@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scheduler.api.core import Pod
+    from scheduler.client.decoding import WatchEvent
+
+    Events = tuple[WatchEvent[Pod], ...]
 
 REFUSED = ConnectionRefused("connection refused")
 INTERRUPTED = StreamInterrupted("reset", reset=True)
@@ -461,6 +464,29 @@ async def test_a_bookmark_from_the_past_makes_it_list_the_newest_state() -> None
     assert await rig.after(1) == ["WATCH-LIST", "WATCH-LIST"]
     # The counter has passed the old version meanwhile, but it counts something else now.
     assert rig.store.log == ["replace 1 at 500", "replace 1 at 700 anew"]
+
+
+async def test_a_long_watch_without_even_a_bookmark_makes_it_list() -> None:
+    """A server whose versions went back takes a watch from its future, and is silent."""
+    rig = Rig(full("500", then="end"), Watched(lasting_seconds=300), full("3"))
+
+    assert await rig.after(304) == ["WATCH-LIST", "WATCH 500", "WATCH-LIST 500"]
+    assert rig.store.log == ["replace 1 at 500", "replace 1 at 3 anew"]
+
+
+@pytest.mark.parametrize("events", [(bookmark("600"),), (added("b", "501"),)])
+async def test_a_long_watch_with_anything_to_say_is_resumed(events: Events) -> None:
+    rig = Rig(full("500", then="end"), Watched(events, lasting_seconds=300), HOLD)
+    requests = await rig.after(304)
+
+    assert requests[:2] == ["WATCH-LIST", "WATCH 500"]
+    assert requests[2].startswith("WATCH ")
+
+
+async def test_a_server_that_sends_no_bookmarks_may_be_silent() -> None:
+    rig = Rig(Listed("5"), Watched(lasting_seconds=300), HOLD, watch_list=False)
+
+    assert await rig.after(301) == ["LIST 0 limit=500", "WATCH 5", "WATCH 5"]
 
 
 async def test_versions_that_are_no_numbers_never_go_back() -> None:

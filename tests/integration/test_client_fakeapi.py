@@ -1,0 +1,442 @@
+"""The client and the fake API server, over real HTTP: two readings of one API that must agree."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from fakeapi import FakeApiServer, ManualClock
+from scheduler.api.core import Container, Node, ObjectMeta, Pod, PodSpec
+from scheduler.client import (
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    AlreadyExists,
+    Conflict,
+    EventBroadcaster,
+    Expired,
+    InformerFactory,
+    Invalid,
+    Lease,
+    LeaseSpec,
+    ListOptions,
+    NotFound,
+    RestClient,
+    RestEventWriter,
+    connect,
+    connection_to,
+)
+from scheduler.testing.doubles import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from scheduler.client import Informer
+
+#: Real seconds after which something that should happen is taken not to.
+PATIENCE_SECONDS = 5.0
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def client(server: FakeApiServer, clock: VirtualClock) -> AsyncIterator[RestClient]:
+    async with RestClient(connection_to(server.url), clock=clock, qps=-1) as opened:
+        yield opened
+
+
+def pod(name: str, **labels: str) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default", labels=labels),
+        spec=PodSpec(containers=(Container(name="c", image="i"),)),
+    )
+
+
+def node(name: str) -> Node:
+    return Node(metadata=ObjectMeta(name=name))
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110 - what is waited for is in no one's hands here
+            await asyncio.sleep(0.001)
+
+
+async def advance_until(
+    condition: Callable[[], bool], clock: VirtualClock, server_clock: ManualClock | None = None
+) -> None:
+    """Let virtual time pass, and real sockets work in between."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await clock.advance(0.5)
+            if server_clock is not None:
+                server_clock.advance(0.5)
+            await asyncio.sleep(0.001)
+
+
+def names(informer: Informer[Pod]) -> list[str]:
+    return sorted(obj.metadata.name for obj in informer.lister.list())
+
+
+class Listener:
+    """What an informer's handler hears, in few words."""
+
+    def __init__(self, informer: Informer[Pod]) -> None:
+        self.heard: list[str] = []
+        informer.add_event_handler(
+            on_add=lambda obj, *, is_initial: self._hear("add", obj),
+            on_update=lambda _, obj: self._hear("update", obj),
+            on_delete=lambda obj, *, final_state_unknown: self._hear(
+                "lose" if final_state_unknown else "delete", obj
+            ),
+        )
+
+    def _hear(self, verb: str, obj: Pod) -> None:
+        where = f" on {obj.spec.node_name}" if obj.spec.node_name else ""
+        self.heard.append(f"{verb} {obj.metadata.name}{where}")
+
+
+@contextlib.asynccontextmanager
+async def informed(
+    client: RestClient, clock: VirtualClock, *, watch_list: bool = True, field_selector: str = ""
+) -> AsyncIterator[tuple[Informer[Pod], Listener]]:
+    """A running, synced informer of pods."""
+    factory = InformerFactory(client, clock=clock, rng=random.Random(1), watch_list=watch_list)
+    informer = factory.informer(PODS, field_selector=field_selector)
+    listener = Listener(informer)
+    async with asyncio.TaskGroup() as group:
+        factory.start(group)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await factory.wait_for_sync()
+        yield informer, listener
+        await factory.stop()
+
+
+# --- requests ---
+
+
+async def test_what_is_created_can_be_fetched_listed_and_deleted(client: RestClient) -> None:
+    created = await client.create(PODS, pod("p", app="web"))
+    fetched = await client.get(PODS, "p", namespace="default")
+    listed = await client.list_all(PODS, ListOptions(label_selector="app=web"))
+    others = await client.list_all(PODS, ListOptions(label_selector="app!=web"))
+    await client.delete(PODS, "p", namespace="default")
+
+    assert created == fetched
+    assert created.metadata.uid
+    assert (listed.items, others.items) == ([fetched], [])
+    with pytest.raises(NotFound, match=r'^pods "p" not found$'):
+        await client.get(PODS, "p", namespace="default")
+
+
+async def test_a_long_list_comes_in_pages_of_one_moment(client: RestClient) -> None:
+    for number in range(7):
+        await client.create(NODES, node(f"n{number}"))
+    first = await client.list_page(NODES, ListOptions(limit=3))
+    await client.create(NODES, node("n99"))
+    token = first.metadata.continue_token
+    second = await client.list_page(NODES, ListOptions(limit=9, continue_token=token))
+    listing = await client.list_all(NODES, page_size=2)
+
+    assert [n.metadata.name for n in first.items + second.items] == [f"n{i}" for i in range(7)]
+    assert len(listing.items) == 8
+    assert listing.paginated
+
+
+async def test_a_name_can_be_taken_once(client: RestClient) -> None:
+    await client.create(NODES, node("n"))
+    with pytest.raises(AlreadyExists, match=r'^nodes "n" already exists$'):
+        await client.create(NODES, node("n"))
+
+
+async def test_an_update_from_an_old_state_is_a_conflict(client: RestClient) -> None:
+    lease = await client.create(
+        LEASES,
+        Lease(
+            metadata=ObjectMeta(name="kube-scheduler", namespace="kube-system"),
+            spec=LeaseSpec(holder_identity="a", lease_duration_seconds=15),
+        ),
+    )
+    taken = msgspec.structs.replace(
+        lease, spec=msgspec.structs.replace(lease.spec, holder_identity="b")
+    )
+    updated = await client.update(LEASES, taken)
+
+    assert updated.spec.holder_identity == "b"
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await client.update(LEASES, lease)
+
+
+async def test_an_object_that_breaks_a_rule_is_invalid_and_says_where(client: RestClient) -> None:
+    with pytest.raises(Invalid) as caught:
+        await client.create(NODES, node("Not A Name"))
+
+    assert [cause.field for cause in caught.value.details.causes] == ["metadata.name"]
+
+
+async def test_a_status_patch_merges_conditions_and_leaves_the_rest(client: RestClient) -> None:
+    await client.create(PODS, pod("p"))
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    for patch in (
+        {"status": {"conditions": [condition]}},
+        {"status": {"conditions": [{"type": "PodScheduled", "message": "no"}]}},
+        {"status": {"nominatedNodeName": "n1"}},
+    ):
+        patched = await client.patch(PODS, "p", patch, namespace="default", subresource="status")
+
+    (found,) = patched.status.conditions
+    assert (found.status, found.reason, found.message) == ("False", "Unschedulable", "no")
+    assert patched.status.nominated_node_name == "n1"
+    assert patched.spec.containers[0].name == "c"
+
+
+async def test_only_the_pod_that_was_meant_is_deleted(client: RestClient) -> None:
+    created = await client.create(PODS, pod("p"))
+    with pytest.raises(Conflict, match="UID"):
+        await client.delete(PODS, "p", namespace="default", uid="another")
+    await client.delete(PODS, "p", namespace="default", uid=created.metadata.uid)
+
+    with pytest.raises(NotFound):
+        await client.delete(PODS, "p", namespace="default")
+
+
+# --- binding ---
+
+
+async def test_a_pod_is_bound_once(client: RestClient) -> None:
+    created = await client.create(PODS, pod("p"))
+    await client.bind(created, "n1")
+
+    assert (await client.get(PODS, "p", namespace="default")).spec.node_name == "n1"
+    with pytest.raises(Conflict, match=r'already assigned to node "n1"'):
+        await client.bind(created, "n2")
+
+
+async def test_a_pod_that_was_replaced_is_not_bound_in_its_place(client: RestClient) -> None:
+    old = await client.create(PODS, pod("p"))
+    await client.delete(PODS, "p", namespace="default")
+    await client.create(PODS, pod("p"))
+    with pytest.raises(Conflict, match="UID in precondition"):
+        await client.bind(old, "n1")
+
+
+async def test_a_pod_that_is_gone_cannot_be_bound(client: RestClient) -> None:
+    created = await client.create(PODS, pod("p"))
+    await client.delete(PODS, "p", namespace="default")
+    with pytest.raises(NotFound):
+        await client.bind(created, "n1")
+
+
+# --- informers ---
+
+
+@pytest.mark.parametrize("watch_list", [True, False])
+async def test_an_informer_follows_a_pods_life(
+    client: RestClient, clock: VirtualClock, watch_list: bool
+) -> None:
+    await client.create(PODS, pod("a"))
+    async with informed(client, clock, watch_list=watch_list) as (informer, listener):
+        assert names(informer) == ["a"]
+        created = await client.create(PODS, pod("b"))
+        await client.bind(created, "n1")
+        await client.delete(PODS, "a", namespace="default")
+        await eventually(lambda: listener.heard[-1] == "delete a")
+
+    # An unbound pod is marked as deleted, and gone, in one go.
+    assert listener.heard == ["add a", "add b", "update b on n1", "update a", "delete a"]
+
+
+async def test_a_pod_that_leaves_the_selection_is_deleted_from_it(
+    client: RestClient, clock: VirtualClock
+) -> None:
+    created = await client.create(PODS, pod("a"))
+    selection = informed(client, clock, field_selector="spec.nodeName=")
+    async with selection as (informer, listener):
+        await client.bind(created, "n1")
+        await eventually(lambda: not informer.lister.list())
+
+    # The object is the last one inside the selection: not bound yet.
+    assert listener.heard == ["add a", "delete a"]
+
+
+async def test_a_watch_that_ran_out_of_time_is_resumed_where_it_was(clock: VirtualClock) -> None:
+    server_clock = ManualClock()
+    async with (
+        FakeApiServer(clock=server_clock) as server,
+        RestClient(connection_to(server.url), clock=clock, qps=-1) as client,
+        informed(client, clock) as (informer, listener),
+    ):
+        for number in range(3):
+            await client.create(PODS, pod(f"p{number}"))
+            await eventually(lambda n=number: len(listener.heard) == n + 1)  # type: ignore[misc]
+            # Longer than a watch lasts. The client's own clock says that it was no short watch.
+            clock.advance_nowait(600)
+            server_clock.advance(600)
+            await eventually(lambda n=number: client.statistics().watches == n + 2)  # type: ignore[misc]
+        statistics = informer.statistics().reflector
+
+    assert listener.heard == ["add p0", "add p1", "add p2"]
+    assert (statistics.lists, statistics.failures) == (0, 0)
+
+
+async def test_bookmarks_keep_a_quiet_informer_up_to_date(
+    client: RestClient, clock: VirtualClock, server: FakeApiServer
+) -> None:
+    async with informed(client, clock) as (informer, listener):
+        for number in range(5):
+            await client.create(NODES, node(f"n{number}"))
+        version = str(server.send_bookmarks())
+        await eventually(lambda: informer.last_resource_version == version)
+
+    assert listener.heard == []
+
+
+@pytest.mark.slow  # the server gives a watch a second to end
+@pytest.mark.parametrize("watch_list", [True, False])
+async def test_a_server_with_another_past_is_listed_anew(
+    clock: VirtualClock, watch_list: bool
+) -> None:
+    """Versions go on, but the new server knows nothing of the old ones: 410, and a list."""
+    before = await FakeApiServer().__aenter__()
+    async with (
+        RestClient(connection_to(before.url), clock=clock, qps=-1) as client,
+        informed(client, clock, watch_list=watch_list) as (informer, listener),
+    ):
+        for name in ("a", "b"):
+            await client.create(PODS, pod(name))
+        await eventually(lambda: len(listener.heard) == 2)
+        await before.__aexit__()
+        # Refused while the server is away: the client pauses, and does not list.
+        await advance_until(lambda: informer.statistics().reflector.failures > 0, clock)
+        async with FakeApiServer(port=before.port) as after:
+            await client.create(PODS, pod("b"))
+            await client.create(PODS, pod("c"))
+            after.compact()
+            await advance_until(lambda: names(informer) == ["b", "c"], clock)
+
+    assert listener.heard == ["add a", "add b", "lose a", "update b", "add c"]
+    assert informer.statistics().reflector.restarts == 0
+
+
+@pytest.mark.slow  # the server gives a watch a second to end
+@pytest.mark.parametrize("watch_list", [True, False])
+async def test_a_server_whose_versions_went_back_is_taken_anew(
+    clock: VirtualClock, watch_list: bool
+) -> None:
+    before = await FakeApiServer(initial_resource_version=1_000_000).__aenter__()
+    server_clock = ManualClock()
+    async with (
+        RestClient(connection_to(before.url), clock=clock, qps=-1) as client,
+        informed(client, clock, watch_list=watch_list) as (informer, _),
+    ):
+        await client.create(PODS, pod("a"))
+        version = str(before.send_bookmarks())
+        await eventually(lambda: informer.last_resource_version == version)
+        await before.__aexit__()
+        restored = FakeApiServer(port=before.port, initial_resource_version=10, clock=server_clock)
+        async with restored:
+            await advance_until(lambda: restored.statistics().watchers == 1, clock)
+            await client.create(PODS, pod("b"))
+            # A watch from the future is taken, and silent for all of its time.
+            clock.advance_nowait(600)
+            server_clock.advance(600)
+            await advance_until(lambda: names(informer) == ["b"], clock, server_clock)
+            assert int(informer.last_resource_version) <= restored.resource_version
+
+    assert informer.statistics().reflector.restarts == 1
+
+
+async def test_an_expired_list_is_an_error_of_its_own(
+    client: RestClient, server: FakeApiServer
+) -> None:
+    created = await client.create(NODES, node("n"))
+    await client.create(NODES, node("m"))
+    server.compact()
+    options = ListOptions(
+        resource_version=created.metadata.resource_version, resource_version_match="Exact"
+    )
+    with pytest.raises(Expired):
+        await client.list_page(NODES, options)
+    with pytest.raises(Expired, match="too old resource version"):
+        async for _ in client.watch(NODES, ListOptions(resource_version="1")):
+            pass
+
+
+# --- events ---
+
+
+async def test_repeated_events_become_a_series_on_the_server(
+    client: RestClient, clock: VirtualClock
+) -> None:
+    created = await client.create(PODS, pod("p"))
+    broadcaster = EventBroadcaster(RestEventWriter(client), clock=clock, rng=random.Random(1))
+    recorder = broadcaster.recorder("default-scheduler")
+    sending = asyncio.create_task(broadcaster.run())
+    for _ in range(2):
+        recorder.event(
+            created,
+            type="Warning",
+            reason="FailedScheduling",
+            action="Scheduling",
+            note="0/1 nodes are available",
+        )
+        await broadcaster.drain()
+    sending.cancel()
+    await asyncio.gather(sending, return_exceptions=True)
+
+    (event,) = (await client.list_all(EVENTS)).items
+    assert event.series is not None
+    assert event.series.count == 2
+    assert event.note == "0/1 nodes are available"
+    assert event.regarding == PODS.reference(created)
+    assert broadcaster.statistics().sent == 2
+
+
+async def test_an_event_deleted_meanwhile_is_written_again(
+    client: RestClient, clock: VirtualClock
+) -> None:
+    created = await client.create(PODS, pod("p"))
+    broadcaster = EventBroadcaster(RestEventWriter(client), clock=clock, rng=random.Random(1))
+    recorder = broadcaster.recorder("default-scheduler")
+    sending = asyncio.create_task(broadcaster.run())
+    recorder.event(created, type="Normal", reason="R", action="A", note="n")
+    await broadcaster.drain()
+    (event,) = (await client.list_all(EVENTS)).items
+    await client.delete(EVENTS, event.metadata.name, namespace="default")
+    recorder.event(created, type="Normal", reason="R", action="A", note="n")
+    await broadcaster.drain()
+    sending.cancel()
+    await asyncio.gather(sending, return_exceptions=True)
+
+    (again,) = (await client.list_all(EVENTS)).items
+    assert again.metadata.name == event.metadata.name
+    assert again.series is not None
+    assert again.series.count == 2
+
+
+@pytest.mark.slow  # imports the official client
+async def test_a_servers_own_kubeconfig_connects(server: FakeApiServer, tmp_path: Path) -> None:
+    path = server.write_kubeconfig(tmp_path / "config")
+    clock = VirtualClock()
+    connection = connect(clock=clock, kubeconfig=str(path), environ={})
+    async with RestClient(connection, clock=clock) as client:
+        listing = await client.list_all(NAMESPACES)
+
+    assert "kube-system" in {item.metadata.name for item in listing.items}
