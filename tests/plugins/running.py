@@ -6,21 +6,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.framework import Code, CycleState, PreFilterResult, Status
+from scheduler.api.core import Node, Pod
+from scheduler.framework import (
+    ActionType,
+    ClusterEvent,
+    Code,
+    CycleState,
+    EventResource,
+    PreFilterResult,
+    QueueingHint,
+    Status,
+)
+from scheduler.framework.events import match_cluster_events
+from scheduler.framework.property_changes import (
+    node_scheduling_properties_change,
+    pod_scheduling_properties_change,
+)
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.api.core import Pod
     from scheduler.framework import Plugin
     from scheduler.snapshot import Snapshot
 
 #: A verdict as tests write it: upstream's code, and the reasons.
 Verdict = tuple[str, tuple[str, ...]]
 
+QUEUE, SKIP = "Queue", "QueueSkip"
 UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
@@ -75,3 +90,32 @@ def scores(plugin: Plugin, pod: Pod, snapshot: Snapshot) -> dict[str, int]:
         result = plugin.normalize_score(state, info, result)
     assert result.dtype == np.int64
     return dict(zip(nodes.names, result.tolist(), strict=True))
+
+
+def hint(plugin: Plugin, pod: Pod, *, old: object = None, new: object = None) -> str | None:
+    """What a plugin's hint says of a change to a pod or node; None if it did not ask for it.
+
+    `Queue` also where a plugin wants to hear of an event but has no hint for it.
+    """
+    for event in events_of(old, new):
+        for registered in plugin.events_to_register():
+            if match_cluster_events(registered.event, event):
+                if registered.queueing_hint_fn is None:
+                    return str(QueueingHint.QUEUE)
+                return str(registered.queueing_hint_fn(PodInfo(pod), old, new))
+    return None
+
+
+def events_of(old: object, new: object) -> Sequence[ClusterEvent]:
+    """The cluster events that a change is, as the event handlers find out."""
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return pod_scheduling_properties_change(new, old)
+    if isinstance(old, Node) and isinstance(new, Node):
+        return node_scheduling_properties_change(new, old)
+    changed, action = (new, ActionType.ADD) if old is None else (old, ActionType.DELETE)
+    if isinstance(changed, Node):
+        return [ClusterEvent(EventResource.NODE, action)]
+    assert isinstance(changed, Pod)
+    assigned = bool(changed.spec.node_name)
+    resource = EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULABLE_POD
+    return [ClusterEvent(resource, action)]

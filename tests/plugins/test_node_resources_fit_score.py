@@ -1,0 +1,215 @@
+"""NodeResourcesFit's three scoring strategies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.api.core import Container, ResourceRequirements
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.runtime.errors import PluginSetupError
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import build, scores
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod
+    from scheduler.framework import Plugin
+
+Json = dict[str, object]
+Offers = list[tuple[int, int]]
+Homes = list[tuple[int, int, int]]
+
+LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+FALLING = ((0, 10), (100, 0))
+
+
+def fit(kind: str, shape: tuple[tuple[int, int], ...] = (), **weights: int) -> Plugin:
+    strategy: Json = {"type": kind}
+    if weights:
+        strategy["resources"] = [
+            {"name": name.replace("gpu", "intel.com/foo"), "weight": weight}
+            for name, weight in weights.items()
+        ]
+    if shape:
+        points = [{"utilization": at, "score": score} for at, score in shape]
+        strategy["requestedToCapacityRatio"] = {"shape": points}
+    return build(NodeResourcesFit, {"scoringStrategy": strategy})
+
+
+def requests(cpu: int, memory: int) -> ResourceRequirements:
+    return ResourceRequirements(requests={"cpu": str(cpu), "memory": str(memory)})
+
+
+def nodes(*offers: tuple[int, int], gpu: int = 0) -> list[Node]:
+    more = {"intel.com/foo": str(gpu)} if gpu else {}
+    return [
+        make_node(f"node{i}", allocatable={"cpu": str(cpu), "memory": str(memory), **more})
+        for i, (cpu, memory) in enumerate(offers)
+    ]
+
+
+def running(*homes: tuple[int, int, int]) -> list[Pod]:
+    """Pods by the number of their node, cpu and memory."""
+    return [
+        make_pod(f"p{i}", node_name=f"node{home}", containers=[Container(resources=requests(c, m))])
+        for i, (home, c, m) in enumerate(homes)
+    ]
+
+
+#: A pod of 3000 cpus and 5000 bytes in two containers.
+LARGE = make_pod(
+    containers=[
+        Container(resources=requests(1000, 2000)),
+        Container(resources=requests(2000, 3000)),
+    ]
+)
+EMPTY = make_pod(containers=[])
+
+
+@pytest.mark.parametrize(
+    ("wanting", "offers", "pods", "expected"),
+    [
+        (EMPTY, [(4000, 10000), (4000, 10000)], [], [100, 100]),
+        (LARGE, [(4000, 10000), (6000, 10000)], [], [37, 50]),
+        (
+            EMPTY,
+            [(10000, 20000)] * 2,
+            [(0, 3000, 0), (0, 3000, 0), (1, 3000, 0), (1, 3000, 5000)],
+            [70, 57],
+        ),
+        (LARGE, [(10000, 20000)] * 2, [(0, 3000, 0), (1, 3000, 5000)], [57, 45]),
+        (LARGE, [(10000, 20000), (10000, 50000)], [(0, 3000, 0), (1, 3000, 5000)], [57, 60]),
+        (
+            make_pod(containers=[Container(resources=requests(3000, 0))]),
+            [(4000, 10000)] * 2,
+            [(0, 3000, 0), (1, 3000, 5000)],
+            [50, 25],
+        ),
+        (EMPTY, [(0, 0), (0, 0)], [(0, 3000, 0), (1, 3000, 5000)], [0, 0]),
+    ],
+)
+def test_least_allocated_prefers_the_emptier_node(
+    wanting: Pod, offers: Offers, pods: Homes, expected: list[int]
+) -> None:
+    """`TestLeastAllocatedScoringStrategy`."""
+    snapshot = snapshot_of(nodes(*offers), running(*pods))
+    assert list(scores(fit(LEAST), wanting, snapshot).values()) == expected
+
+
+def test_weights_shift_the_mean() -> None:
+    snapshot = snapshot_of(nodes((4000, 10000), (6000, 10000)))
+    assert list(scores(fit(LEAST, memory=2, cpu=1), LARGE, snapshot).values()) == [41, 50]
+
+
+def test_most_allocated_prefers_the_fuller_node() -> None:
+    """`TestMostAllocatedScoringStrategy`."""
+    snapshot = snapshot_of(nodes((4000, 10000), (6000, 10000), (2000, 4000)))
+    assert list(scores(fit(MOST), LARGE, snapshot).values()) == [62, 50, 100]
+    assert list(scores(fit(MOST, memory=2, cpu=1), LARGE, snapshot).values()) == [58, 50, 100]
+
+
+@pytest.mark.parametrize(
+    ("wanting", "offers", "pods", "expected"),
+    [
+        (EMPTY, [(4000, 10000), (4000, 10000)], [], [100, 100]),
+        (LARGE, [(4000, 10000), (6000, 10000)], [], [38, 50]),
+        (EMPTY, [(4000, 10000), (6000, 10000)], [(0, 3000, 5000), (1, 3000, 5000)], [38, 50]),
+    ],
+)
+def test_a_falling_ratio_prefers_the_emptier_node_and_rounds(
+    wanting: Pod, offers: Offers, pods: Homes, expected: list[int]
+) -> None:
+    """`TestRequestedToCapacityRatioScoringStrategy`."""
+    snapshot = snapshot_of(nodes(*offers), running(*pods))
+    assert list(scores(fit(RATIO, FALLING), wanting, snapshot).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "assertions"),
+    [
+        (((10, 1), (90, 9)), {0: 10, 9: 10, 10: 10, 15: 15, 89: 89, 90: 90, 99: 90, 100: 90}),
+        (((0, 2), (40, 10), (100, 0)), {0: 20, 20: 60, 30: 80, 40: 100, 70: 50, 71: 49, 100: 0}),
+        (((0, 2), (40, 2), (100, 2)), {0: 20, 20: 20, 70: 20, 100: 20}),
+        (((50, 7),), {0: 70, 50: 70, 100: 70}),
+    ],
+)
+def test_between_its_points_the_shape_is_straight(
+    shape: tuple[tuple[int, int], ...], assertions: dict[int, int]
+) -> None:
+    """`TestBrokenLinearFunction`, scores times ten."""
+    plugin = fit(RATIO, shape, cpu=1)
+    wanting = make_pod(requests={"cpu": "0"})
+    pods = running(*((i, cpu, 0) for i, cpu in enumerate(assertions)))
+    snapshot = snapshot_of(nodes(*[(100, 100)] * len(assertions)), pods)
+    assert list(scores(plugin, wanting, snapshot).values()) == list(assertions.values())
+
+
+@pytest.mark.parametrize("kind", [LEAST, MOST])
+def test_extended_resources_count_only_for_pods_that_ask(kind: str) -> None:
+    plugin = fit(kind, cpu=1, memory=1, gpu=2)
+    snapshot = snapshot_of([*nodes((6000, 10000), gpu=4), make_node("node1", allocatable={})])
+    asking = make_pod(requests={"cpu": "3000", "memory": "5000", "intel.com/foo": "1"})
+    assert scores(plugin, LARGE, snapshot) == {"node0": 50, "node1": 0}
+    share = 25 if kind == MOST else 75
+    assert scores(plugin, asking, snapshot) == {"node0": (50 + 50 + 2 * share) // 4, "node1": 0}
+
+
+def test_packing_of_a_single_extended_resource() -> None:
+    """`TestResourceBinPackingSingleExtended`."""
+    plugin = fit(RATIO, ((0, 0), (100, 1)), gpu=1)
+    snapshot = snapshot_of(
+        [
+            make_node("a", allocatable={"intel.com/foo": "8"}),
+            make_node("b", allocatable={"intel.com/foo": "4"}),
+        ],
+        [make_pod("p", node_name="b", requests={"intel.com/foo": "2"})],
+    )
+    assert scores(plugin, make_pod(), snapshot) == {"a": 0, "b": 0}
+    asking = make_pod(requests={"intel.com/foo": "2"})
+    assert scores(plugin, asking, snapshot) == {"a": 2, "b": 10}
+
+
+def test_pods_that_ask_for_nothing_are_not_free() -> None:
+    """Each container counts 100m and 200Mi; one that asks for 0 counts 0."""
+    offer = {"cpu": "1", "memory": "1000Mi"}
+    pods = [
+        make_pod("silent", node_name="a"),
+        make_pod("zero", node_name="b", requests={"cpu": "0", "memory": "0"}),
+    ]
+    snapshot = snapshot_of([make_node(n, allocatable=offer) for n in "abc"], pods)
+    assert scores(fit(LEAST), make_pod(), snapshot) == {"a": 70, "b": 85, "c": 85}
+
+
+def test_requests_of_the_whole_pod_are_not_known_to_the_score() -> None:
+    wanting = make_pod(requests={"cpu": "1", "memory": "0"}, resources={"requests": {"cpu": "3"}})
+    snapshot = snapshot_of([make_node("n", allocatable={"cpu": "4", "memory": "1Gi"})])
+    assert scores(fit(LEAST, cpu=1), wanting, snapshot) == {"n": 75}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "complaint"),
+    [
+        (
+            {"type": LEAST, "resources": [{"name": "memory", "weight": -1}]},
+            "scoringStrategy.resources[0].weight: Invalid value: -1: resource weight of memory not "
+            "in valid range (0, 100]",
+        ),
+        (
+            {"type": "Best"},
+            'scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", '
+            '"MostAllocated", "RequestedToCapacityRatio"',
+        ),
+        (
+            {"type": RATIO},
+            "scoringStrategy.requestedToCapacityRatio: Required value: must be specified when type "
+            "is RequestedToCapacityRatio",
+        ),
+    ],
+)
+def test_a_malformed_strategy_is_refused_when_the_plugin_is_built(
+    strategy: Json, complaint: str
+) -> None:
+    with pytest.raises(PluginSetupError) as caught:
+        build(NodeResourcesFit, {"scoringStrategy": strategy})
+    assert str(caught.value) == f'initializing plugin "NodeResourcesFit": {complaint}'

@@ -1,0 +1,80 @@
+"""NodeUnschedulable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod
+
+KEY = "node.kubernetes.io/unschedulable"
+SNAPSHOT = snapshot_of([make_node("open"), make_node("cordoned", unschedulable=True)])
+TOLERANT = make_pod(tolerations=[{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}])
+OPEN, CORDONED = make_node(), make_node(unschedulable=True)
+
+
+def test_a_cordoned_node_takes_no_pods() -> None:
+    expected = {"cordoned": (UNRESOLVABLE, ("node(s) were unschedulable",))}
+    assert rejected(NodeUnschedulable(), make_pod(), SNAPSHOT) == expected
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"key": KEY, "operator": "Exists", "effect": "NoSchedule"},
+        {"key": KEY},
+        {"operator": "Exists"},
+    ],
+)
+def test_unless_they_tolerate_its_taint(toleration: dict[str, str]) -> None:
+    pod = make_pod(tolerations=[toleration])
+    assert rejected(NodeUnschedulable(), pod, SNAPSHOT) == {}
+
+
+@pytest.mark.parametrize(
+    "toleration", [{"key": KEY, "effect": "NoExecute"}, {"key": KEY, "value": "true"}]
+)
+def test_other_tolerations_do_not_help(toleration: dict[str, str]) -> None:
+    pod = make_pod(tolerations=[toleration])
+    assert set(rejected(NodeUnschedulable(), pod, SNAPSHOT)) == {"cordoned"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, OPEN, QUEUE),
+        (None, CORDONED, SKIP),
+        (CORDONED, OPEN, QUEUE),
+        (OPEN, make_node(taints=[{"key": "a", "effect": "NoSchedule"}]), SKIP),
+    ],
+)
+def test_a_node_that_is_now_open_may_help(old: Node | None, new: Node, expected: str) -> None:
+    """`TestIsSchedulableAfterNodeChange`."""
+    assert hint(NodeUnschedulable(), make_pod(), old=old, new=new) == expected
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (TOLERANT, QUEUE),
+        (make_pod(tolerations=[{"key": "other", "operator": "Exists"}]), SKIP),
+        (make_pod("other", tolerations=[{"key": KEY, "operator": "Exists"}]), SKIP),
+    ],
+)
+def test_a_pod_that_now_tolerates_cordons_is_tried_again(new: Pod, expected: str) -> None:
+    """`TestIsSchedulableAfterPodTolerationChange`."""
+    old = make_pod(new.metadata.name)
+    assert hint(NodeUnschedulable(), make_pod(), old=old, new=new) == expected
+
+
+def test_pods_with_the_same_tolerations_sign_equally() -> None:
+    other = make_pod("other", tolerations=TOLERANT.spec.tolerations)
+    sign = NodeUnschedulable().sign
+    assert sign(PodInfo(TOLERANT)) == sign(PodInfo(other)) != sign(PodInfo(make_pod()))
