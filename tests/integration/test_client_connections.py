@@ -207,7 +207,8 @@ async def test_a_plugin_is_asked_again_once_its_token_has_expired(tmp_path: Path
     # 2027-01-15T08:00:00Z is where the instant clock starts.
     user = plugin(
         tmp_path,
-        "answer(token=f'token-{count}', expirationTimestamp=f'2027-01-15T{7 + 2 * count:02}:00:00Z')",
+        "end = f'2027-01-15T{7 + 2 * count:02}:00:00Z'\n"
+        "answer(token=f'token-{count}', expirationTimestamp=end)",
     )
     async with ScriptedServer(*[Answer({})] * 3) as server:
         connected = connection(tmp_path, server.url, user, clock=clock)
