@@ -164,16 +164,17 @@ class Filters:
                 if other.priority >= pod.priority and other.uid != pod.uid
             ]
             if expected:
-                status = self._verdict_with(expected, state, pod, name)
+                node = nodes.slice(position, position + 1)
+                status = self._verdict_with(expected, state, pod, node)
                 if status is not None:
                     verdicts.override(position, status)
         return verdicts.rejections
 
     def _verdict_with(
-        self, expected: Sequence[PodInfo], state: CycleState, pod: PodInfo, node_name: str
+        self, expected: Sequence[PodInfo], state: CycleState, pod: PodInfo, node: Nodes
     ) -> Status | None:
-        """The verdict on one node if these pods were on it."""
-        what_if = WhatIf(self._handle.snapshot, (node_name,))
+        """The verdict on one node, hypothetical itself in a dry run, if these pods were on it."""
+        what_if = WhatIf(node)
         state = state.clone()
         for other in expected:
             what_if.add_pod(0, other)

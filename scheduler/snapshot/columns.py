@@ -22,7 +22,7 @@ __all__ = [
     "Interned",
     "encode_flags",
     "grown",
-    "read_only",
+    "seen_from",
 ]
 
 IntArray = NDArray[np.int64]
@@ -30,6 +30,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int32]
 
+S = TypeVar("S", bound=np.generic)
 V = TypeVar("V", bound=Hashable)
 
 #: The code of a row that has no value.
@@ -39,18 +40,22 @@ ABSENT: Final = -1
 _COMPACT_MIN: Final = 64
 
 
-def grown(array: NDArray[np.generic], capacity: int, fill: int = 0) -> NDArray[np.generic]:
+def grown(array: NDArray[S], capacity: int, fill: int = 0) -> NDArray[S]:
     """A longer copy of a column, the new rows filled."""
     longer = np.full(capacity, fill, dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """A view that cannot be written to: plugins read the snapshot, nobody writes it."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
+def seen_from(column: NDArray[S], rows: slice | IntArray) -> NDArray[S]:
+    """Some rows of a column, not to be written to: plugins read the snapshot, nobody writes it.
+
+    That goes for copies as well, though writing to them would do no harm: whether an array is one
+    depends on what earlier plugins have turned down.
+    """
+    seen = column[rows] if isinstance(rows, slice) else column.take(rows)
+    seen.setflags(write=False)
+    return seen
 
 
 def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool, ...]]]:
@@ -107,9 +112,7 @@ class Interned(Generic[V]):
 
     def resize(self, capacity: int) -> None:
         """Make room for more rows."""
-        longer = np.full(capacity, ABSENT, dtype=np.int32)
-        longer[: len(self.codes)] = self.codes
-        self.codes = longer
+        self.codes = grown(self.codes, capacity, fill=ABSENT)
 
     def rearranged(self, rows: IntArray, old_rows: IntArray, capacity: int) -> Interned[V]:
         """A column of the same values in other places: `rows` get what `old_rows` have here."""
@@ -122,12 +125,12 @@ class Interned(Generic[V]):
         for code, value in enumerate(self.values):
             if value is not None and not column._references[code]:
                 column._drop(code)
+        column._compact_if_mostly_dead()
         return column
 
     def view(self, rows: slice | IntArray) -> Codes[V]:
         """The column as seen from some rows."""
-        codes = self.codes[rows] if isinstance(rows, slice) else self.codes.take(rows)
-        return Codes(codes, self)
+        return Codes(seen_from(self.codes, rows), self)
 
     def _intern(self, value: V) -> int:
         code = self._index.get(value)
@@ -146,6 +149,9 @@ class Interned(Generic[V]):
 
     def _retire(self, code: int) -> None:
         self._drop(code)
+        self._compact_if_mostly_dead()
+
+    def _compact_if_mostly_dead(self) -> None:
         if len(self.values) > _COMPACT_MIN and len(self._index) * 2 < len(self.values):
             self._compact()
 

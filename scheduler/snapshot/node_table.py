@@ -92,7 +92,7 @@ class NodeTable:
         self._free.append(row)
 
     def copy_row(self, row: int, source: NodeTable, source_row: int) -> None:
-        """Make a row equal to a row of another table."""
+        """Make a row equal to a row of another table. Costs little where the node is the same."""
         if self.nodes[row] is not source.nodes[source_row]:
             self.set_node(row, source.nodes[source_row])
         self.pods[row] = dict(source.pods[source_row])
@@ -100,8 +100,9 @@ class NodeTable:
         self.pod_count[row] = source.pod_count[source_row]
         for name, column in source.non_zero_requested.items():
             self.non_zero_requested[name][row] = column[source_row]
-        for name, column in source.requested.items():
-            self._column(self.requested, name)[row] = column[source_row]
+        for name in self.requested.keys() | source.requested.keys():
+            count = source.column(source.requested, name)[source_row]
+            self._column(self.requested, name)[row] = count
 
     def rearranged(self, source: NodeTable, names: Sequence[str]) -> NodeTable:
         """A table with these nodes of `source`, in this order, keeping this table's columns.
@@ -152,8 +153,20 @@ class NodeTable:
                 column[row] = offered.pop(name, 0)
             for name, count in offered.items():
                 self._column(self.allocatable, name)[row] = count
-        for derive, interned in self._derived.items():
-            interned.set(row, derive(node) if node else None)
+        for rule in [rule for rule in self._derived if not self._derive_row(rule, row, node)]:
+            del self._derived[rule]
+
+    def _derive_row(self, rule: Callable[[Node], Hashable], row: int, node: Node | None) -> bool:
+        """Bring one derived column up to date; False if its rule fails.
+
+        The column is then given up, and whoever asks for it next meets the error: one plugin's bug
+        must not keep the table from being right for all the others.
+        """
+        try:
+            self._derived[rule].set(row, rule(node) if node is not None else None)
+        except Exception:
+            return False
+        return True
 
     def add_pod(self, row: int, pod: PodInfo) -> None:
         """Count a pod on a row."""
@@ -245,11 +258,11 @@ class NodeTable:
 
     def _grow(self) -> None:
         self._capacity *= 2
-        self.pod_count = cast("IntArray", grown(self.pod_count, self._capacity))
+        self.pod_count = grown(self.pod_count, self._capacity)
         self._nothing = self._zeros()
         for columns in (self.requested, self.non_zero_requested, self.allocatable):
             for name, column in columns.items():
-                columns[name] = cast("IntArray", grown(column, self._capacity))
+                columns[name] = grown(column, self._capacity)
         for interned in self._derived.values():
             interned.resize(self._capacity)
         if self._port_column is not None:

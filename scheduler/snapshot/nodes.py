@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.api.node_selectors import METADATA_NAME
-from scheduler.snapshot.columns import BoolArray, Codes, IntArray, read_only
+from scheduler.snapshot.columns import BoolArray, Codes, IntArray, seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -101,6 +101,11 @@ class Nodes:
         return f"<Nodes: {len(self)} of {self.total}>"
 
     @property
+    def table(self) -> NodeTable:
+        """The table that these are rows of, for whoever copies them (`WhatIf`). Do not write."""
+        return self._table
+
+    @property
     def rows(self) -> range | list[int]:
         """The table rows in view, for whoever keeps things by row (the runtime)."""
         rows = self._rows
@@ -145,7 +150,7 @@ class Nodes:
         return Nodes(self._table, chosen, total=self.total, images=self._images)
 
     def slice(self, start: int, stop: int) -> Nodes:
-        """The nodes from one position to another, copying nothing."""
+        """The nodes from one position up to another one not before it, copying nothing."""
         rows = self._rows
         if isinstance(rows, slice):
             chosen: slice | IntArray = slice(rows.start + start, min(rows.start + stop, rows.stop))
@@ -266,19 +271,14 @@ class Nodes:
         if image is None or self._images is None:
             return None
         mask = self._images.mask(name, self._table.row_of, len(self._table))
-        present = mask[self._rows] if isinstance(self._rows, slice) else mask.take(self._rows)
-        return NodeImage(image.size_bytes, len(image.node_names), present)
+        return NodeImage(image.size_bytes, len(image.node_names), seen_from(mask, self._rows))
 
     def _row(self, index: int) -> int:
         rows = self._rows
-        return rows.start + index if isinstance(rows, slice) else int(rows[index])
+        return range(rows.start, rows.stop)[index] if isinstance(rows, slice) else int(rows[index])
 
     def _view(self, column: IntArray) -> IntArray:
-        rows = self._rows
-        return cast(
-            "IntArray",
-            read_only(column[rows]) if isinstance(rows, slice) else column.take(rows),
-        )
+        return seen_from(column, self._rows)
 
 
 class NodeInfo:

@@ -12,22 +12,22 @@ from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scheduler.snapshot.pod_info import PodInfo
-    from scheduler.snapshot.snapshot import Snapshot
 
 __all__ = ["WhatIf"]
 
 
 class WhatIf:
-    """Copies of some of the snapshot's nodes, in the order given, to be changed at will."""
+    """Copies of some nodes, hypothetical ones maybe, in the same order, to be changed at will.
 
-    def __init__(self, snapshot: Snapshot, names: Sequence[str]) -> None:
-        self._table: Final = NodeTable(len(names))
-        self._total: Final = len(snapshot)
-        for name in names:
-            self._table.copy_row(self._table.add_row(name), snapshot.table, snapshot.row(name))
+    They know their labels, taints, pods and counts, but nothing of images.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._table: Final = NodeTable(len(nodes))
+        self._total: Final = nodes.total
+        for name, row in zip(nodes.names, nodes.rows, strict=True):
+            self._table.copy_row(self._table.add_row(name), nodes.table, row)
 
     @property
     def nodes(self) -> Nodes:

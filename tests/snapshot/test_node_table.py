@@ -1,0 +1,286 @@
+"""The node table: rows come and go, counts follow pods, derived columns follow node objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from scheduler.api.host_ports import HostPort
+from scheduler.snapshot.node_table import DERIVED_COLUMNS_MAX, NodeTable
+from scheduler.snapshot.pod_info import PodInfo
+from scheduler.testing import make_node, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.api.core import Node
+
+GPU = "example.com/gpu"
+
+
+def _zone(node: Node) -> str | None:
+    return node.metadata.labels.get("zone")
+
+
+def _table(*names: str, **labels: str) -> NodeTable:
+    table = NodeTable()
+    for name in names:
+        table.set_node(table.add_row(name), make_node(name, labels=labels))
+    return table
+
+
+def _pod(name: str, cpu: str = "1", **more: object) -> PodInfo:
+    return PodInfo(make_pod(name, requests={"cpu": cpu}, **more))
+
+
+def _column(table: NodeTable, kind: str, resource: str) -> list[int]:
+    columns = getattr(table, kind)
+    return table.column(columns, resource)[: len(table)].tolist()
+
+
+def _values(table: NodeTable, rule: Callable[[Node], object] = _zone) -> list[object]:
+    codes = table.derive(rule).view(slice(0, len(table)))
+    return [codes[row] for row in range(len(codes))]
+
+
+# Rows.
+
+
+def test_rows_are_given_out_in_order() -> None:
+    table = _table("a", "b")
+    assert table.row_of == {"a": 0, "b": 1}
+    assert table.names == ["a", "b"]
+    assert len(table) == 2
+
+
+def test_a_freed_row_is_used_again_and_remembers_nothing() -> None:
+    table = _table("a", "b", "c", zone="z")
+    table.derive(_zone)
+    table.free_row(1)
+    assert table.row_of == {"a": 0, "c": 2}
+    row = table.add_row("d")
+    assert row == 1
+    assert len(table) == 3
+    assert _column(table, "allocatable", "cpu") == [4000, 0, 4000]
+    assert _values(table) == ["z", None, "z"]
+    table.set_node(row, make_node("d", labels={"zone": "y"}, allocatable={"cpu": "1"}))
+    assert _column(table, "allocatable", "cpu") == [4000, 1000, 4000]
+    assert _values(table) == ["z", "y", "z"]
+    table.check()
+
+
+def test_a_row_with_pods_cannot_be_freed() -> None:
+    table = _table("a")
+    table.add_pod(0, _pod("p"))
+    with pytest.raises(AssertionError, match="a row with pods cannot be freed"):
+        table.free_row(0)
+
+
+def test_a_table_grows_without_losing_anything() -> None:
+    table = _table("n0", zone="z")
+    table.derive(_zone)
+    table.port_column()
+    table.add_pod(0, PodInfo(make_pod("p", requests={GPU: "1"}, host_ports=[80])))
+    for number in range(1, 100):
+        row = table.add_row(f"n{number}")
+        table.set_node(row, make_node(f"n{number}", labels={"zone": f"z{number % 3}"}))
+        table.add_pod(row, _pod(f"p{number}", cpu=str(number)))
+    assert _column(table, "requested", "cpu") == list(range(0, 100_000, 1000))
+    assert _column(table, "requested", GPU) == [1] + [0] * 99
+    assert _column(table, "allocatable", "cpu") == [4000] * 100
+    assert _column(table, "requested", "never mentioned") == [0] * 100
+    assert _values(table) == ["z"] + [f"z{number % 3}" for number in range(1, 100)]
+    ports = table.port_column().view(slice(0, 100))
+    assert ports.present.tolist() == [True] + [False] * 99
+    table.check()
+
+
+# Pods.
+
+
+def test_counts_follow_the_pods_on_a_row() -> None:
+    table = _table("a", "b")
+    table.add_pod(0, _pod("p", cpu="500m"))
+    table.add_pod(0, PodInfo(make_pod("q", requests={"memory": "1Gi", GPU: "2"})))
+    assert _column(table, "requested", "cpu") == [500, 0]
+    assert _column(table, "requested", "memory") == [1024**3, 0]
+    assert _column(table, "requested", GPU) == [2, 0]
+    assert _column(table, "non_zero_requested", "cpu") == [600, 0]
+    assert _column(table, "non_zero_requested", "memory") == [1024**3 + 200 * 1024**2, 0]
+    assert table.pod_count[:2].tolist() == [2, 0]
+    removed = table.remove_pod(0, "uid-default-q")
+    assert removed.name == "q"
+    assert _column(table, "requested", GPU) == [0, 0]
+    assert table.pod_count[:2].tolist() == [1, 0]
+    table.check()
+
+
+def test_a_pod_is_counted_once() -> None:
+    table = _table("a")
+    table.add_pod(0, _pod("p"))
+    with pytest.raises(AssertionError, match="is on a already"):
+        table.add_pod(0, _pod("p"))
+
+
+def test_a_pod_that_is_not_there_cannot_be_removed() -> None:
+    with pytest.raises(KeyError):
+        _table("a").remove_pod(0, "uid-default-p")
+
+
+def test_a_port_stays_in_use_until_its_last_pod_goes() -> None:
+    table = _table("a")
+    port = frozenset({HostPort("TCP", "0.0.0.0", 80)})
+    table.add_pod(0, _pod("p", host_ports=[80]))
+    table.add_pod(0, _pod("q", host_ports=[80]))
+    column = table.port_column()
+    table.remove_pod(0, "uid-default-p")
+    assert table.host_ports[0] == port
+    assert column.view(slice(0, 1))[0] == port
+    table.remove_pod(0, "uid-default-q")
+    assert table.host_ports[0] == frozenset()
+    assert column.view(slice(0, 1))[0] is None
+
+
+def test_check_finds_a_count_that_is_no_sum() -> None:
+    table = _table("a")
+    table.add_pod(0, _pod("p"))
+    table.requested["cpu"][0] += 1
+    with pytest.raises(AssertionError, match="requested cpu of a"):
+        table.check()
+
+
+# Node objects.
+
+
+def test_what_a_node_offers_follows_its_object() -> None:
+    table = NodeTable()
+    row = table.add_row("a")
+    table.set_node(row, make_node("a", allocatable={"cpu": "2", GPU: "1", "unknown": "1"}))
+    assert {name: int(column[row]) for name, column in table.allocatable.items()} == {
+        "cpu": 2000,
+        GPU: 1,
+    }
+    table.set_node(row, make_node("a", allocatable={"cpu": "3", "pods": "5"}))
+    assert {name: int(column[row]) for name, column in table.allocatable.items()} == {
+        "cpu": 3000,
+        GPU: 0,
+        "pods": 5,
+    }
+
+
+def test_a_ghost_offers_nothing_and_keeps_its_pods() -> None:
+    table = _table("a", zone="z")
+    table.derive(_zone)
+    table.add_pod(0, _pod("p"))
+    table.set_node(0, None)
+    assert _column(table, "allocatable", "cpu") == [0]
+    assert _column(table, "requested", "cpu") == [1000]
+    assert _values(table) == [None]
+    table.set_node(0, make_node("a", labels={"zone": "y"}))
+    assert _column(table, "allocatable", "cpu") == [4000]
+    assert _values(table) == ["y"]
+
+
+def test_a_derived_column_is_asked_for_again_only_where_the_object_changed() -> None:
+    asked = []
+
+    def rule(node: Node) -> str:
+        asked.append(node.metadata.name)
+        return str(asked[-1])
+
+    table = _table("a", "b")
+    table.derive(rule)
+    table.derive(rule)
+    assert asked == ["a", "b"]
+    table.set_node(1, make_node("b", labels={"new": "yes"}))
+    table.add_pod(0, _pod("p"))
+    assert asked == ["a", "b", "b"]
+
+
+def test_columns_that_nobody_asks_for_any_more_go_first() -> None:
+    table = _table("a", zone="z")
+    rules = [lambda node, n=n: n for n in range(DERIVED_COLUMNS_MAX)]
+    table.derive(_zone)
+    kept = table.derive(_zone)
+    for rule in rules[:-1]:
+        table.derive(rule)
+    assert table.derive(_zone) is kept
+    first = table.derive(rules[0])
+    table.derive(rules[-1])
+    # rules[1] was the one least recently used.
+    assert table.derive(_zone) is kept
+    assert table.derive(rules[0]) is first
+    dropped = table.derive(rules[1])
+    assert table.derive(rules[1]) is dropped
+
+
+def test_a_rule_that_fails_costs_its_plugin_the_column_and_nobody_else() -> None:
+    def rule(node: Node) -> str:
+        return node.metadata.labels["rack"]
+
+    table = NodeTable()
+    table.set_node(table.add_row("a"), make_node("a", labels={"rack": "1", "zone": "z"}))
+    table.derive(rule)
+    table.derive(_zone)
+    table.set_node(0, make_node("a", labels={"zone": "y"}))
+    assert _values(table) == ["y"]
+    assert _column(table, "allocatable", "cpu") == [4000]
+    with pytest.raises(KeyError, match="rack"):
+        table.derive(rule)
+    table.set_node(0, make_node("a", labels={"rack": "2", "zone": "y"}))
+    assert _values(table, rule) == ["2"]
+
+
+# Copies.
+
+
+def test_a_copied_row_is_equal_and_independent() -> None:
+    source, target = _table("a", "b", zone="z"), _table("x")
+    source.add_pod(1, _pod("p", host_ports=[80]))
+    target.add_pod(0, PodInfo(make_pod("old", requests={GPU: "1"})))
+    target.derive(_zone)
+    target.copy_row(0, source, 1)
+    assert target.nodes[0] is source.nodes[1]
+    assert target.pods[0] == source.pods[1]
+    assert target.host_ports[0] == source.host_ports[1]
+    assert _values(target) == ["z"]
+    assert _column(target, "requested", "cpu") == [1000]
+    assert _column(target, "requested", GPU) == [0]
+    assert target.pod_count[0] == 1
+    target.check()
+    source.remove_pod(1, "uid-default-p")
+    assert _column(target, "requested", "cpu") == [1000]
+    assert target.pods[0]
+
+
+def test_a_rearranged_table_holds_the_nodes_named_in_the_order_given() -> None:
+    source = _table("a", "b", "c")
+    source.add_pod(2, PodInfo(make_pod("p", requests={"cpu": "1", GPU: "1"}, host_ports=[80])))
+    table = NodeTable().rearranged(source, ["c", "a"])
+    assert table.names == ["c", "a"]
+    assert table.row_of == {"c": 0, "a": 1}
+    assert _column(table, "requested", GPU) == [1, 0]
+    assert _column(table, "allocatable", "cpu") == [4000, 4000]
+    assert table.host_ports == [source.host_ports[2], frozenset()]
+    table.check()
+
+
+def test_a_rearranged_table_carries_over_what_was_derived_from_the_same_objects() -> None:
+    asked = []
+
+    def rule(node: Node) -> str:
+        asked.append(node.metadata.name)
+        return str(asked[-1])
+
+    source = _table("a", "b", "c")
+    old = NodeTable().rearranged(source, ["a", "b", "c"])
+    old.derive(rule)
+    source.set_node(1, msgspec.structs.replace(source.nodes[1]))
+    source.set_node(source.add_row("d"), make_node("d"))
+    asked.clear()
+    new = old.rearranged(source, ["d", "c", "b"])
+    assert _values(new, rule) == ["d", "c", "b"]
+    assert sorted(asked) == ["b", "d"]
+    assert _column(new, "allocatable", "cpu") == [4000, 4000, 4000]
