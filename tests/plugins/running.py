@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.framework import Plugin
-    from scheduler.snapshot import Snapshot
+    from scheduler.framework.interface import (
+        EnqueueExtensions,
+        FilterNodesPlugin,
+        ScoreNodesPlugin,
+    )
+    from scheduler.snapshot import IntArray, Snapshot
+
+P = TypeVar("P", bound="Plugin")
 
 #: A verdict as tests write it: upstream's code, and the reasons.
 Verdict = tuple[str, tuple[str, ...]]
@@ -40,10 +47,11 @@ UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 
-def build(plugin_class: type[Plugin], args: Mapping[str, object] | None = None) -> Plugin:
+def build(plugin_class: type[P], args: Mapping[str, object] | None = None) -> P:
     """A plugin as a profile would have it; `args` as a configuration file has them."""
     registry = Registry([plugin_class])
-    return registry.create(plugin_class.name, dict(args) if args is not None else None, _HANDLE)
+    given = dict(args) if args is not None else None
+    return cast("P", registry.create(plugin_class.name, given, _HANDLE))
 
 
 _HANDLE = FakeHandle()
@@ -54,7 +62,7 @@ def verdict_of(status: Status | None) -> Verdict | None:
 
 
 def rejected(
-    plugin: Plugin, pod: Pod, snapshot: Snapshot, *, only: Iterable[str] | None = None
+    plugin: FilterNodesPlugin, pod: Pod, snapshot: Snapshot, *, only: Iterable[str] | None = None
 ) -> dict[str, Verdict]:
     """The nodes that a plugin's PreFilter and Filter turn down; `only` narrows the view."""
     info, state, nodes = PodInfo(pod), CycleState(), snapshot.nodes
@@ -62,37 +70,39 @@ def rejected(
         rows = [row for row, name in enumerate(nodes.names) if name in set(only)]
         nodes = nodes.take(np.array(rows, dtype=np.int64))
     answer = plugin.pre_filter(state, info, nodes) if hasattr(plugin, "pre_filter") else None
+    found: dict[str, Verdict] = {}
     if isinstance(answer, Status):
-        skipped = answer.code == Code.SKIP
-        return {} if skipped else dict.fromkeys(nodes.names, verdict_of(answer))
-    left_out = {}
+        if answer.code != Code.SKIP:
+            found.update(dict.fromkeys(nodes.names, (str(answer.code), answer.reasons)))
+        return found
     if isinstance(answer, PreFilterResult) and answer.node_names is not None:
         allowed = np.array([name in answer.node_names for name in nodes.names], dtype=np.bool_)
-        left_out = dict.fromkeys(nodes.take(~allowed).names, (UNRESOLVABLE, ()))
+        found.update(dict.fromkeys(nodes.take(~allowed).names, (UNRESOLVABLE, ())))
         nodes = nodes.take(allowed)
     rejections = plugin.filter_nodes(state, info, nodes)
-    if rejections is None:
-        return left_out
-    statuses = {name: rejections.status(index) for index, name in enumerate(nodes.names)}
-    verdicts = {name: verdict_of(status) for name, status in statuses.items() if status is not None}
-    return left_out | verdicts
+    for index, name in enumerate(nodes.names if rejections else ()):
+        if rejections and (verdict := verdict_of(rejections.status(index))):
+            found[name] = verdict
+    return found
 
 
-def scores(plugin: Plugin, pod: Pod, snapshot: Snapshot) -> dict[str, int]:
+def scores(plugin: ScoreNodesPlugin, pod: Pod, snapshot: Snapshot) -> dict[str, int]:
     """Every node's normalised score; empty if the plugin skips the pod."""
     info, state, nodes = PodInfo(pod), CycleState(), snapshot.nodes
     answer = plugin.pre_score(state, info, nodes) if hasattr(plugin, "pre_score") else None
     if answer is not None:
         assert answer.code == Code.SKIP
         return {}
-    result = plugin.score_nodes(state, info, nodes)
+    result: IntArray = plugin.score_nodes(state, info, nodes)
     if hasattr(plugin, "normalize_score"):
         result = plugin.normalize_score(state, info, result)
     assert result.dtype == np.int64
     return dict(zip(nodes.names, result.tolist(), strict=True))
 
 
-def hint(plugin: Plugin, pod: Pod, *, old: object = None, new: object = None) -> str | None:
+def hint(
+    plugin: EnqueueExtensions, pod: Pod, *, old: object = None, new: object = None
+) -> str | None:
     """What a plugin's hint says of a change to a pod or node; None if it did not ask for it.
 
     `Queue` also where a plugin wants to hear of an event but has no hint for it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.api.core import Container, ImageVolumeSource, Node, Pod, Volume
+from scheduler.framework import CycleState
 from scheduler.framework.signers import IMAGE_NAMES_SIGNER_NAME
 from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 from scheduler.snapshot import PodInfo
@@ -58,7 +59,7 @@ def test_the_share_counts_all_nodes_not_only_those_in_view() -> None:
     snapshot = snapshot_of([node("a", 300), node("b", 300), node("c"), node("d")])
     everywhere = scores(ImageLocality(), pod(300), snapshot)
     view = snapshot.nodes.slice(1, 3)
-    some = ImageLocality().score_nodes(None, PodInfo(pod(300)), view)
+    some = ImageLocality().score_nodes(CycleState(), PodInfo(pod(300)), view)
     assert some.tolist() == [everywhere["b"], everywhere["c"]] == [12, 0]
 
 

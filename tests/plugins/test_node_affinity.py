@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.framework import Code, CycleState
+from scheduler.framework import Code, CycleState, Status
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.runtime.errors import PluginSetupError
 from scheduler.snapshot import PodInfo
@@ -144,6 +144,7 @@ def test_names_that_exclude_one_another_are_a_conflict() -> None:
 
 def test_a_pod_without_wishes_is_skipped() -> None:
     status = build(NodeAffinity).pre_filter(CycleState(), PodInfo(pod()), SNAPSHOT.nodes)
+    assert isinstance(status, Status)
     assert status.code == Code.SKIP
 
 

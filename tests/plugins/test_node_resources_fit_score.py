@@ -14,7 +14,6 @@ from tests.plugins.running import build, scores
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
-    from scheduler.framework import Plugin
 
 Json = dict[str, object]
 Offers = list[tuple[int, int]]
@@ -24,7 +23,7 @@ LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRati
 FALLING = ((0, 10), (100, 0))
 
 
-def fit(kind: str, shape: tuple[tuple[int, int], ...] = (), **weights: int) -> Plugin:
+def fit(kind: str, shape: tuple[tuple[int, int], ...] = (), **weights: int) -> NodeResourcesFit:
     strategy: Json = {"type": kind}
     if weights:
         strategy["resources"] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
     from scheduler.api.core import NodeAffinity as NodeAffinitySpec
     from scheduler.framework import Plugin
+    from scheduler.framework.interface import FilterNodesPlugin
     from tests.reference.cluster import Cluster, Verdict
 
 pytestmark = pytest.mark.slow
@@ -131,7 +132,7 @@ def test_filter(
         cluster._replace(nodes=tuple(n for n in cluster.nodes if n.metadata.name in view)),
         lambda node: judge.filter_node(pod, node, cluster),
     )
-    plugin = build(plugin_class)
+    plugin = cast("FilterNodesPlugin", build(plugin_class))
     assert rejected(plugin, pod, strategies.snapshot(cluster), only=view) == expected
 
 

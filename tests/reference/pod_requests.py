@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 
     Amounts = dict[str, Fraction]
 
-DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+#: Two-letter suffixes first: `Mi` does not end in `M`, but who reads this should not have to check.
+SCALES = {
+    **{f"{letter}i": Fraction(1 << 10 * n) for n, letter in enumerate("KMGTPE", 1)},
+    **{letter: Fraction(10 ** (3 * n)) for n, letter in enumerate("kMGTPE", 1)},
+    **{letter: Fraction(1, 10 ** (3 * n)) for n, letter in enumerate("mun", 1)},
+}
 
 NON_ZERO = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 1024 * 1024)}
 
 
 def amount(quantity: str | int | float) -> Fraction:
     text = str(quantity)
-    for suffix, power in BINARY.items():
+    for suffix, scale in SCALES.items():
         if text.endswith(suffix):
-            return Fraction(text.removesuffix(suffix)) * 2**power
-    for suffix, power in DECIMAL.items():
-        if text.endswith(suffix):
-            return Fraction(text.removesuffix(suffix)) * Fraction(10) ** power
+            return Fraction(text.removesuffix(suffix)) * scale
     return Fraction(text)
 
 
