@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import io
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -112,7 +113,12 @@ class ApiClient:
             sent["Content-Type"] = str(content_type)
         parameters = {name: str(value) for name, value in query.items()}
         async with self._session.request(
-            method, self.url + path, data=raw, params=parameters, headers=sent, skip_auto_headers=skip
+            method,
+            self.url + path,
+            data=raw if raw is None else io.BytesIO(raw),
+            params=parameters,
+            headers=sent,
+            skip_auto_headers=skip,
         ) as response:
             text = await response.read()
             parsed: Any = text.decode()
