@@ -64,6 +64,8 @@ def running(cpu: str = "0", memory: str = "0", **more: str) -> Pod:
         (pod("2m", "1"), running("9m", "5"), ("Insufficient cpu",)),
         (pod("1m", "2"), running("5m", "19"), ("Insufficient memory",)),
         (pod("5m", "1"), running("5m", "19"), None),
+        (pod("10m", "1"), running("1m", "1"), ("Insufficient cpu",)),
+        (pod("10m", "1"), running("0", "1"), None),
         (pod("11m", "1"), running("0", "0"), ("Insufficient cpu", "!")),
         (pod("11m", "2"), running("0", "19"), ("Insufficient cpu", "Insufficient memory", "!")),
         (pod(**{GPU: "1"}), running("10m", "20"), None),
