@@ -1,0 +1,117 @@
+"""Do the pods on each node fit it? Asked of what the API server holds, not of the scheduler.
+
+Counts what NodeResourcesFit and NodePorts of kube-scheduler guarantee: allocatable resources, the
+number of pods, host ports. Pods that are over hold nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fakeapi.pod_resources import amounts, container_sums, is_pod_level_resource
+from fakeapi.quantity import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .api import Json
+
+__all__ = ["overcommitments"]
+
+_NANO: Final = 10**9
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_ANY_ADDRESS: Final = "0.0.0.0"
+
+
+class _Port(NamedTuple):
+    protocol: str
+    number: int
+    address: str
+
+    def conflicts_with(self, other: _Port) -> bool:
+        alike = (self.protocol, self.number) == (other.protocol, other.number)
+        return alike and (
+            self.address == other.address or _ANY_ADDRESS in (self.address, other.address)
+        )
+
+
+def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
+    """What is promised twice, a line for each node and resource or port; empty if all is well."""
+    by_node: dict[str, list[Json]] = {}
+    for pod in pods:
+        node_name = _part(pod, "spec").get("nodeName")
+        if isinstance(node_name, str) and _part(pod, "status").get("phase") not in _OVER:
+            by_node.setdefault(node_name, []).append(pod)
+    found: list[str] = []
+    for node in nodes:
+        name = str(_part(node, "metadata").get("name"))
+        on_it = by_node.get(name, [])
+        found += _resource_problems(name, node, on_it)
+        found += _port_problems(name, on_it)
+    return found
+
+
+def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
+    allocatable = amounts(_part(node, "status").get("allocatable"))
+    asked = {"pods": len(pods) * _NANO}
+    for pod in pods:
+        for resource, amount in _requests(pod).items():
+            asked[resource] = asked.get(resource, 0) + amount
+    return [
+        f"node {name}: pods ask for {render(amount)} of {resource}, "
+        f"{render(allocatable.get(resource, 0))} is allocatable"
+        for resource, amount in asked.items()
+        if amount > allocatable.get(resource, 0)
+    ]
+
+
+def _requests(pod: Json) -> dict[str, int]:
+    """What the pod asks for: its containers, the pod as a whole where it says so, its overhead."""
+    spec = _part(pod, "spec")
+    asked = container_sums(spec, "requests")
+    whole = amounts(_part(spec, "resources").get("requests"))
+    asked.update({name: whole[name] for name in whole if is_pod_level_resource(name)})
+    for resource, amount in amounts(spec.get("overhead")).items():
+        asked[resource] = asked.get(resource, 0) + amount
+    return asked
+
+
+def _port_problems(name: str, pods: list[Json]) -> list[str]:
+    found: list[str] = []
+    held: list[tuple[str, _Port]] = []
+    for pod in pods:
+        pod_name = str(_part(pod, "metadata").get("name"))
+        own = _host_ports(pod)
+        found += [
+            f"node {name}: pods {other} and {pod_name} both have host port {port.number}"
+            for other, taken in held
+            for port in own
+            if port.conflicts_with(taken)
+        ]
+        held += [(pod_name, port) for port in own]
+    return found
+
+
+def _host_ports(pod: Json) -> list[_Port]:
+    spec = _part(pod, "spec")
+    containers = _objects(spec.get("containers"))
+    containers += [
+        container
+        for container in _objects(spec.get("initContainers"))
+        if container.get("restartPolicy") == "Always"
+    ]
+    return [
+        _Port(str(port.get("protocol") or "TCP"), number, str(port.get("hostIP") or _ANY_ADDRESS))
+        for container in containers
+        for port in _objects(container.get("ports"))
+        if isinstance(number := port.get("hostPort"), int) and number > 0
+    ]
+
+
+def _part(obj: Json, name: str) -> Json:
+    value = obj.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,0 +1,215 @@
+"""The command `kubesched-conformance`: judge a scheduler.
+
+Exit status: 0 if every case that was run has passed, and at least one has; 1 if not; 2 for input
+that cannot be used, with one line that says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from .case import BUILT_IN, Case, load_cases, select
+from .clock import RealClock
+from .errors import InputError
+from .junit import write_junit
+from .outcome import all_passed
+from .report import print_case_list, print_report, progress
+from .runner import Settings, run_cases
+from .target import OUR_SCHEDULER, TargetOptions
+
+__all__ = ["main"]
+
+#: Subcommands that are loaded when they are asked for: name, module, one line of help.
+_ELSEWHERE = {"replay": ("conformance.replay.cli", "Schedule a production cluster's trace.")}
+
+
+class _BadInput(click.ClickException):
+    """Something the caller has to change."""
+
+    exit_code = 2
+
+    def show(self, file: object = None) -> None:
+        """One line."""
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+class _Commands(click.Group):
+    """The subcommands; those with heavy imports are loaded late, and may be missing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all of them."""
+        found = [name for name in _ELSEWHERE if self.get_command(ctx, name) is not None]
+        return sorted([*super().list_commands(ctx), *found])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them, or None."""
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module = _ELSEWHERE[cmd_name][0]
+        try:
+            command: object = getattr(importlib.import_module(module), cmd_name, None)
+        except ModuleNotFoundError as error:
+            if error.name is None or not module.startswith(error.name):
+                raise
+            return None
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kubesched")
+def main() -> None:
+    """Judge a scheduler by what it does, over HTTP."""
+
+
+@main.command()
+@click.option(
+    "-k",
+    "pattern",
+    metavar="PATTERN",
+    default="",
+    help="Only cases whose area/name contains this, or matches it if it has wildcards.",
+)
+@click.option(
+    "--list",
+    "list_only",
+    is_flag=True,
+    help="Show name, area and source of the cases, and run none.",
+)
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the outcomes as JUnit XML.",
+)
+@click.option(
+    "--target-command",
+    metavar="CMD",
+    default="",
+    help="The scheduler to judge: a "
+    "command with {kubeconfig} and, for cases that configure it, {config} in it. "
+    "Our own scheduler if not given.",
+)
+@click.option(
+    "--in-process",
+    metavar="MODULE:FUNCTION",
+    default=OUR_SCHEDULER,
+    show_default=True,
+    help="A scheduler to run in this process, in virtual time.",
+)
+@click.option(
+    "--cases",
+    "paths",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Directories or files of cases, instead of the built-in ones.",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="How many cases to run at "
+    "once; by default as the machine allows. 0 runs them one by one in this process.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first failure.")
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=60,
+    show_default=True,
+    help="How long one case may take.",
+)
+@click.option(
+    "--quiet-period",
+    "quiet_seconds",
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(min=0.05),
+    help="A command has settled if it has written nothing for so long.",
+)
+@click.option(
+    "--real-time-max",
+    "real_seconds_max",
+    metavar="SECONDS",
+    default=20,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="Skip cases that need more waiting than this from a command.",
+)
+def run(
+    *,
+    pattern: str,
+    list_only: bool,
+    junit: Path | None,
+    target_command: str,
+    in_process: str,
+    paths: tuple[Path, ...],
+    workers: int | None,
+    seed: int,
+    fail_fast: bool,
+    timeout_seconds: float,
+    quiet_seconds: float,
+    real_seconds_max: float,
+) -> None:
+    """Run conformance cases against a scheduler and print a table of the results."""
+    settings = Settings(
+        target=TargetOptions(
+            command=target_command,
+            in_process=in_process,
+            quiet_seconds=quiet_seconds,
+            real_seconds_max=real_seconds_max,
+        ),
+        seed=seed,
+        timeout_seconds=max(timeout_seconds, real_seconds_max if target_command else 0.0),
+        workers=workers,
+        fail_fast=fail_fast,
+    )
+    try:
+        cases = _chosen(paths or (BUILT_IN,), pattern)
+        if list_only:
+            print_case_list(cases, _console())
+            return
+        passed = _run(cases, settings, junit)
+    except InputError as error:
+        raise _BadInput(str(error)) from error
+    if not passed:
+        raise SystemExit(1)
+
+
+def _chosen(paths: tuple[Path, ...], pattern: str) -> list[Case]:
+    cases = select(load_cases(paths), pattern)
+    if not cases:
+        raise InputError(f"no case matches {pattern!r}")
+    return cases
+
+
+def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:
+    """Run, report, and say whether all is well."""
+    clock = RealClock()
+    started = clock.monotonic()
+    with progress(len(cases), Console(stderr=True)) as on_outcome:
+        outcomes = run_cases(cases, settings, on_outcome)
+    print_report(outcomes, _console(), seconds=clock.monotonic() - started)
+    if junit is not None:
+        try:
+            write_junit(junit, outcomes)
+        except OSError as error:
+            raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
+    return all_passed(outcomes)
+
+
+def _console() -> Console:
+    """Standard output: as wide as a terminal, and without limit where there is none."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    return console

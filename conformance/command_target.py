@@ -1,0 +1,201 @@
+"""A scheduler that is a command: its own process group, real time, its last words kept.
+
+The command is a template: `{kubeconfig}` becomes a file that says how to reach the API server, and
+`{config}` a file with a KubeSchedulerConfiguration. Without `{config}`, cases that need one are
+skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from .clock import RealClock
+from .errors import InputError, NotSettled, TargetError
+from .target import configuration
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from fakeapi import FakeApiServer
+
+    from .case import Case
+    from .clock import Clock
+    from .target import Surroundings, Target, TargetOptions
+
+__all__ = ["CommandKind"]
+
+_KUBECONFIG: Final = "{kubeconfig}"
+_CONFIG: Final = "{config}"
+_LOG_LINES_MAX: Final = 30
+_LOG_BYTES_MAX: Final = 64 * 1024
+_LOOK_SECONDS: Final = 0.02
+_TERMINATE_SECONDS: Final = 5.0
+#: How long a scheduler may go on writing after anything happens.
+_SETTLE_SECONDS_MAX: Final = 60.0
+
+
+class CommandKind:
+    """Starts a command for each case."""
+
+    def __init__(self, options: TargetOptions) -> None:
+        """Take the command apart. Raises InputError if it cannot be run."""
+        try:
+            self._words = shlex.split(options.command)
+        except ValueError as error:
+            raise InputError(f"--target-command: {error}: {options.command}") from error
+        if not any(_KUBECONFIG in word or _CONFIG in word for word in self._words):
+            raise InputError(
+                f"--target-command: expected {_KUBECONFIG} or {_CONFIG} in it, or the scheduler "
+                f"cannot find the API server: {options.command}"
+            )
+        if shutil.which(self._words[0]) is None:
+            raise InputError(f"--target-command: {self._words[0]}: no such command")
+        self._options = options
+        self._takes_config = any(_CONFIG in word for word in self._words)
+
+    def why_not(self, case: Case) -> str | None:
+        """Configurations need a place in the command, and waiting has its limit."""
+        if case.config is not None and not self._takes_config:
+            return f"needs a configuration, and the command has no {_CONFIG}"
+        if case.seconds > self._options.real_seconds_max:
+            return (
+                f"needs {case.seconds:g}s of real time, --real-time-max is "
+                f"{self._options.real_seconds_max:g}s"
+            )
+        return None
+
+    def new_clock(self) -> Clock:
+        """The machine's."""
+        return RealClock()
+
+    @contextlib.asynccontextmanager
+    async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
+        """Run the command until the block is left. Raises TargetError."""
+        log = surroundings.directory / "target.log"
+        with log.open("wb") as output:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._arguments(surroundings),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise TargetError(f"did not start: {self._words[0]}: {error.strerror}") from error
+        target = _CommandTarget(self._options, surroundings, process, log)
+        try:
+            await target.wait_until_started()
+            yield target
+        finally:
+            await _stop(process)
+
+    def _arguments(self, surroundings: Surroundings) -> list[str]:
+        directory = surroundings.directory
+        kubeconfig = surroundings.server.write_kubeconfig(directory / "kubeconfig")
+        config = directory / "config.yaml"
+        whole = configuration(surroundings.config, kubeconfig)
+        config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        return [
+            word.replace(_KUBECONFIG, str(kubeconfig)).replace(_CONFIG, str(config))
+            for word in self._words
+        ]
+
+
+class _CommandTarget:
+    """A scheduler that runs as a process."""
+
+    settles_exactly = False
+
+    def __init__(
+        self, options: TargetOptions, surroundings: Surroundings, process: Process, log: Path
+    ) -> None:
+        self._options = options
+        self._server: FakeApiServer = surroundings.server
+        self._clock = surroundings.clock
+        self._process = process
+        self._log = log
+        self.patience_seconds = options.patience_seconds
+
+    async def wait_until_started(self) -> None:
+        """Return once it watches the API server, or at least has asked it something."""
+        deadline = self._clock.monotonic() + self._options.start_seconds_max
+        while not self._server.statistics().watchers:
+            self._check_alive("did not start")
+            if self._clock.monotonic() > deadline:
+                limit = self._options.start_seconds_max
+                raise TargetError(f"opened no watch within {limit:g}s", self.log())
+            await self._clock.sleep(_LOOK_SECONDS)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Return once nothing has been written and nothing has happened for a while."""
+        now = self._clock.monotonic()
+        deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._server_state()
+        while now - quiet_since < self._options.quiet_seconds:
+            await self._clock.sleep(_LOOK_SECONDS)
+            self._check_alive("died")
+            now, state = self._clock.monotonic(), self._server_state()
+            if state != before:
+                quiet_since, before = now, state
+            if now > deadline:
+                raise NotSettled(f"never came to rest in {_SETTLE_SECONDS_MAX:g}s", self.log())
+
+    async def advance(self, seconds: float) -> None:
+        """Wait that long."""
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            self._check_alive("died")
+            await self._clock.sleep(min(left, _LOOK_SECONDS * 10))
+
+    def check(self) -> None:
+        """Raise TargetError if the process has ended."""
+        self._check_alive("died")
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines of its output."""
+        with self._log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _LOG_BYTES_MAX))
+            text = file.read().decode(errors="replace")
+        return tuple(text.splitlines()[-_LOG_LINES_MAX:])
+
+    def _check_alive(self, otherwise: str) -> None:
+        code = self._process.returncode
+        if code is None:
+            return
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        last = next((line for line in reversed(self.log()) if line.strip()), "")
+        raise TargetError(f"{otherwise}: {how}{': ' if last else ''}{last.strip()}", self.log())
+
+    def _server_state(self) -> tuple[int, int, int]:
+        """What changes as long as the scheduler is at work."""
+        numbers = self._server.statistics()
+        return (
+            numbers.resource_version,
+            numbers.watchers,
+            numbers.requests_in_flight + numbers.undelivered_watch_events,
+        )
+
+
+async def _stop(process: Process) -> None:
+    """Ask the whole process group to end, and make it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _TERMINATE_SECONDS)
+    # What the command itself has started and left behind.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

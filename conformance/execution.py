@@ -1,0 +1,229 @@
+"""Runs one case: a fresh API server, what the case puts there, a fresh scheduler, its steps.
+
+Whatever goes wrong is part of the outcome; nothing is raised but what stops the whole suite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fakeapi import FakeApiServer
+
+from .api import ApiClient, Ref, ref_of
+from .case import (
+    Advance,
+    Bind,
+    Create,
+    Delete,
+    Evict,
+    Expectation,
+    Patch,
+    Repeat,
+    Settle,
+    Touch,
+    UpdateStatus,
+    pod_ref,
+)
+from .clock import RealClock
+from .errors import ConformanceError, ExpectationFailed, InputError, StepFailed, TargetError
+from .expect import is_about_rest, unmet
+from .objects import objects_of
+from .outcome import Outcome, Verdict
+from .target import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .case import Case, Step
+    from .objects import Item
+    from .target import Target, TargetKind
+
+__all__ = ["run_case"]
+
+#: How often to look whether an expectation has come true.
+_LOOK_SECONDS: Final = 0.05
+_TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
+#: Created before what refers to them.
+_PRIORITY_CLASS: Final = "PriorityClass"
+
+
+async def run_case(
+    case: Case, kind: TargetKind, *, seed: int, timeout_seconds: float = 60.0
+) -> Outcome:
+    """Run a case and say what became of it; `timeout_seconds` are real ones."""
+    skipped = kind.why_not(case)
+    if skipped is not None:
+        return _outcome(case, Verdict.SKIPPED, 0.0, reason=skipped)
+    real = RealClock()
+    started = real.monotonic()
+    execution = _Execution(case, kind, seed)
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await execution.run()
+    except TimeoutError:
+        error: Exception = TargetError(f"still running after {timeout_seconds:g}s")
+    except ConformanceError as failure:
+        error = failure
+    except Exception as bug:
+        error = TargetError(f"the case broke off: {type(bug).__name__}: {bug}")
+    else:
+        return _outcome(case, Verdict.PASSED, real.monotonic() - started)
+    where = f"{execution.where}: " if execution.where else ""
+    is_failure = isinstance(error, ExpectationFailed)
+    return _outcome(
+        case,
+        Verdict.FAILED if is_failure else Verdict.ERROR,
+        real.monotonic() - started,
+        reason=f"{where}{error}",
+        details=error.details if isinstance(error, ExpectationFailed) else (),
+        log=execution.log or (error.log if isinstance(error, TargetError) else ()),
+    )
+
+
+def _outcome(
+    case: Case,
+    verdict: Verdict,
+    seconds: float,
+    *,
+    reason: str = "",
+    details: tuple[str, ...] = (),
+    log: tuple[str, ...] = (),
+) -> Outcome:
+    return Outcome(
+        area=case.area,
+        name=case.name,
+        source=case.source,
+        origin=case.origin,
+        verdict=verdict,
+        seconds=seconds,
+        reason=reason,
+        details=details,
+        log=log,
+    )
+
+
+class _Execution:
+    """A case while it runs. `where` is the step that is being carried out."""
+
+    def __init__(self, case: Case, kind: TargetKind, seed: int) -> None:
+        # Each case has its own chance, whatever runs before or beside it.
+        self._rng = random.Random(f"{seed}/{case.id}")
+        self._case = case
+        self._kind = kind
+        self._touches = 0
+        self.where = ""
+        self.log: tuple[str, ...] = ()
+
+    async def run(self) -> None:
+        """Run the whole case. Raises ConformanceError."""
+        clock = self._kind.new_clock()
+        async with contextlib.AsyncExitStack() as stack:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
+            server = await stack.enter_async_context(
+                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32))
+            )
+            self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))
+            self.where = "cluster"
+            await self._create(self._case.cluster)
+            self.where = ""
+            surroundings = Surroundings(
+                server=server,
+                clock=clock,
+                directory=Path(directory),
+                config=self._case.config,
+                seed=self._rng.getrandbits(32),
+            )
+            self._started_at = clock.now()
+            self._target = await stack.enter_async_context(self._kind.run(surroundings))
+            try:
+                await self._target.settle()
+                await self._carry_out(self._case.steps)
+                self._target.check()
+            except BaseException:
+                self.log = self._target.log()
+                raise
+
+    async def _carry_out(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self.where = step.where
+            await self._step(step)
+        self.where = ""
+
+    async def _step(self, step: Step) -> None:
+        action = step.action
+        if isinstance(action, Expectation):
+            await self._expect(action)
+        elif isinstance(action, Repeat):
+            for _ in range(action.times):
+                await self._carry_out(step.steps)
+        elif isinstance(action, Advance):
+            await self._target.advance(action.seconds)
+        elif isinstance(action, Settle):
+            await self._target.settle()
+        elif isinstance(action, Create):
+            await self._create(action.objects, target=self._target)
+        else:
+            await self._change(action)
+            await self._after_write(self._target)
+
+    async def _change(self, action: Delete | Patch | UpdateStatus | Touch | Bind | Evict) -> None:
+        api = self._api
+        if isinstance(action, Bind):
+            await api.bind(pod_ref(action.pod), action.node)
+        elif isinstance(action, Evict):
+            await api.evict(pod_ref(action.pod))
+        elif isinstance(action, Delete):
+            await api.delete(action.ref, grace_period_seconds=action.grace_period_seconds)
+        elif isinstance(action, Patch):
+            await api.patch(
+                action.ref, action.patch, patch_type=action.type, subresource=action.subresource
+            )
+        elif isinstance(action, UpdateStatus):
+            body = {"status": action.status}
+            await api.patch(action.ref, body, patch_type="merge", subresource="status")
+        else:
+            await self._touch(action.ref)
+
+    async def _touch(self, ref: Ref) -> None:
+        self._touches += 1
+        metadata = {"annotations": {_TOUCH_ANNOTATION: str(self._touches)}}
+        await self._api.patch(ref, {"metadata": metadata}, patch_type="merge")
+
+    async def _create(self, items: Iterable[Item], *, target: Target | None = None) -> None:
+        for item in items:
+            for obj in objects_of(item):
+                try:
+                    ref = ref_of(obj)
+                except InputError as error:
+                    raise StepFailed(str(error)) from error
+                if ref.kind == _PRIORITY_CLASS:
+                    await self._api.create_unless_there(obj)
+                else:
+                    await self._api.create(obj)
+                if target is not None:
+                    await self._after_write(target)
+
+    async def _after_write(self, target: Target) -> None:
+        """Let one write have all its effects before the next one, where that can be known."""
+        if target.settles_exactly:
+            await target.settle()
+
+    async def _expect(self, expected: Expectation) -> None:
+        """Look until it is so. Raises ExpectationFailed if it is not in the time there is."""
+        target, real = self._target, RealClock()
+        deadline = real.monotonic() + target.patience_seconds
+        while True:
+            if is_about_rest(expected):
+                await target.settle()
+            wrong = await unmet(self._api, expected, self._started_at)
+            if wrong is None:
+                return
+            target.check()
+            if real.monotonic() >= deadline:
+                raise ExpectationFailed(f"{wrong.subject}: {wrong.problem}", wrong.lines)
+            await real.sleep(_LOOK_SECONDS)

@@ -1,0 +1,276 @@
+"""A scheduler in the suite's own process: real HTTP, virtual time, and an exact notion of rest.
+
+What is run is a function that is named, not imported:
+
+    async with function(kubeconfig=path, clock=clock, config=path_or_None, seed=0) as scheduler:
+        scheduler.is_idle            # nothing to do until an object changes or time passes;
+                                     # raises what the scheduler has failed with, if it has
+        scheduler.resource_versions  # how far it has followed the server, by kind
+        scheduler.check()            # verifies its invariants; may be missing
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import importlib
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+import yaml
+
+from .clock import VirtualClock
+from .errors import InputError, NotSettled, TargetError
+from .quiet import QuietLoop
+from .target import configuration
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from fakeapi import FakeApiServer, Statistics
+
+    from .case import Case
+    from .clock import Clock
+    from .target import Surroundings, Target
+
+__all__ = ["InProcessKind"]
+
+_LOG_LINES_MAX: Final = 100
+#: How often to look again, in real time, at a scheduler that waits for something outside.
+_LOOKS_MAX: Final = 400
+_LOOK_SECONDS: Final = 0.001
+#: Looks in vain after which what is under way must be waiting for time to pass.
+_LOOKS_BEFORE_TIME: Final = 20
+#: How far time may move on its own while a scheduler settles: retries and rate limits are short.
+_NUDGED_SECONDS_MAX: Final = 60.0
+
+
+class InProcessScheduler(Protocol):
+    """What the function's context manager yields."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing will happen until an object changes or time passes."""
+        ...
+
+    @property
+    def resource_versions(self) -> Mapping[str, str]:
+        """How far it has followed the API server, by kind."""
+        ...
+
+
+class RunInProcess(Protocol):
+    """The function."""
+
+    def __call__(
+        self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+    ) -> AbstractAsyncContextManager[InProcessScheduler]:
+        """Run a scheduler for as long as the block lasts."""
+        ...
+
+
+class InProcessKind:
+    """Starts the scheduler that a function of this process is."""
+
+    def __init__(self, module: str, function: str) -> None:
+        """Find the function. Raises InputError if there is none."""
+        reference = f"{module}:{function}"
+        try:
+            found = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"--in-process: {reference}: {error}") from error
+        if not callable(found):
+            raise InputError(f"--in-process: {reference}: expected a function")
+        self._function: RunInProcess = found
+
+    def why_not(self, case: Case) -> str | None:
+        """Every case can be run: time is ours."""
+        del case
+        return None
+
+    def new_clock(self) -> Clock:
+        """A virtual clock."""
+        return VirtualClock()
+
+    @contextlib.asynccontextmanager
+    async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
+        """Run the scheduler until the block is left. Raises TargetError."""
+        clock = surroundings.clock
+        assert isinstance(clock, VirtualClock), "the clock is one of ours"
+        kubeconfig = surroundings.server.write_kubeconfig(surroundings.directory / "kubeconfig")
+        config = None
+        if surroundings.config is not None:
+            config = surroundings.directory / "config.yaml"
+            whole = configuration(surroundings.config, kubeconfig)
+            config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        with _capture_log(clock) as lines:
+            async with contextlib.AsyncExitStack() as stack:
+                running = self._function(
+                    kubeconfig=kubeconfig, clock=clock, config=config, seed=surroundings.seed
+                )
+                try:
+                    scheduler = await stack.enter_async_context(_translating(running, lines))
+                except TargetError:
+                    raise
+                except Exception as error:
+                    raise TargetError(f"did not start: {error}", tuple(lines)) from error
+                yield _InProcessTarget(surroundings.server, clock, scheduler, lines)
+
+
+@contextlib.asynccontextmanager
+async def _translating(
+    running: AbstractAsyncContextManager[InProcessScheduler], lines: collections.deque[str]
+) -> AsyncIterator[InProcessScheduler]:
+    """A scheduler that fails while it is being stopped has failed the case, not the suite."""
+    scheduler = await running.__aenter__()
+    try:
+        yield scheduler
+    finally:
+        try:
+            await running.__aexit__(None, None, None)
+        except Exception as error:
+            raise TargetError(f"failed: {_words(error)}", tuple(lines)) from error
+
+
+class _InProcessTarget:
+    """A scheduler that runs as a task of this event loop."""
+
+    patience_seconds = 0.0
+    settles_exactly = True
+
+    def __init__(
+        self,
+        server: FakeApiServer,
+        clock: VirtualClock,
+        scheduler: InProcessScheduler,
+        lines: collections.deque[str],
+    ) -> None:
+        self._server = server
+        self._clock = clock
+        self._scheduler = scheduler
+        self._lines = lines
+        self._settled_version = -1
+
+    async def settle(self) -> None:
+        """Return once nothing can happen before an object changes or time passes."""
+        looks = 0
+        nudged_until = self._clock.now() + _NUDGED_SECONDS_MAX
+        before: Statistics | None = None
+        while not await self._is_settled():
+            now = self._server.statistics()
+            looks = looks + 1 if now == before else 0
+            before = now
+            if looks >= _LOOKS_BEFORE_TIME and self._nudge(nudged_until):
+                looks = 0
+            elif looks >= _LOOKS_MAX:
+                raise NotSettled("never came to rest", self.log())
+            elif looks:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def advance(self, seconds: float) -> None:
+        """Move the clock from one wake-up to the next; the scheduler settles in between."""
+        await self._clock.advance(seconds, self.settle)
+
+    def check(self) -> None:
+        """Raise TargetError if the scheduler has failed or violates its own invariants."""
+        self._ask_whether_idle()
+        verify: Callable[[], None] | None = getattr(self._scheduler, "check", None)
+        if verify is not None:
+            try:
+                verify()
+            except AssertionError as error:
+                raise TargetError(f"an invariant does not hold: {error}", self.log()) from error
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines logged while it ran."""
+        return tuple(self._lines)
+
+    async def _is_settled(self) -> bool:
+        """Whether all is at rest, and all there is has been seen.
+
+        A bookmark that has come through proves that everything before it has.
+        """
+        await _quiet()
+        if not self._is_at_rest():
+            return False
+        version = self._server.resource_version
+        if version == self._settled_version:
+            return True
+        self._server.send_bookmarks()
+        await _quiet()
+        if not self._is_at_rest() or self._server.resource_version != version:
+            return False
+        if any(_number(seen) < version for seen in self._scheduler.resource_versions.values()):
+            return False
+        self._settled_version = version
+        return True
+
+    def _is_at_rest(self) -> bool:
+        numbers = self._server.statistics()
+        busy = numbers.requests_in_flight or numbers.undelivered_watch_events
+        return not busy and self._ask_whether_idle()
+
+    def _ask_whether_idle(self) -> bool:
+        try:
+            return self._scheduler.is_idle
+        except Exception as error:
+            raise TargetError(f"failed: {_words(error)}", self.log()) from error
+
+    def _nudge(self, until: float) -> bool:
+        """Let time pass for what is under way and waits for it: a retry, a rate limit."""
+        due = self._clock.next_wake_up
+        if due is None or due > until:
+            return False
+        self._clock.move_to(due)
+        return True
+
+
+async def _quiet() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, QuietLoop), "a scheduler in this process needs a QuietLoop"
+    await loop.quiet()
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else -1
+
+
+def _words(error: BaseException) -> str:
+    """An error in one line; of a group, its first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+class _Recorder(logging.Handler):
+    """Keeps the last lines, stamped with virtual time."""
+
+    def __init__(self, clock: VirtualClock, lines: collections.deque[str]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lines = lines
+        self._formatter = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = f"{self._clock.monotonic():9.3f} {record.levelname[0]} {record.getMessage()}"
+        self._lines.append(line)
+        if record.exc_info:
+            self._lines.extend(self._formatter.formatException(record.exc_info).splitlines())
+
+
+@contextlib.contextmanager
+def _capture_log(clock: VirtualClock) -> Iterator[collections.deque[str]]:
+    """What is logged inside the block."""
+    lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
+    root, handler = logging.getLogger(), _Recorder(clock, lines)
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)

@@ -1,0 +1,255 @@
+"""Objects as cases write them: nodes and pods in a few words, anything else as the API has it.
+
+    node: {name: a, cpu: "4", taints: ["dedicated=db:NoSchedule"]}
+    pod: {name: web, cpu: 500m, node_selector: {zone: z1}}
+    object: {apiVersion: v1, kind: Service, ...}
+
+Nothing of the API is out of reach: `spec` and `status` of the short forms are merged over what the
+other fields say.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from .api import Json
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Item", "NodeShorthand", "PodShorthand", "objects_of"]
+
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+_IMAGE: Final = "registry.example/app:v1"
+_TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>[A-Za-z]+)")
+
+
+class _Shorthand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object in a few words. With `count` there are several, named `name-0`, `name-1`..."""
+
+    name: str
+    count: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+    def names(self) -> list[str]:
+        """The names of all the objects it stands for."""
+        if self.count is None:
+            return [self.name]
+        return [f"{self.name}-{number}" for number in range(self.count)]
+
+
+class NodeShorthand(_Shorthand, frozen=True):
+    """A node: 4 CPUs, 32 GiB and 110 pods unless it says otherwise."""
+
+    cpu: str | int = 4
+    memory: str = "32Gi"
+    pods: int = 110
+    ephemeral_storage: str | None = None
+    resources: dict[str, str | int] = {}
+    taints: list[str | Json] = []
+    unschedulable: bool = False
+    images: dict[str, int] = {}
+    spec: Json = {}
+    status: Json = {}
+
+    def expand(self) -> Iterator[Json]:
+        """The nodes, as the API has them."""
+        amounts: dict[str, object] = {
+            "cpu": str(self.cpu),
+            "memory": self.memory,
+            "pods": str(self.pods),
+            **{name: str(amount) for name, amount in self.resources.items()},
+        }
+        if self.ephemeral_storage is not None:
+            amounts["ephemeral-storage"] = self.ephemeral_storage
+        spec: Json = {**self.spec}
+        if self.taints:
+            spec["taints"] = [_taint(taint) for taint in self.taints]
+        if self.unschedulable:
+            spec["unschedulable"] = True
+        status: Json = {"capacity": amounts, "allocatable": amounts}
+        if self.images:
+            status["images"] = [
+                {"names": [name], "sizeBytes": size} for name, size in self.images.items()
+            ]
+        for name in self.names():
+            yield {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": name,
+                    "labels": {HOSTNAME_LABEL: name, **self.labels},
+                    "annotations": self.annotations,
+                },
+                "spec": spec,
+                "status": {**status, **self.status},
+            }
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Node affinity without the long names: `required` terms are alternatives."""
+
+    required: list[Json] | None = None
+    preferred: list[Json] | None = None
+
+    def expand(self) -> Json:
+        """As the API has it."""
+        affinity: Json = {}
+        if self.required is not None:
+            terms: Json = {"nodeSelectorTerms": self.required}
+            affinity["requiredDuringSchedulingIgnoredDuringExecution"] = terms
+        if self.preferred is not None:
+            affinity["preferredDuringSchedulingIgnoredDuringExecution"] = self.preferred
+        return affinity
+
+
+class PodShorthand(_Shorthand, frozen=True):
+    """A pod with one container that asks for nothing, unless it says otherwise."""
+
+    namespace: str = "default"
+    node: str | None = None
+    scheduler_name: str | None = None
+    priority: int | None = None
+    priority_class: str | None = None
+    cpu: str | int | None = None
+    memory: str | None = None
+    ephemeral_storage: str | None = None
+    resources: dict[str, str | int] = {}
+    image: str = _IMAGE
+    host_ports: list[int | Json] = []
+    containers: list[Json] = []
+    init_containers: list[Json] = []
+    node_selector: dict[str, str] = {}
+    node_affinity: NodeAffinity | None = None
+    affinity: Json = {}
+    tolerations: list[Json] = []
+    scheduling_gates: list[str] = []
+    spec: Json = {}
+    status: Json = {}
+
+    def expand(self) -> Iterator[Json]:
+        """The pods, as the API has them; before them the priority class they need, if any."""
+        spec = self._spec()
+        if self.priority is not None:
+            name = f"priority-{self.priority}".replace("--", "-minus-")
+            spec["priorityClassName"] = name
+            yield {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": self.priority,
+            }
+        spec.update(self.spec)
+        for name in self.names():
+            metadata: Json = {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            }
+            pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+            if self.status:
+                pod["status"] = self.status
+            yield pod
+
+    def _spec(self) -> Json:
+        spec: Json = {"containers": self._containers()}
+        if self.init_containers:
+            spec["initContainers"] = _completed(self.init_containers, "init")
+        affinity = {**self.affinity}
+        if self.node_affinity is not None:
+            affinity["nodeAffinity"] = self.node_affinity.expand()
+        given: Json = {
+            "nodeName": self.node,
+            "schedulerName": self.scheduler_name,
+            "priorityClassName": self.priority_class,
+            "nodeSelector": self.node_selector,
+            "affinity": affinity,
+            "tolerations": self.tolerations,
+            "schedulingGates": [{"name": gate} for gate in self.scheduling_gates],
+        }
+        spec.update({name: value for name, value in given.items() if value})
+        return spec
+
+    def _containers(self) -> list[Json]:
+        if self.containers:
+            return _completed(self.containers, "main")
+        container: Json = {"name": "main", "image": self.image}
+        requests = self._requests()
+        if requests:
+            # Extended resources and huge pages are only accepted with equal limits.
+            limits = {name: str(amount) for name, amount in self.resources.items()}
+            container["resources"] = {
+                "requests": requests,
+                **({"limits": limits} if limits else {}),
+            }
+        if self.host_ports:
+            container["ports"] = [_port(port) for port in self.host_ports]
+        return [container]
+
+    def _requests(self) -> Json:
+        amounts = {
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "ephemeral-storage": self.ephemeral_storage,
+            **self.resources,
+        }
+        return {name: str(amount) for name, amount in amounts.items() if amount is not None}
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of a list of objects; exactly one of its fields is set."""
+
+    node: NodeShorthand | None = None
+    pod: PodShorthand | None = None
+    namespace: str | None = None
+    object: Json | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(f"expected exactly one of {', '.join(self.__struct_fields__)}")
+
+
+def objects_of(item: Item) -> Iterator[Json]:
+    """The objects an entry stands for, as the API has them, in the order they are needed."""
+    if item.node is not None:
+        yield from item.node.expand()
+    elif item.pod is not None:
+        yield from item.pod.expand()
+    elif item.namespace is not None:
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": item.namespace}}
+    else:
+        assert item.object is not None, "one of them is set"
+        yield item.object
+
+
+def _taint(taint: str | Json) -> Json:
+    """A taint as kubectl writes it, `key=value:Effect` or `key:Effect`, or as the API has it."""
+    if not isinstance(taint, str):
+        return taint
+    parts = _TAINT.fullmatch(taint)
+    if parts is None:
+        raise InputError(f"taint {taint}: expected key=value:Effect or key:Effect")
+    value = {"value": parts["value"]} if parts["value"] else {}
+    return {"key": parts["key"], "effect": parts["effect"], **value}
+
+
+def _port(port: int | Json) -> Json:
+    """A host port, by its number or as the API has it; the container's own is the same."""
+    if isinstance(port, int):
+        return {"hostPort": port, "containerPort": port}
+    return {"containerPort": port.get("hostPort"), **port}
+
+
+def _completed(containers: list[Json], prefix: str) -> list[Json]:
+    """Containers with the names and images they need."""
+    return [
+        {"name": f"{prefix}-{number}", "image": _IMAGE, **container}
+        for number, container in enumerate(containers)
+    ]

@@ -1,0 +1,224 @@
+"""Runs many cases: side by side, none able to harm another, outcomes in the order of the cases.
+
+In-process targets run in worker processes, one case at a time in each: a case is all computing, and
+one that hangs or crashes takes only its worker with it. Commands are mostly waited for, so they run
+side by side in this process, each with its own API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from .errors import ConformanceError, InputError
+from .execution import run_case
+from .outcome import Outcome, Verdict
+from .quiet import QuietLoop
+from .target import TargetOptions, target_kind
+from .worker import Order, Setup
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Callable, Sequence
+
+    from .case import Case
+    from .target import TargetKind
+
+__all__ = ["Settings", "default_workers", "run_cases"]
+
+#: Cases a worker should have to do to be worth its start.
+_CASES_PER_WORKER: Final = 8
+#: Commands that run at once for each core: each spends most of its time waiting.
+_COMMANDS_PER_CORE: Final = 2
+#: How much longer than its time limit a case may take before its worker is given up.
+_GRACE_SECONDS: Final = 10.0
+_START_SECONDS: Final = 60.0
+_ANSWER_BYTES_MAX: Final = 1 << 24
+_STDERR_LINES_MAX: Final = 40
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run cases. `workers` of None chooses; 0 runs all in this process, one by one."""
+
+    target: TargetOptions = TargetOptions()
+    seed: int = 0
+    timeout_seconds: float = 60.0
+    workers: int | None = None
+    fail_fast: bool = False
+
+
+def default_workers(settings: Settings, cases: int) -> int:
+    """How many cases to run at once if nobody says."""
+    cores = os.cpu_count() or 1
+    if settings.target.command:
+        return min(cores * _COMMANDS_PER_CORE, cases)
+    return max(1, min(cores, -(-cases // _CASES_PER_WORKER)))
+
+
+def run_cases(
+    cases: Sequence[Case],
+    settings: Settings,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Run cases and return their outcomes, in their order; those not run are left out.
+
+    `on_outcome` is told of each as soon as it is there. Raises InputError for a target that cannot
+    be run at all.
+    """
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        return runner.run(_Suite(cases, settings, on_outcome).run())
+
+
+class _Suite:
+    """One run over many cases."""
+
+    def __init__(
+        self, cases: Sequence[Case], settings: Settings, on_outcome: Callable[[Outcome], None]
+    ) -> None:
+        self._cases = cases
+        self._settings = settings
+        self._on_outcome = on_outcome
+        self._waiting = collections.deque(range(len(cases)))
+        self._outcomes: dict[int, Outcome] = {}
+
+    async def run(self) -> list[Outcome]:
+        settings = self._settings
+        workers = settings.workers
+        if workers is None:
+            workers = default_workers(settings, len(self._cases))
+        if settings.target.command or workers == 0:
+            kind = target_kind(settings.target)
+            loops = [self._run_here(kind) for _ in range(max(1, workers))]
+        else:
+            loops = [self._run_in_worker() for _ in range(workers)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for loop in loops:
+                    group.create_task(loop)
+        except* ConformanceError as errors:
+            raise _first(errors) from errors
+        return [self._outcomes[index] for index in sorted(self._outcomes)]
+
+    async def _run_here(self, kind: TargetKind) -> None:
+        settings = self._settings
+        while (index := self._next()) is not None:
+            outcome = await run_case(
+                self._cases[index],
+                kind,
+                seed=settings.seed,
+                timeout_seconds=settings.timeout_seconds,
+            )
+            self._record(index, outcome)
+
+    async def _run_in_worker(self) -> None:
+        """Feed one worker; a new one takes the place of one that is lost."""
+        while self._waiting:
+            async with _Worker(self._settings) as worker:
+                while worker.is_alive and (index := self._next()) is not None:
+                    self._record(index, await worker.run(self._cases[index]))
+
+    def _next(self) -> int | None:
+        return self._waiting.popleft() if self._waiting else None
+
+    def _record(self, index: int, outcome: Outcome) -> None:
+        self._outcomes[index] = outcome
+        if self._settings.fail_fast and outcome.is_bad:
+            self._waiting.clear()
+        self._on_outcome(outcome)
+
+
+class _Worker:
+    """A worker process, from the outside; an asynchronous context manager."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stderr: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES_MAX)
+        self.is_alive = False
+
+    async def __aenter__(self) -> _Worker:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            f"{__package__}.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_ANSWER_BYTES_MAX,
+        )
+        self._drain = asyncio.create_task(self._read_stderr(self._process))
+        setup = Setup(
+            options=self._settings.target,
+            seed=self._settings.seed,
+            timeout_seconds=self._settings.timeout_seconds,
+        )
+        if await self._ask(setup, _START_SECONDS) is None:
+            await self.__aexit__()
+            last = self._stderr[-1] if self._stderr else "it said nothing"
+            raise InputError(f"a worker process did not start: {last}")
+        self.is_alive = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        await self._drain
+
+    async def run(self, case: Case) -> Outcome:
+        """Have a case run. If the worker is lost over it, that is the outcome."""
+        limit = self._settings.timeout_seconds + _GRACE_SECONDS
+        order = Order(area=case.area, origin=case.origin, case=case.raw)
+        answer = await self._ask(order, limit)
+        if answer is not None:
+            return msgspec.json.decode(answer, type=Outcome)
+        self.is_alive = False
+        return Outcome(
+            area=case.area,
+            name=case.name,
+            source=case.source,
+            origin=case.origin,
+            verdict=Verdict.ERROR,
+            reason=await self._obituary(limit),
+            log=tuple(self._stderr),
+        )
+
+    async def _ask(self, question: msgspec.Struct, limit_seconds: float) -> bytes | None:
+        """Send one line and read one; None if there is no answer in time, or none at all."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(limit_seconds):
+                stdin.write(msgspec.json.encode(question) + b"\n")
+                await stdin.drain()
+                return await stdout.readline() or None
+        return None
+
+    async def _obituary(self, limit_seconds: float) -> str:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                code = await self._process.wait()
+                how = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+                return f"the scheduler took the worker process down: {how}"
+        return f"hung: no answer in {limit_seconds:g}s"
+
+    async def _read_stderr(self, process: Process) -> None:
+        assert process.stderr is not None
+        with contextlib.suppress(ValueError):  # a line beyond all limits
+            async for line in process.stderr:
+                self._stderr.append(line.decode(errors="replace").rstrip())
+
+
+def _first(group: BaseExceptionGroup[ConformanceError]) -> ConformanceError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ConformanceError)
+    return error

@@ -1,0 +1,135 @@
+"""Is a file of cases what `schema.json` says? If not: where, and what was expected, in one line."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+import jsonschema
+import yaml
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from pathlib import Path
+
+    from jsonschema.exceptions import ValidationError
+
+__all__ = ["problem_in", "read_yaml", "schema"]
+
+_SHOWN_MAX: Final = 60
+_TYPES: Final = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "string": "a text",
+}
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Plain YAML, but a key that is given twice is an error instead of the last one's victory."""
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 (PyYAML's own signature)
+    ) -> dict[Hashable, object]:
+        keys: set[object] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in keys:
+                    line = key.start_mark.line + 1
+                    raise InputError(f"line {line}: the key {key.value} is given twice")
+                keys.add(key.value)
+        result: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
+        return result
+
+
+def read_yaml(path: Path) -> object:
+    """The one document in a file. Raises InputError."""
+    try:
+        return yaml.load(path.read_bytes(), Loader=_Loader)  # a safe loader, but for duplicate keys
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+@functools.cache
+def schema() -> dict[str, object]:
+    """The published schema of a file of cases."""
+    text = resources.files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, object] = json.loads(text)
+    return loaded
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema())
+
+
+def problem_in(document: object) -> str | None:
+    """The first thing wrong with a file's content, in one line; None if nothing is."""
+    errors = sorted(
+        _validator().iter_errors(document), key=lambda error: list(map(str, error.path))
+    )
+    if not errors:
+        return None
+    error = errors[0]
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    where = _place(document, [*error.absolute_path])
+    return f"{where}{_explanation(error)}{others}"
+
+
+def _place(document: object, path: list[str | int]) -> str:
+    """`case NAME: steps[2].expect: `; empty for the file as a whole."""
+    case = ""
+    if len(path) >= 2 and path[0] == "cases" and isinstance(document, dict):
+        raw = document["cases"][path[1]]
+        name = raw.get("name") if isinstance(raw, dict) else None
+        case = f"case {name}: " if isinstance(name, str) else f"case number {int(path[1]) + 1}: "
+        path = path[2:]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return f"{case}{field.lstrip('.')}: " if field else case
+
+
+def _explanation(error: ValidationError) -> str:
+    rule, instance, expected = error.validator, error.instance, error.schema
+    assert isinstance(expected, dict), "no schema of ours is a mere true"
+    given = [str(name) for name in instance] if isinstance(instance, dict) else []
+    if rule == "additionalProperties":
+        known = sorted(expected.get("properties", {}))
+        unknown = next(name for name in given if name not in known)
+        close = difflib.get_close_matches(unknown, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(known)}"
+        return f"unknown field {unknown}; {hint}"
+    if rule == "required":
+        missing = next(name for name in expected["required"] if name not in given)
+        return f"{missing} is missing"
+    if rule in ("minProperties", "maxProperties") and "title" not in expected:
+        one_of = ", ".join(sorted(expected.get("properties", {})))
+        return f"expected exactly one of {one_of}, got {', '.join(given) or 'none'}"
+    if "title" in expected:
+        return f"expected {expected['title']}, got {_shown(instance)}"
+    if rule == "type":
+        types = expected["type"]
+        names = [types] if isinstance(types, str) else types
+        wanted = " or ".join(_TYPES.get(name, name) for name in names)
+        return f"expected {wanted}, got {_shown(instance)}"
+    if rule in ("enum", "const"):
+        values = expected.get("enum", [expected.get("const")])
+        return f"expected {' or '.join(map(json.dumps, values))}, got {_shown(instance)}"
+    return str(error.message)
+
+
+def _shown(instance: object) -> str:
+    text = json.dumps(instance, default=str)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
