@@ -25,6 +25,7 @@ from __future__ import annotations
 import base64
 import functools
 import importlib
+import logging
 import os
 import ssl
 import tempfile
@@ -62,6 +63,8 @@ __all__ = [
     "connection_from_kubeconfig",
     "connection_in_cluster",
 ]
+
+logger = logging.getLogger(__name__)
 
 #: Where a pod finds its service account.
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -309,12 +312,15 @@ class _Files:
         raise KubeconfigError(f"{self.source}: there is no {kind} named {name!r}")
 
     def _save(self) -> None:
-        """Write the files back: an auth provider has renewed its tokens, and the old ones died."""
+        """Write the user's file back: a provider has renewed its tokens, and the old ones died."""
         provider = self.user.get("auth-provider")
         for path, document in self._documents:
-            users = [entry.get("user") for entry in document.get("users") or []]
-            if any(user and user.get("auth-provider") is provider for user in users):
-                path.write_text(yaml.safe_dump(document), encoding="utf-8")
+            users = (entry["user"] for entry in document.get("users") or [] if entry.get("user"))
+            if any(user.get("auth-provider") is provider for user in users):
+                try:
+                    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+                except OSError as error:
+                    logger.warning("%s: renewed tokens could not be kept: %s", path, error)
 
 
 def _default_paths(environ: Mapping[str, str]) -> list[Path]:

@@ -261,9 +261,7 @@ def _translated(error: Exception, request: str) -> ConnectionFailed:
     if isinstance(error, _Broken) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     text = f"{request}: {_words(error)}"
-    number = getattr(error, "errno", None)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno
+    number = getattr(getattr(error, "os_error", error), "errno", None)
     if number == errno.ECONNREFUSED:
         return ConnectionRefused(text)
     reset = isinstance(error, aiohttp.ServerDisconnectedError) or number in _RESETS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,13 +13,16 @@ import pytest
 from scheduler.client import (
     PODS,
     ApiError,
+    Connection,
     ConnectionFailed,
+    ConnectionRefused,
     DecodeError,
     EventType,
     Expired,
     ListOptions,
     RestClient,
     TooManyRequests,
+    Unauthorized,
     connection_to,
 )
 from scheduler.client.errors import StreamInterrupted
@@ -230,3 +234,35 @@ async def test_leaving_a_watch_drops_its_connection() -> None:
         async with contextlib.aclosing(client.watch(PODS, ListOptions())) as events:
             await anext(events)
         await server.wait_for_disconnects(1)
+
+
+async def test_a_watch_that_nobody_answers_is_refused_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    clock = InstantClock()
+    async with RestClient(connection_to(url), clock=clock) as client:
+        with pytest.raises(ConnectionRefused):
+            await anext(client.watch(PODS, ListOptions()))
+
+    assert clock.slept == []
+
+
+async def test_a_watch_that_is_not_let_in_asks_for_new_credentials() -> None:
+    class Identity:
+        rejections = 0
+
+        async def authorization(self) -> str | None:
+            return "Bearer old"
+
+        def rejected(self, header: str | None) -> None:
+            self.rejections += header == "Bearer old"
+
+    identity = Identity()
+    async with ScriptedServer(Answer(status(401, "Unauthorized"), 401)) as server:
+        connection = Connection(base_url=server.url, credentials=identity)
+        async with RestClient(connection, clock=InstantClock()) as client:
+            with pytest.raises(Unauthorized):
+                await anext(client.watch(PODS, ListOptions()))
+
+    assert identity.rejections == 1

@@ -300,3 +300,36 @@ def test_a_plugin_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -
     assert str(caught.value).endswith(
         "user 'u': exec: there is no program 'no-such-plugin'; Run brew install it."
     )
+
+
+def test_a_plugins_certificate_that_is_none_is_an_error(tmp_path: Path) -> None:
+    body = "answer(clientCertificateData='x', clientKeyData='y')"
+    with pytest.raises(KubeconfigError, match="exec: not a certificate and key in PEM"):
+        connection(tmp_path, "https://host", plugin(tmp_path, body))
+
+
+# --- auth providers ---
+
+
+def provider(directory: Path, body: str) -> dict[str, Any]:
+    """A user of the old gcp auth provider, whose helper is a Python program."""
+    program = directory / "helper.py"
+    program.write_text(body)
+    config = {"cmd-path": sys.executable, "cmd-args": str(program)}
+    return {"auth-provider": {"name": "gcp", "config": config}}
+
+
+async def test_a_token_that_a_provider_renewed_is_kept_in_the_file(tmp_path: Path) -> None:
+    credential = {"access_token": "new", "token_expiry": "2099-01-01T00:00:00Z"}
+    user = provider(tmp_path, f"print({json.dumps({'credential': credential})!r})")
+    async with ScriptedServer(Answer({})) as server:
+        await ask(connection(tmp_path, server.url, user))
+
+    kept = yaml.safe_load((tmp_path / "config").read_text())
+    assert server.asked[0].headers["Authorization"] == "Bearer new"
+    assert kept["users"][0]["user"]["auth-provider"]["config"]["access-token"] == "new"
+
+
+def test_a_provider_that_fails_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match=r"config: cmd-path: process returned 1 .*denied"):
+        connection(tmp_path, "http://host", provider(tmp_path, "raise SystemExit('denied')"))
