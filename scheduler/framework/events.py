@@ -76,7 +76,11 @@ class ActionType(enum.IntFlag):
     ALL = ADD | DELETE | UPDATE
 
     def __str__(self) -> str:
-        return "".join(word.title() for word in (self.name or "").split("_"))
+        """Upstream's word for it; nothing for `NONE` and for combinations without a name."""
+        name = self.name
+        if name is None or name == "NONE" or name not in type(self).__members__:
+            return ""
+        return "".join(word.title() for word in name.split("_"))
 
 
 class EventResource(enum.StrEnum):

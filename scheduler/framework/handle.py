@@ -40,6 +40,10 @@ class WaitingPod(Protocol):
         """A plugin turns the pod down for good; False if it was no longer waiting."""
         ...
 
+    def preempt(self, plugin_name: str, message: str) -> bool:
+        """A plugin needs the pod's place: the pod is tried again. False if no longer waiting."""
+        ...
+
 
 class PodNominator(Protocol):
     """Which pods are expected on which node, though not there yet."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scheduler.framework.types import NominatingMode
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Pod
+    from scheduler.api.core import Pod, PodCondition
     from scheduler.framework.types import NominatingInfo
 
 __all__ = ["POD_SCHEDULED", "Condition", "pod_status_patch"]
@@ -45,21 +45,33 @@ def pod_status_patch(
 
     `timestamp` is now, as the API writes it (`2026-11-21T08:00:00Z`).
     """
+    renominated = (
+        nominating_info is not None
+        and nominating_info.mode == NominatingMode.OVERRIDE
+        and nominating_info.nominated_node_name != pod.status.nominated_node_name
+    )
+    if not renominated and not (condition is not None and _is_news(pod, condition)):
+        return None
     status: Json = {}
     if condition is not None:
         status.update(_conditions_patch(pod, condition, timestamp))
-    named = pod.status.nominated_node_name
-    if (
-        nominating_info is not None
-        and nominating_info.mode == NominatingMode.OVERRIDE
-        and nominating_info.nominated_node_name != named
-    ):
+    if nominating_info is not None and renominated:
         status["nominatedNodeName"] = nominating_info.nominated_node_name or None
-    return {"status": status} if status else None
+    return {"status": status}
+
+
+def _is_news(pod: Pod, condition: Condition) -> bool:
+    """Whether a condition says anything new; that it holds of a newer pod alone does not count."""
+    old = _condition(pod, condition.type)
+    return old is None or (old.status, old.reason, old.message) != condition[1:]
+
+
+def _condition(pod: Pod, type: str) -> PodCondition | None:
+    return next((c for c in pod.status.conditions if c.type == type), None)
 
 
 def _conditions_patch(pod: Pod, condition: Condition, timestamp: str) -> Json:
-    old = next((c for c in pod.status.conditions if c.type == condition.type), None)
+    old = _condition(pod, condition.type)
     wanted: Json = {
         "message": condition.message,
         "observedGeneration": pod.metadata.generation,

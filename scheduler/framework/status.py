@@ -115,8 +115,8 @@ class Status:
         return self.code in _REJECTED
 
     def with_plugin(self, plugin: str) -> Status:
-        """The same verdict in a plugin's name, unless it carries one."""
-        if self.plugin:
+        """The same verdict in a plugin's name, whatever name it carried before."""
+        if self.plugin == plugin:
             return self
         return Status(
             self.code,
@@ -277,7 +277,7 @@ class NodeToStatus:
         return self.absent_nodes_status if code == ABSENT else self._statuses[code]
 
     def set(self, name: str, status: Status) -> None:
-        """Record one node's status, whatever it was before."""
+        """Record one node's status, whatever it was before; raises KeyError for an unknown node."""
         self._statuses.append(status)
         self._codes[self._row_of[name]] = len(self._statuses) - 1
 

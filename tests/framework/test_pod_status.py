@@ -84,9 +84,18 @@ def test_only_a_change_of_the_status_is_a_transition() -> None:
     }
 
 
-def test_a_condition_about_a_newer_spec_says_so() -> None:
-    (changes,) = _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE)["status"]["conditions"]
-    assert changes == {"observedGeneration": 2, "type": "PodScheduled"}
+def test_that_a_condition_still_holds_of_a_newer_spec_is_no_news() -> None:
+    """`UpdatePodCondition` compares everything but the generation."""
+    assert _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE) is None
+
+
+def test_a_condition_about_a_newer_spec_says_so_when_there_is_news() -> None:
+    patch = _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE, "a")
+    assert patch["status"]["nominatedNodeName"] == "a"
+    assert patch["status"]["conditions"] == [{"observedGeneration": 2, "type": "PodScheduled"}]
+    condition = UNSCHEDULABLE._replace(message="other")
+    (changes,) = _patch(_pod(KNOWN, generation=2), condition)["status"]["conditions"]
+    assert changes == {"message": "other", "observedGeneration": 2, "type": "PodScheduled"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,136 @@
+"""Cluster events: labels, matching (upstream's `TestCloudEvent_Match`), hints and kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.api.core import Node, Pod
+from scheduler.framework import events
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+    as_kind,
+    match_any_cluster_event,
+    match_cluster_events,
+)
+from scheduler.testing import make_node, make_pod
+
+R, A = EventResource, ActionType
+
+
+def test_the_numbers_are_upstreams() -> None:
+    bits = [action for action in A if action.value.bit_count() == 1]
+    assert [action.value for action in bits] == [1 << n for n in range(13)]
+    assert A.ALL == 2**13 - 1
+    assert A.UPDATE == A.ALL & ~(A.ADD | A.DELETE)
+
+
+@pytest.mark.parametrize(
+    ("action", "word"),
+    [
+        (A.ADD, "Add"),
+        (A.DELETE, "Delete"),
+        (A.UPDATE, "Update"),
+        (A.ALL, "All"),
+        (A.UPDATE_NODE_ALLOCATABLE, "UpdateNodeAllocatable"),
+        (A.UPDATE_NODE_DECLARED_FEATURE, "UpdateNodeDeclaredFeature"),
+        (A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, "UpdatePodSchedulingGatesEliminated"),
+        (A.UPDATE_POD_GENERATED_RESOURCE_CLAIM, "UpdatePodGeneratedResourceClaim"),
+        (A.NONE, ""),
+        (A.ADD | A.DELETE, ""),
+    ],
+)
+def test_actions_are_called_what_upstream_calls_them(action: ActionType, word: str) -> None:
+    assert str(action) == word
+
+
+@pytest.mark.parametrize(
+    ("event", "label"),
+    [
+        (events.EVENT_ASSIGNED_POD_DELETE, "AssignedPodDelete"),
+        (events.EVENT_UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (ClusterEvent(R.NODE, A.UPDATE_NODE_LABEL), "NodeUpdateNodeLabel"),
+        (ClusterEvent(R.CSI_NODE, A.ADD), "storage.k8s.io/CSINodeAdd"),
+        (ClusterEvent("foos.v1.example.com", A.UPDATE), "foos.v1.example.comUpdate"),
+        (events.EVENT_UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
+        (events.EVENT_FORCE_ACTIVATE, "ForceActivate"),
+    ],
+)
+def test_events_are_labelled_by_resource_and_action(event: ClusterEvent, label: str) -> None:
+    assert event.label == label
+
+
+@pytest.mark.parametrize(
+    ("registered", "incoming", "matches"),
+    [
+        # Upstream's table.
+        ((R.WILDCARD, A.ALL), (R.WILDCARD, A.ALL), True),
+        ((R.WILDCARD, A.ALL), (R.NODE, A.UPDATE), True),
+        ((R.WILDCARD, A.UPDATE), (R.NODE, A.UPDATE), True),
+        ((R.NODE, A.UPDATE), (R.WILDCARD, A.ALL), False),
+        ((R.NODE, A.UPDATE), (R.NODE, A.UPDATE), True),
+        ((R.NODE, A.ALL), (R.NODE, A.UPDATE_NODE_LABEL), True),
+        ((R.NODE, A.UPDATE_NODE_ALLOCATABLE), (R.NODE, A.UPDATE), False),
+        ((R.POD, A.ALL), (R.POD, A.UPDATE_POD_LABEL), True),
+        # A registration for pods holds for those with a node and those without.
+        ((R.POD, A.ADD), (R.ASSIGNED_POD, A.ADD), True),
+        ((R.POD, A.UPDATE), (R.UNSCHEDULABLE_POD, A.UPDATE_POD_TOLERATION), True),
+        ((R.ASSIGNED_POD, A.ADD), (R.POD, A.ADD), False),
+        ((R.ASSIGNED_POD, A.ADD), (R.UNSCHEDULABLE_POD, A.ADD), False),
+        ((R.NODE, A.ADD), (R.NODE, A.DELETE), False),
+        ((R.NODE, A.ADD | A.UPDATE_NODE_LABEL), (R.NODE, A.UPDATE_NODE_LABEL), True),
+        ((R.NODE, A.ADD), (R.POD, A.ADD), False),
+        (("foos.v1.example.com", A.UPDATE), ("foos.v1.example.com", A.UPDATE), True),
+        (("foos.v1.example.com", A.UPDATE), ("bars.v1.example.com", A.UPDATE), False),
+        # Upstream compares numbers: a larger registration does not hold for unrelated bits.
+        ((R.NODE, A.UPDATE_NODE_LABEL), (R.NODE, A.ADD | A.UPDATE_NODE_LABEL), False),
+        ((R.NODE, A.NONE), (R.NODE, A.NONE), False),
+    ],
+)
+def test_an_event_matches_registrations_for_it_or_for_something_more_general(
+    registered: tuple[str, ActionType], incoming: tuple[str, ActionType], *, matches: bool
+) -> None:
+    assert match_cluster_events(ClusterEvent(*registered), ClusterEvent(*incoming)) is matches
+
+
+def test_one_of_several_registrations_is_enough() -> None:
+    registered = [ClusterEvent(R.POD, A.ADD), ClusterEvent(R.NODE, A.ADD)]
+    assert match_any_cluster_event(ClusterEvent(R.NODE, A.ADD), registered)
+    assert not match_any_cluster_event(ClusterEvent(R.NODE, A.DELETE), registered)
+    assert not match_any_cluster_event(ClusterEvent(R.NODE, A.ADD), [])
+
+
+def test_only_everything_that_happens_to_everything_is_a_wildcard() -> None:
+    assert events.EVENT_UNSCHEDULABLE_TIMEOUT.is_wildcard
+    assert not ClusterEvent(R.WILDCARD, A.UPDATE).is_wildcard
+    assert not ClusterEvent(R.NODE, A.ALL).is_wildcard
+
+
+def test_a_plugin_that_names_no_events_hears_of_every_kind_without_a_wildcard() -> None:
+    assert [hint.event.resource for hint in events.ALL_EVENTS] == [
+        "Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "storage.k8s.io/CSINode",
+        "storage.k8s.io/CSIDriver", "storage.k8s.io/CSIStorageCapacity",
+        "storage.k8s.io/StorageClass", "resource.k8s.io/ResourceClaim",
+        "resource.k8s.io/DeviceClass",
+    ]  # fmt: skip
+    assert {hint.event.action_type for hint in events.ALL_EVENTS} == {A.ALL}
+    assert all(hint.queueing_hint_fn is None for hint in events.ALL_EVENTS)
+
+
+def test_hints_are_called_what_upstream_calls_them() -> None:
+    assert [str(hint) for hint in QueueingHint] == ["QueueSkip", "Queue"]
+
+
+def test_a_hint_gets_its_objects_as_what_they_are() -> None:
+    pod, node = make_pod(), make_node()
+    assert as_kind(Pod, None, pod) == (None, pod)
+    assert as_kind(Pod, pod, None) == (pod, None)
+    assert as_kind(Node, node, node) == (node, node)
+
+
+@pytest.mark.parametrize(("old", "new"), [(make_pod(), None), (None, make_pod()), (3, None)])
+def test_a_hint_refuses_objects_of_another_kind(old: object, new: object) -> None:
+    with pytest.raises(TypeError, match=r"^expected Node, but got (Pod|int)$"):
+        as_kind(Node, old, new)
