@@ -362,7 +362,7 @@ class PriorityQueue:
         if self._first_leftover_flush is None:
             self._first_leftover_flush = now
         self._last_leftover_flush = now
-        overdue = self.unschedulable_pods.take_overdue(now, self._wait_seconds_max)
+        overdue = self.unschedulable_pods.overdue(now, self._wait_seconds_max)
         for info in overdue:
             info.was_flushed_from_unschedulable = True
         if overdue:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, match_any_cluster_event
 from scheduler.queue.heap import Heap
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class UnschedulablePods:
         self._known_profiles: Final = known_profiles
         self._waiting: Final[dict[str, _Waiting]] = {}
         self._by_rejector: Final[dict[_Rejector, dict[str, _Waiting]]] = {}
-        #: Those whom a flush would do anything to, the longest waiting first.
+        #: The longest waiting first.
         self._by_age: Final[Heap[QueuedPodInfo]] = Heap(lambda pod: (pod.timestamp,))
         self._turn = 0
         self._gated_total = 0
@@ -94,8 +93,7 @@ class UnschedulablePods:
         self._gated_total += waiting.is_gated
         for rejector in waiting.rejectors:
             self._by_rejector.setdefault(rejector, {})[key] = waiting
-        if _can_be_flushed(pod):
-            self._by_age.add_or_update(key, pod)
+        self._by_age.add_or_update(key, pod)
         return known is None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
@@ -124,20 +122,16 @@ class UnschedulablePods:
         merged = files[0] if len(files) == 1 else {k: w for file in files for k, w in file.items()}
         return [waiting.pod for waiting in sorted(merged.values(), key=lambda w: w.turn)]
 
-    def take_overdue(self, now: float, wait_seconds_max: float) -> list[QueuedPodInfo]:
-        """The pods that have waited longer than that, the longest waiting first.
-
-        They stay here, but are not named again until they are filed anew: the caller marks and
-        moves them, and then those that are left are gated pods that no flush moves.
-        """
-        overdue = []
-        while (pod := self._by_age.peek()) is not None and now - pod.timestamp > wait_seconds_max:
-            self._by_age.pop()
-            overdue.append(pod)
-        return overdue
+    def overdue(self, now: float, wait_seconds_max: float) -> list[QueuedPodInfo]:
+        """The pods that have waited longer than that, gated ones too, the longest waiting first."""
+        oldest = self._by_age.peek()
+        if oldest is None or now - oldest.timestamp <= wait_seconds_max:
+            return []
+        pods = [pod for pod in self if now - pod.timestamp > wait_seconds_max]
+        return sorted(pods, key=lambda pod: pod.timestamp)
 
     def oldest_timestamp(self) -> float | None:
-        """Since when the pod waits that is overdue first; None if none will ever be."""
+        """Since when the pod waits that has waited longest; None if there is none."""
         pod = self._by_age.peek()
         return None if pod is None else pod.timestamp
 
@@ -161,7 +155,7 @@ class UnschedulablePods:
                 yield f"{key} is counted as gated: {waiting.is_gated}, but is: {pod.is_gated}"
             if pod.is_gated and pod.gating_plugin not in pod.unschedulable_plugins:
                 yield f"{key} is gated by {pod.gating_plugin}, which is none of its rejectors"
-            if _can_be_flushed(pod) and key not in self._by_age:
+            if self._by_age.get(key) is not pod:
                 yield f"{key} will never be flushed"
         if self._gated_total != sum(pod.is_gated for pod in self):
             yield f"{self._gated_total} pods are counted as gated"
@@ -181,12 +175,3 @@ class UnschedulablePods:
             if not file:
                 del self._by_rejector[rejector]
         self._by_age.delete(key)
-
-
-def _can_be_flushed(pod: QueuedPodInfo) -> bool:
-    """Whether a flush would do anything to a pod: move it, or mark it as flushed."""
-    return (
-        not pod.is_gated
-        or not pod.was_flushed_from_unschedulable
-        or match_any_cluster_event(EVENT_UNSCHEDULABLE_TIMEOUT, pod.gating_plugin_events)
-    )

@@ -86,7 +86,7 @@ def nominate_another_version(world: World) -> None:
             "default/renamed waits under the key default/waits",
         ),
         (
-            lambda w: w.queue.unschedulable_pods.take_overdue(START + 999, 0),
+            lambda w: w.queue.unschedulable_pods._by_age.pop(),
             "default/waits will never be flushed",
         ),
         (nominate_another_version, "default/waits is nominated in another version"),

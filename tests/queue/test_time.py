@@ -125,7 +125,7 @@ def test_pods_are_ordered_by_when_they_began_to_wait_not_by_when_they_moved(
 
 
 def test_a_gated_pod_is_not_flushed_but_marked() -> None:
-    """As upstream: it is marked as flushed although its gate holds it back."""
+    """As upstream: it is marked as flushed although its gate holds it back, again and again."""
     gate = LabelGate()
     world = World(gates=[gate])
     pod = make_pod("p", labels={"p": ""})
@@ -137,8 +137,21 @@ def test_a_gated_pod_is_not_flushed_but_marked() -> None:
     info = world.queue.get_pod("default", "p")
     assert info is not None
     assert info.was_flushed_from_unschedulable
-    assert world.queue.next_deadline() is None
+    assert world.queue.next_deadline() == world.now + 30
     world.queue.check()
+
+
+def test_pods_in_flight_during_a_flush_of_anybody_are_tried_again() -> None:
+    """As upstream, even if the pod that was overdue is gated and goes nowhere."""
+    gate = LabelGate("p")
+    world = World(gates=[gate])
+    world.add(make_pod("gated"))
+    world.now += 301
+    world.add(make_pod("p", labels={"p": ""}))
+    info = world.pop()
+    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.give_back(info, "plugin")
+    assert world.places == {"backoff": ["p"], "unschedulable": ["gated"]}
 
 
 def test_a_gate_that_listens_to_flushes_is_asked_at_each_of_them() -> None:

@@ -137,24 +137,17 @@ def test_pods_filed_anew_keep_their_turn() -> None:
     assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "A")))) == ["first", "second"]
 
 
-def test_overdue_pods_are_named_once_the_longest_waiting_first() -> None:
+def test_overdue_pods_are_named_the_longest_waiting_first() -> None:
     late = waiting(make_pod("late"), "A", timestamp=START + 1)
     early = waiting(make_pod("early"), "A", timestamp=START)
-    pods = filed(late, early)
+    gated = pod(0, gated=True)
+    gated.timestamp = START + 9
+    pods = filed(late, early, gated)
     assert pods.oldest_timestamp() == START
-    assert pods.take_overdue(START + 30, 30) == []
-    assert pods.take_overdue(START + 31.5, 30) == [early, late]
-    assert pods.take_overdue(START + 99, 30) == []
-    assert pods.oldest_timestamp() is None
-    assert len(pods) == 2
-    pods.add_or_update(late.key, late)
+    assert pods.overdue(START + 30, 30) == []
+    assert pods.overdue(START + 30.5, 30) == [early]
+    assert pods.overdue(START + 99, 30) == [early, late, gated]
+    pods.delete(early.key)
     assert pods.oldest_timestamp() == START + 1
-
-
-def test_a_gated_pod_is_overdue_once_unless_its_gate_listens_to_flushes() -> None:
-    plain, listening = pod(0, gated=True), pod(1, gated=True)
-    listening.gating_plugin_events = (EVENT_UNSCHEDULABLE_TIMEOUT,)
-    for info in (plain, listening):
-        info.was_flushed_from_unschedulable = True
-    assert filed(plain).oldest_timestamp() is None
-    assert filed(listening).oldest_timestamp() == START
+    assert filed().oldest_timestamp() is None
+    assert filed().overdue(START, 0) == []

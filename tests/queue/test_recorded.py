@@ -1,0 +1,36 @@
+"""Our queue against what upstream's own queue has done with the same scripts.
+
+`recorded.jsonl.gz` holds random scripts and, after each step, the state of the queue of
+kube-scheduler v1.36.3: where each pod is and what is known of it, what is in flight and nominated;
+and its metrics at the end. `recorder/main.go` says how to record anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.queue.recorded import Player
+
+RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
+
+
+@functools.cache
+def recorded() -> list[bytes]:
+    with gzip.open(RECORDED) as lines:
+        return lines.readlines()
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_our_queue_does_what_upstreams_does(number: int) -> None:
+    played = json.loads(recorded()[number])
+    player = Player(played["script"])
+    for index, (step, expected) in enumerate(
+        zip(played["script"]["steps"], played["states"], strict=True)
+    ):
+        assert player.take(step) == expected, f"step {index}: {step}"
+    assert player.metrics() == played["metrics"]
