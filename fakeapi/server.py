@@ -53,7 +53,7 @@ DEFAULT_EVENT_LOG_SIZE: Final = 10_000
 #: Longer than the idle time of Go's client, so that the client hangs up first and no POST is lost.
 _KEEPALIVE_SECONDS: Final = 120.0
 #: How long a watch that cannot be written to may hold up the end.
-_SHUTDOWN_SECONDS: Final = 1.0
+_SHUTDOWN_SECONDS: Final = 0.25
 #: Versions begin at the time in 10 microseconds: no write rate overtakes it, so that a server that
 #: is started later never begins below where an earlier one ended.
 _VERSIONS_PER_SECOND: Final = 100_000
@@ -221,6 +221,7 @@ class FakeApiServer:
         self._listener.close()
         for watcher in self._watchers:
             watcher.end()
+        self._connections.pre_shutdown()  # idle connections close, busy ones after their answer
         await self._connections.shutdown(_SHUTDOWN_SECONDS)
         await self._listener.wait_closed()
 

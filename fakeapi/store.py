@@ -134,7 +134,7 @@ class ChangeLog:
         changes = self._changes
         changes.append(change)
         if len(changes) > _ENCODINGS_KEPT:
-            changes[-_ENCODINGS_KEPT].forget_encodings()
+            changes[-_ENCODINGS_KEPT - 1].forget_encodings()
         if len(changes) >= 2 * self._size + 16:  # trimmed in bulk, so that appending stays cheap
             surplus = len(changes) - self._size
             self._forgotten_version = changes[surplus - 1].resource_version

@@ -8,11 +8,12 @@ import dataclasses
 import io
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    import aiohttp
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -84,6 +85,15 @@ def brief(event: Json | None) -> tuple[str, str]:
     assert event is not None, "the stream has ended"
     metadata = event["object"].get("metadata", {})
     return event["type"], metadata.get("name", "")
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Let tasks run until the condition holds; client and server share the event loop."""
+    for _ in range(100_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come about")
 
 
 class ApiClient:

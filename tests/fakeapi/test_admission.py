@@ -227,10 +227,10 @@ async def test_a_runtime_class_adds_overhead_selector_and_tolerations(api: ApiCl
 
 async def test_a_claim_without_a_class_gets_the_default_one(api: ApiClient) -> None:
     mark = {"storageclass.kubernetes.io/is-default-class": "true"}
-    for name, annotations in (("other", {}), ("usual", mark)):
+    for name, noted in (("other", {}), ("usual", mark)):
         await api.create(
             STORAGE_CLASSES,
-            {"metadata": {"name": name, "annotations": annotations}, "provisioner": "p"},
+            {"metadata": {"name": name, "annotations": noted}, "provisioner": "p"},
         )
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     created = await api.create(CLAIMS, {"metadata": {"name": "a"}, "spec": spec})

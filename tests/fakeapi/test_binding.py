@@ -82,8 +82,7 @@ async def test_a_bound_pod_cannot_be_bound_again(api: ApiClient, node: str) -> N
     reply = await api.post(f"{PODS}/p/binding", binding("p", node))
     assert (reply.code, reply.reason) == (409, "Conflict")
     assert reply.message == (
-        'Operation cannot be fulfilled on pods/binding "p": '
-        'pod p is already assigned to node "n1"'
+        'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1"'
     )
     assert reply.body["details"] == {"name": "p", "kind": "pods/binding"}
 

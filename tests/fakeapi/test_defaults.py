@@ -104,9 +104,7 @@ EQUAL = {"cpu": "1", "memory": "1Gi"}
         ),
     ],
 )
-async def test_the_quality_of_service_class(
-    api: ApiClient, spec: dict[str, Any], qos: str
-) -> None:
+async def test_the_quality_of_service_class(api: ApiClient, spec: dict[str, Any], qos: str) -> None:
     created = await api.create(PODS, pod("p", spec=spec))
     assert created["status"]["qosClass"] == qos
 
@@ -212,7 +210,10 @@ async def test_a_node_keeps_the_status_it_is_created_with(api: ApiClient) -> Non
     assert created["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
 
 
-TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "x"}]},
+}
 SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 APPS = "/apis/apps/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"

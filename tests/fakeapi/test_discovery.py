@@ -107,7 +107,11 @@ async def test_the_resources_of_a_version(api: ApiClient) -> None:
     assert by_name["pods/binding"]["kind"] == "Binding"
     assert by_name["pods/status"]["verbs"] == ["get", "patch", "update"]
     eviction = by_name["pods/eviction"]
-    assert (eviction["group"], eviction["version"], eviction["kind"]) == ("policy", "v1", "Eviction")
+    assert (eviction["group"], eviction["version"], eviction["kind"]) == (
+        "policy",
+        "v1",
+        "Eviction",
+    )
     assert by_name["bindings"]["verbs"] == ["create"]
     assert by_name["nodes"]["namespaced"] is False
     assert by_name["endpoints"]["singularName"] == "endpoints"

@@ -32,7 +32,8 @@ async def running_pod(api: ApiClient, name: str, *, ready: bool = True) -> None:
 async def budget(api: ApiClient, name: str = "pdb", *, allowed: int | None, **spec: Any) -> None:
     selector = {"matchLabels": {"app": "web"}}
     await api.create(
-        BUDGETS, {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": selector} | spec}
+        BUDGETS,
+        {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": selector} | spec},
     )
     if allowed is not None:
         status = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from .api_client import eventually
 from .objects import CONFIG_MAPS, NODES, PODS, config_map, pod
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ async def test_a_selector_hides_how_many_remain(api: ApiClient) -> None:
         ({"resourceVersion": "0", "resourceVersionMatch": "NotOlderThan", "limit": "2"}, ALL),
         ({"resourceVersion": "third"}, ALL),
         ({"resourceVersion": "third", "resourceVersionMatch": "NotOlderThan"}, ALL),
-        ({"resourceVersion": "third", "resourceVersionMatch": "NotOlderThan", "limit": "4"}, ALL[:4]),
+        (
+            {"resourceVersion": "third", "resourceVersionMatch": "NotOlderThan", "limit": "4"},
+            ALL[:4],
+        ),
         ({"resourceVersion": "third", "resourceVersionMatch": "Exact"}, ALL[:3]),
         ({"resourceVersion": "third", "resourceVersionMatch": "Exact", "limit": "2"}, ALL[:2]),
         ({"resourceVersion": "third", "limit": "9"}, ALL[:3]),
@@ -116,7 +120,8 @@ async def test_which_state_is_listed(
     reply = await api.get(CONFIG_MAPS, **query)
     assert reply.names == names
     exact = query.get("resourceVersionMatch") == "Exact" or (
-        "limit" in query and query.get("resourceVersion", "0") != "0"
+        "limit" in query
+        and query.get("resourceVersion", "0") != "0"
         and "resourceVersionMatch" not in query
     )
     assert reply.version == (int(query["resourceVersion"]) if exact else five[-1])
@@ -172,9 +177,7 @@ async def test_options_that_contradict_each_other_are_refused(
         ),
     ],
 )
-async def test_nonsense_is_a_bad_request(
-    api: ApiClient, query: dict[str, str], start: str
-) -> None:
+async def test_nonsense_is_a_bad_request(api: ApiClient, query: dict[str, str], start: str) -> None:
     reply = await api.get(CONFIG_MAPS, **query)
     assert (reply.code, reply.reason) == (400, "BadRequest")
     assert reply.message.startswith(start)
@@ -199,8 +202,7 @@ async def test_a_version_that_comes_meanwhile_is_listed(
 ) -> None:
     future = server.resource_version + 1
     task = asyncio.create_task(api.get(CONFIG_MAPS, resourceVersion=future))
-    while not server.statistics().requests_in_flight:
-        await asyncio.sleep(0)
+    await eventually(lambda: server.statistics().requests_in_flight == 1)
     await api.create(CONFIG_MAPS, config_map("c"))
     assert (await task).names == ["c"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.errors import ApiError
+from fakeapi.errors import BadRequest, Unprocessable
 from fakeapi.patching import OPERATIONS_MAX, json_patch, merge_patch
 
 from .api_client import JSON_PATCH, MERGE, STRATEGIC
@@ -211,16 +212,16 @@ operation = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(documents, st.lists(operation, max_size=4))
 def test_a_patch_never_changes_the_original(document: Any, operations: list[Any]) -> None:
     before = repr(document)
-    try:
+    with contextlib.suppress(BadRequest, Unprocessable):
         json_patch(document, operations)
-    except ApiError as error:
-        assert error.code in (400, 422)
     assert repr(document) == before
 
 
+@settings(max_examples=25, deadline=None)
 @given(documents, documents)
 def test_merging_twice_is_merging_once(document: Any, patch: Any) -> None:
     once = merge_patch(document, patch)

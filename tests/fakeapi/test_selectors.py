@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi.kinds import BUILT_IN
@@ -185,6 +186,7 @@ def test_an_unknown_operator_is_an_error() -> None:
 names = st.text("abcxyz", min_size=1, max_size=3)
 
 
+@settings(max_examples=30, deadline=None)
 @given(key=names, values=st.lists(names, min_size=1, max_size=3), value=names)
 def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> None:
     listed = ",".join(values)
@@ -196,9 +198,8 @@ def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> 
     assert outside.matches({})
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.text("ab=!,()<> in", max_size=12))
 def test_any_text_is_a_selector_or_an_error(source: str) -> None:
-    try:
+    with contextlib.suppress(SelectorError):
         parse_label_selector(source).matches({"a": "b"})
-    except SelectorError as error:
-        assert str(error)

@@ -61,7 +61,9 @@ async def test_the_schedulers_status_patches_merge_conditions_by_type(api: ApiCl
     assert status["nominatedNodeName"] == "n2"
     assert status["conditions"][0] == {**unschedulable, "message": "0/3 nodes are available"}
     assert status["conditions"][1]["type"] == "DisruptionTarget"
-    cleared = await api.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": None}}, STRATEGIC)
+    cleared = await api.patch(
+        f"{PODS}/p/status", {"status": {"nominatedNodeName": None}}, STRATEGIC
+    )
     assert "nominatedNodeName" not in cleared.body["status"]
     assert len(cleared.body["status"]["conditions"]) == 2
 
@@ -157,7 +159,9 @@ ENV = {"name": "A", "value": "1"}
         ),
         (
             {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
-            {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}},
+            {"spec": {"volumes": [
+                {"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}
+            ]}},
             {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}},
         ),
         (
@@ -193,7 +197,11 @@ ENV = {"name": "A", "value": "1"}
             {"spec": {"containers": [{"name": "a"}]}},
         ),
         ({"spec": {"a": 1}}, {"spec": {"$patch": "delete"}}, {"spec": {}}),
-        ({"metadata": {"name": "p"}}, {"metadata": {"labels": {"a": None}}}, {"metadata": {"name": "p", "labels": {}}}),
+        (
+            {"metadata": {"name": "p"}},
+            {"metadata": {"labels": {"a": None}}},
+            {"metadata": {"name": "p", "labels": {}}},
+        ),
     ],
 )  # fmt: skip
 def test_merging(original: Any, patch: Any, result: Any) -> None:
@@ -222,12 +230,22 @@ def test_spread_constraints_merge_by_topology_key() -> None:
 @pytest.mark.parametrize(
     ("patch", "code", "words"),
     [
-        ({"spec": {"containers": [{"image": "x"}]}}, 500, "does not contain declared merge key: name"),
+        (
+            {"spec": {"containers": [{"image": "x"}]}},
+            500,
+            "does not contain declared merge key: name",
+        ),
         ({"spec": {"nope": {"a": 1}}}, 500, 'unable to find api field in struct PodSpec'),
         ({"spec": {"$patch": "explode"}}, 400, "unknown patch type: explode"),
         ({"spec": {"$retainKeys": "x"}}, 400, "must be a list"),
         ({"spec": {"$retainKeys": ["a"], "hostNetwork": True}}, 400, "$retainKeys"),
-        ({"spec": {"$setElementOrder/containers": [{"name": "z"}], "containers": [{"name": "a"}]}}, 400, "not consistent"),
+        (
+            {"spec": {
+                "$setElementOrder/containers": [{"name": "z"}], "containers": [{"name": "a"}]
+            }},
+            400,
+            "not consistent",
+        ),
         ({"spec": {"$setElementOrder/containers": "x"}}, 400, "must be a list"),
         ({"metadata": {"$deleteFromPrimitiveList/finalizers": "x"}}, 400, "must be a list"),
     ],
