@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirements
 from scheduler.framework import CycleState
 from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.runtime.errors import PluginSetupError
@@ -14,7 +15,7 @@ from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
+    from scheduler.api.core import Node
 
 GPU = "nvidia.com/gpu"
 THREE = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]}
@@ -107,6 +108,16 @@ def test_the_score_is_the_same_without_pre_score() -> None:
     plugin = build(NodeResourcesBalancedAllocation)
     found = plugin.score_nodes(CycleState(), PodInfo(LARGE), snapshot.nodes)
     assert found.tolist() == [73]
+
+
+def test_what_a_kubelet_has_given_counts_here() -> None:
+    """Upstream's scorer here, unlike NodeResourcesFit's, looks at the pod's status."""
+    given = ContainerStatus("c", resources=ResourceRequirements(requests=amounts(3000, 5000, 0)))
+    small = pod(1, 1)
+    resized = Pod(small.metadata, small.spec, PodStatus(container_statuses=(given,)))
+    snapshot = snapshot_of([node("a", 4000, 10000)])
+    assert scores(build(NodeResourcesBalancedAllocation), resized, snapshot) == {"a": 68}
+    assert scores(build(NodeResourcesBalancedAllocation), small, snapshot) == {"a": 74}
 
 
 def test_no_resource_may_weigh_more() -> None:

@@ -154,6 +154,14 @@ def test_extended_resources_count_only_for_pods_that_ask(kind: str) -> None:
     assert scores(plugin, asking, snapshot) == {"node0": (50 + 50 + 2 * share) // 4, "node1": 0}
 
 
+def test_a_resource_that_scores_nothing_does_not_weigh_in_a_ratio() -> None:
+    plugin = fit(RATIO, ((0, 0), (100, 10)), cpu=3, memory=1)
+    wanting = make_pod(requests={"cpu": "0", "memory": "5000"})
+    snapshot = snapshot_of(nodes((4000, 10000), (4000, 10000)), running((1, 2000, 0)))
+    assert list(scores(plugin, wanting, snapshot).values()) == [50, 50]
+    assert scores(fit(MOST, cpu=3, memory=1), wanting, snapshot)["node0"] == 12
+
+
 def test_packing_of_a_single_extended_resource() -> None:
     """`TestResourceBinPackingSingleExtended`."""
     plugin = fit(RATIO, ((0, 0), (100, 1)), gpu=1)
