@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.snapshot.images import ImageStates
@@ -50,9 +51,7 @@ def make_pod(
     node_selector: Mapping[str, str] | None = None,
     affinity: core.Affinity | Mapping[str, object] | None = None,
     tolerations: Sequence[core.Toleration | Mapping[str, object]] = (),
-    topology_spread_constraints: Sequence[
-        core.TopologySpreadConstraint | Mapping[str, object]
-    ] = (),
+    spread: Sequence[core.TopologySpreadConstraint | Mapping[str, object]] = (),
     volumes: Sequence[core.Volume | Mapping[str, object]] = (),
     scheduling_gates: Sequence[str] = (),
     nominated_node_name: str = "",
@@ -63,42 +62,58 @@ def make_pod(
 ) -> core.Pod:
     """A pod with one container, unless `containers` says otherwise.
 
-    `requests`, `limits`, `image` and `host_ports` go into that container.
+    `requests`, `limits`, `image` and `host_ports` go into that container; `spread` are its topology
+    spread constraints.
     """
     if containers is None:
-        ports = tuple(core.ContainerPort(host_port=p, container_port=p) for p in host_ports)
-        requirements = core.ResourceRequirements(requests=requests or {}, limits=limits or {})
-        containers = [core.Container(name="c", image=image, resources=requirements, ports=ports)]
-    return core.Pod(
-        metadata=core.ObjectMeta(
-            name=name,
-            namespace=namespace,
-            uid=uid if uid is not None else f"uid-{namespace}-{name}",
-            resource_version=resource_version,
-            labels=dict(labels or {}),
-            annotations=dict(annotations or {}),
-            creation_timestamp=creation_timestamp,
-            deletion_timestamp=deletion_timestamp,
-        ),
-        spec=core.PodSpec(
-            containers=_all_of(core.Container, containers),
-            init_containers=_all_of(core.Container, init_containers),
-            overhead=overhead or {},
-            resources=_one_of(core.ResourceRequirements, resources),
-            node_name=node_name,
-            scheduler_name=scheduler_name,
-            priority=priority,
-            preemption_policy=preemption_policy,
-            node_selector=dict(node_selector or {}),
-            affinity=_one_of(core.Affinity, affinity),
-            tolerations=_all_of(core.Toleration, tolerations),
-            topology_spread_constraints=_all_of(
-                core.TopologySpreadConstraint, topology_spread_constraints
-            ),
-            volumes=_all_of(core.Volume, volumes),
-            scheduling_gates=tuple(core.PodSchedulingGate(gate) for gate in scheduling_gates),
-        ),
-        status=core.PodStatus(phase=phase, nominated_node_name=nominated_node_name),
+        containers = [_container(requests or {}, limits or {}, image, host_ports)]
+    metadata = _metadata(name, namespace, labels, annotations, resource_version)
+    times = {"creation_timestamp": creation_timestamp, "deletion_timestamp": deletion_timestamp}
+    metadata = replace(metadata, uid=f"uid-{namespace}-{name}" if uid is None else uid, **times)
+    spec = core.PodSpec(
+        containers=_all_of(core.Container, containers),
+        init_containers=_all_of(core.Container, init_containers),
+        overhead=overhead or {},
+        resources=_one_of(core.ResourceRequirements, resources),
+        node_name=node_name,
+        scheduler_name=scheduler_name,
+        priority=priority,
+        preemption_policy=preemption_policy,
+        node_selector=dict(node_selector or {}),
+        affinity=_one_of(core.Affinity, affinity),
+        tolerations=_all_of(core.Toleration, tolerations),
+        topology_spread_constraints=_all_of(core.TopologySpreadConstraint, spread),
+        volumes=_all_of(core.Volume, volumes),
+        scheduling_gates=tuple(core.PodSchedulingGate(gate) for gate in scheduling_gates),
+    )
+    status = core.PodStatus(phase=phase, nominated_node_name=nominated_node_name)
+    return core.Pod(metadata, spec, status)
+
+
+def _metadata(
+    name: str,
+    namespace: str,
+    labels: Mapping[str, str] | None,
+    annotations: Mapping[str, str] | None,
+    resource_version: str,
+) -> core.ObjectMeta:
+    return core.ObjectMeta(
+        name=name,
+        namespace=namespace,
+        resource_version=resource_version,
+        labels=dict(labels or {}),
+        annotations=dict(annotations or {}),
+    )
+
+
+def _container(
+    requests: Mapping[str, str], limits: Mapping[str, str], image: str, host_ports: Sequence[int]
+) -> core.Container:
+    return core.Container(
+        name="c",
+        image=image,
+        resources=core.ResourceRequirements(requests=requests, limits=limits),
+        ports=tuple(core.ContainerPort(host_port=p, container_port=p) for p in host_ports),
     )
 
 
@@ -126,12 +141,8 @@ def make_node(
         all_labels["topology.kubernetes.io/region"] = region
     offered = dict(allocatable) if allocatable is not None else _ALLOCATABLE
     return core.Node(
-        metadata=core.ObjectMeta(
-            name=name,
-            uid=f"uid-{name}",
-            resource_version=resource_version,
-            labels=all_labels,
-            annotations=dict(annotations or {}),
+        metadata=replace(
+            _metadata(name, "", all_labels, annotations, resource_version), uid=f"uid-{name}"
         ),
         spec=core.NodeSpec(unschedulable=unschedulable, taints=_all_of(core.Taint, taints)),
         status=core.NodeStatus(
