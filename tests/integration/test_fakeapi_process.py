@@ -1,0 +1,151 @@
+"""The `kubesched-fakeapi` process: what it prints, what it loads, how it stops and fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [sys.executable, "-m", "fakeapi"]
+SECONDS = 20.0
+MANIFEST = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {nodeName: n1, containers: [{name: c, image: x}]}
+"""
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        return json.loads(answer.read())
+
+
+def failed(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_what_it_loaded_until_it_is_told_to_stop(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    manifest, kubeconfig = tmp_path / "a.yaml", tmp_path / "kubeconfig"
+    manifest.write_text(MANIFEST)
+    arguments = ["--load", str(manifest), "--kubeconfig-out", str(kubeconfig)]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        config = yaml.safe_load(kubeconfig.read_text())
+        assert config["clusters"][0]["cluster"]["server"] == url
+        pods = get(f"{url}/api/v1/pods")
+        assert [item["spec"]["nodeName"] for item in pods["items"]] == ["n1"]
+        stream = urllib.request.urlopen(f"{url}/api/v1/pods?watch=1", timeout=SECONDS)
+        assert json.loads(stream.readline())["type"] == "ADDED"
+        process.send_signal(number)
+        assert stream.read() == b""
+        stream.close()
+        output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_with_print_kubeconfig_that_is_all_it_prints() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--print-kubeconfig"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        while not (lines and lines[-1].startswith("current-context")):
+            lines.append(process.stdout.readline())
+        config = yaml.safe_load("".join(lines))
+        assert get(f"{config['clusters'][0]['cluster']['server']}/version")["minor"] == "36"
+        process.terminate()
+        rest, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, rest) == (0, "")
+
+
+def test_versions_grow_over_a_restart() -> None:
+    versions = []
+    for _ in range(2):
+        with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            listed = get(f"{url}/api/v1/nodes")
+            versions.append(int(listed["metadata"]["resourceVersion"]))
+            process.terminate()
+    assert versions[0] < versions[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: Pod", "document 1: apiVersion: expected a string"),
+        ("a: [", "while parsing a flow node"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}",
+            'document 1: Pod p: Pod "p" is invalid: spec.containers[0].image: Required value',
+        ),
+    ],
+)
+def test_a_bad_manifest_is_one_line_and_exit_code_1(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(content)
+    code, errors = failed("--load", str(path))
+    assert code == 1
+    assert errors.startswith(f"kubesched-fakeapi: {path}: {message}")
+    assert errors.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    path = tmp_path / "nope.yaml"
+    code, errors = failed("--load", str(path))
+    assert (code, errors) == (1, f"kubesched-fakeapi: {path}: No such file or directory\n")
+
+
+def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip().rpartition(":")[2]
+        code, errors = failed("--port", port)
+        process.terminate()
+    assert code == 1
+    assert "address already in use" in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        ["--port", "99999"],
+        ["--event-log-size", "0"],
+        ["--print-kubeconfig", "--kubeconfig-out", "x"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    code, errors = failed(*arguments)
+    assert code == 2
+    assert "Usage:" in errors
+    assert "Traceback" not in errors
