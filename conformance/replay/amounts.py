@@ -36,6 +36,11 @@ class Amounts(NamedTuple):
     gpu_milli: int
     pods: int
 
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{name} {amount}" for name, amount in zip(self._fields, self, strict=True)
+        )
+
     def plus(self, other: Amounts) -> Amounts:
         """The sum, resource by resource."""
         a, b, c, d = other

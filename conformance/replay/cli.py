@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,28 +16,41 @@ import click
 import msgspec
 from rich.console import Console
 
-from fakeapi import SystemClock
+from conformance.clock import RealClock
+from conformance.errors import InputError
 
-from .driver import Settings
+from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
 from .errors import ReplayError
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
-from .trace import TraceError, read_trace
+from .trace import read_trace
 
 if TYPE_CHECKING:
-    from .driver import Run
+    from collections.abc import Callable
+
+    from .driver import Counts, Run
     from .trace import Trace
 
 __all__ = ["replay"]
 
 _PLOT_NAME = "openb-allocation.svg"
 _FILE = click.Path(path_type=Path)
+_OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
-class _BadInput(click.ClickException):
-    """Input that cannot be used; one line."""
+class _Failure(click.ClickException):
+    """A run that has come to nothing; one line."""
+
+    def show(self, file: object = None) -> None:
+        """Say it on standard error."""
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+class _BadInput(_Failure):
+    """Input that cannot be used."""
 
     exit_code = 2
 
@@ -67,8 +81,8 @@ class _BadInput(click.ClickException):
     "--target-command",
     metavar="COMMAND",
     default="",
-    help="The scheduler to start instead of kubesched. {kubeconfig} and {config} in it stand for "
-    "files; without them --kubeconfig FILE --config FILE is added.",
+    help="The scheduler to start: a command with {kubeconfig} or {config} in it, which stand for "
+    "files. Our own scheduler if not given.",
 )
 @click.option(
     "--out",
@@ -80,10 +94,10 @@ class _BadInput(click.ClickException):
 @click.option(
     "--plot",
     metavar="FILE",
-    type=_FILE,
+    type=_OUTPUT,
     help=f"The plot, an SVG.  [default: {_PLOT_NAME} in --out]",
 )
-@click.option("--json", "json_file", metavar="FILE", type=_FILE, help="Write all numbers here.")
+@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all numbers here.")
 @click.option(
     "--timeout",
     "timeout_seconds",
@@ -124,49 +138,72 @@ def replay(
     concurrency: int,
 ) -> None:
     """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
-    trace = _read(openb_nodes, openb_pods, limit)
-    settings = Settings(
-        target_command=_words(target_command),
-        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-        concurrency=concurrency,
-        timeout_seconds=timeout_seconds,
-        settle_seconds=settle_seconds,
-    )
+    try:
+        trace = read_trace(openb_nodes, openb_pods, limit=limit)
+        settings = Settings(
+            target_command=_words(target_command) if target_command else KUBESCHED,
+            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            concurrency=concurrency,
+            timeout_seconds=timeout_seconds,
+            settle_seconds=settle_seconds,
+        )
+        picture = _output(plot or out / _PLOT_NAME)
+        numbers = None if json_file is None else _output(json_file)
+    except InputError as error:
+        raise _BadInput(str(error)) from error
     try:
         report = summarise(_run(trace, settings))
     except ReplayError as error:
-        raise click.ClickException(str(error)) from error
-    render(report, Console())
+        raise _Failure(str(error)) from error
+    render(report, _console())
     title = f"Allocation of {openb_pods.stem} on {report.nodes} nodes"
-    _write(report, plot or out / _PLOT_NAME, json_file, title)
+    _write(report, picture, numbers, title)
     if not report.passed:
         click.get_current_context().exit(1)
 
 
+def _console() -> Console:
+    """Standard output: as wide as a terminal, and without limit where there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
+
+
 def _run(trace: Trace, settings: Settings) -> Run:
     """The run, with a progress bar on standard error."""
+
+    async def run(show: Callable[[Counts], None]) -> Run:
+        task = asyncio.current_task()
+        assert task is not None
+        # The processes must not outlive the replay, however it ends.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run_replay(trace, settings, clock=RealClock(), show=show)
+
     with progress_bar(Console(stderr=True), len(trace.pods)) as show:
-        return asyncio.run(run_replay(trace, settings, clock=SystemClock(), show=show))
-
-
-def _read(nodes: Path, pods: Path, limit: int | None) -> Trace:
-    try:
-        return read_trace(nodes, pods, limit=limit)
-    except TraceError as error:
-        raise _BadInput(str(error)) from error
+        try:
+            return asyncio.run(run(show))
+        except asyncio.CancelledError:
+            raise click.Abort from None
 
 
 def _words(command: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(command))
     except ValueError as error:
-        raise _BadInput(f"--target-command: {error}") from error
+        raise InputError(f"--target-command: {error}: {command}") from error
+
+
+def _output(path: Path) -> Path:
+    """The file, its folder made if need be: before the run, not after it. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: {error.strerror}") from error
+    return path
 
 
 def _write(report: Report, plot: Path, json_file: Path | None, title: str) -> None:
     """The files, each named on standard output."""
     try:
-        plot.parent.mkdir(parents=True, exist_ok=True)
         write_plot(plot, report.curve, title=title)
         click.echo(f"Plot: {plot}")
         if json_file is not None:
@@ -174,4 +211,4 @@ def _write(report: Report, plot: Path, json_file: Path | None, title: str) -> No
             json_file.write_bytes(encoded + b"\n")
             click.echo(f"Numbers: {json_file}")
     except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+        raise _Failure(f"{error.filename}: {error.strerror}") from error

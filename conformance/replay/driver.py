@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
+from conformance.errors import InputError
+
 from .api_client import ApiClient
 from .errors import ReplayError
 from .objects import NAMESPACE, node_object, pod_object
@@ -32,13 +34,13 @@ from .verify import Evidence, Violation, verify
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from fakeapi import Clock
+    from conformance.clock import Clock
 
     from .api_client import HeldPod
     from .objects import Json
     from .trace import Trace
 
-__all__ = ["Counts", "Run", "Settings", "Timeline", "replay"]
+__all__ = ["KUBESCHED", "Counts", "Run", "Settings", "Timeline", "replay"]
 
 #: Upstream's default is 50 requests a second: far below what a scheduler can do on one machine.
 _REQUESTS_PER_SECOND: Final = 100_000
@@ -49,9 +51,13 @@ _POLL_SECONDS: Final = 0.1
 _CATCH_UP_SECONDS: Final = 30.0
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
-#: `-P`: a folder of the user's that is called `scheduler` is not ours.
+#: Our own scheduler, in the replay's own interpreter; with `-P`, for a folder that happens to be
+#: called `scheduler` where the user stands is not ours.
+KUBESCHED: Final = (
+    *(sys.executable, "-P", "-m", "scheduler"),
+    *("--kubeconfig", _KUBECONFIG, "--config", _CONFIG),
+)
 _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "fakeapi")
-_SCHEDULER_COMMAND: Final = (sys.executable, "-P", "-m", "scheduler")
 
 
 @dataclass(frozen=True)
@@ -59,15 +65,22 @@ class Settings:
     """How to replay.
 
     `target_command` is the scheduler's command line; `{kubeconfig}` and `{config}` in it stand for
-    files, and without them `--kubeconfig FILE --config FILE` is added. Empty means kubesched.
+    files, of which the second names the first. Raises InputError if it has neither.
     `timeout_seconds` is for everything from the first node to the end of scheduling.
     """
 
-    target_command: tuple[str, ...] = ()
+    target_command: tuple[str, ...] = KUBESCHED
     percentage_of_nodes_to_score: int | None = None
     concurrency: int = 16
     timeout_seconds: float = 600.0
     settle_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not any(_KUBECONFIG in word or _CONFIG in word for word in self.target_command):
+            raise InputError(
+                f"--target-command: expected {_KUBECONFIG} or {_CONFIG} in it, or the scheduler "
+                f"cannot find the API server: {' '.join(self.target_command)}"
+            )
 
 
 class Counts(NamedTuple):
@@ -110,11 +123,6 @@ class Run:
         """How far it has come."""
         return Counts(self.created, self.recorder.bound, self.recorder.unschedulable)
 
-    @property
-    def passed(self) -> bool:
-        """Whether it ended in time and nothing was violated."""
-        return not self.timed_out and not self.violations
-
 
 async def replay(
     trace: Trace,
@@ -152,7 +160,10 @@ def _server(folder: Path, clock: Clock) -> Child:
 def _scheduler(folder: Path, settings: Settings, clock: Clock) -> Child:
     kubeconfig, config = str(folder / "kubeconfig"), folder / "scheduler.yaml"
     config.write_text(yaml.safe_dump(scheduler_config(kubeconfig, settings)), encoding="utf-8")
-    command = target_command(settings.target_command, kubeconfig, str(config))
+    command = [
+        word.replace(_KUBECONFIG, kubeconfig).replace(_CONFIG, str(config))
+        for word in settings.target_command
+    ]
     return Child("the scheduler", command, folder / "scheduler.log", clock)
 
 
@@ -171,15 +182,6 @@ def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
     if settings.percentage_of_nodes_to_score is not None:
         config["percentageOfNodesToScore"] = settings.percentage_of_nodes_to_score
     return config
-
-
-def target_command(command: tuple[str, ...], kubeconfig: str, config: str) -> tuple[str, ...]:
-    """The command line to start, its placeholders filled in."""
-    given = command or _SCHEDULER_COMMAND
-    filled = tuple(word.replace(_KUBECONFIG, kubeconfig).replace(_CONFIG, config) for word in given)
-    if filled == given:
-        return (*given, "--kubeconfig", kubeconfig, "--config", config)
-    return filled
 
 
 @contextlib.asynccontextmanager
@@ -242,6 +244,8 @@ async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
     except TimeoutError:
         run.timed_out = True
     timeline.settled = clock.now()
+    timeline.nodes_created = timeline.nodes_created or timeline.settled
+    timeline.pods_created = timeline.pods_created or timeline.settled
 
 
 async def _each(

@@ -1,18 +1,23 @@
 """What can stop a replay before there is anything to report.
 
-Exception
-  TraceError        trace.py: a file that cannot be read; exit status 2
-  ReplayError       the run cannot go on; exit status 1
-    ApiFailure      the API server refused a request or did not answer
-    ProcessFailure  a process could not be started, or ended too early
+    ConformanceError
+      InputError          exit status 2
+        TraceError        trace.py: a file that cannot be read
+      ReplayError         the run cannot go on; exit status 1
+        ApiFailure        the API server refused a request or did not answer
+        ProcessFailure    a process could not be started, or ended too early
+
+`str()` of each is one line.
 """
 
 from __future__ import annotations
 
+from conformance.errors import ConformanceError
+
 __all__ = ["ApiFailure", "ProcessFailure", "ReplayError"]
 
 
-class ReplayError(Exception):
+class ReplayError(ConformanceError):
     """The replay cannot go on; the text is one line that says why."""
 
 

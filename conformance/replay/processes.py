@@ -24,7 +24,7 @@ from .errors import ProcessFailure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fakeapi import Clock
+    from conformance.clock import Clock
 
 __all__ = ["Child", "Usage", "own_usage"]
 
@@ -65,7 +65,11 @@ class Child:
         try:
             with output.open("wb") as file:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
                 )
         except OSError as error:
             why = error.strerror or str(error)
@@ -96,12 +100,13 @@ class Child:
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._reap():
                 break
-            os.kill(self._process.pid, number)
+            self._signal(number)
             deadline = self._clock.now() + _PATIENCE_SECONDS
             while not self._reap() and self._clock.now() < deadline:
                 await self._clock.sleep(_POLL_SECONDS)
         if self._usage is None:
             raise ProcessFailure(f"{self.name} cannot be ended")
+        self._signal(signal.SIGKILL)  # what it has started itself and left behind
         peak_rss_bytes = self._peak_rss_bytes or self._usage.peak_rss_bytes
         return self._usage._replace(peak_rss_bytes=peak_rss_bytes)
 
@@ -113,6 +118,11 @@ class Child:
                 self._process.returncode = os.waitstatus_to_exitcode(status)
                 self._usage = Usage(used.ru_utime, used.ru_stime, used.ru_maxrss * _MAXRSS_BYTES)
         return self._usage is not None
+
+    def _signal(self, number: int) -> None:
+        """To the whole process group, of which the process is the leader."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
 
     def _high_water_bytes(self) -> int:
         """The most memory it had at once; 0 if it has ended or the system does not say.

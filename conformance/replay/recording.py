@@ -21,7 +21,7 @@ from .errors import ApiFailure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fakeapi import Clock
+    from conformance.clock import Clock
 
     from .api_client import ApiClient, HeldPod, Listing
 

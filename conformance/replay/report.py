@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.table import Table
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .processes import Usage
     from .verify import Violation
 
-__all__ = ["Report", "reasons_of", "render", "summarise", "to_json"]
+__all__ = ["Reason", "Report", "reasons_of", "render", "summarise", "to_json"]
 
 _TABLE_ROWS: Final = 16
 _PLOT_POINTS: Final = 200
@@ -35,6 +35,14 @@ _VIOLATIONS_SHOWN: Final = 50
 _HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
 _TAIL: Final = re.compile(r"(\.|) preemption: .*$", re.DOTALL)
 _COUNT: Final = re.compile(r"(\d+) (.*)", re.DOTALL)
+
+
+class Reason(NamedTuple):
+    """Why pods were refused: how many pods, and on how many nodes each of them on average."""
+
+    reason: str
+    pods: int
+    nodes_mean: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +61,7 @@ class Report:
     wall_seconds: float
     phases: Mapping[str, float]
     usage: Mapping[str, Usage]
-    reasons: Mapping[str, int]
+    reasons: tuple[Reason, ...]
     messages: Mapping[str, int]
     watch_gaps: int
     violations: tuple[Violation, ...]
@@ -71,7 +79,7 @@ def summarise(run: Run) -> Report:
     timeline, recorder = run.timeline, run.recorder
     messages = _messages(run)
     decided = recorder.verdicts[-1].seconds if recorder.verdicts else timeline.nodes_created
-    creating = (timeline.pods_created or timeline.settled) - timeline.nodes_created
+    creating = timeline.pods_created - timeline.nodes_created
     scheduling = decided - timeline.nodes_created
     bound = sum(1 for pod in run.evidence.pods if pod.spec.node_name)
     return Report(
@@ -102,23 +110,24 @@ def summarise(run: Run) -> Report:
     )
 
 
-def reasons_of(messages: Mapping[str, int]) -> dict[str, int]:
-    """How many pods were refused for each reason, on one node at least; the most frequent first.
+def reasons_of(messages: Mapping[str, int]) -> tuple[Reason, ...]:
+    """Why pods were refused, the reason of most pods first; a pod may have several.
 
     A message reads `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had ...`; what does not
-    is a reason as it stands. `messages` says of how many pods each was the last.
+    is a reason as it stands, of no node. `messages` says of how many pods each was the last.
     """
     pods: collections.Counter[str] = collections.Counter()
+    nodes: collections.Counter[str] = collections.Counter()
     for message, times in messages.items():
-        text = _TAIL.sub("", message)
+        text = _TAIL.sub("", message).rstrip(".")
         head = _HEAD.match(text)
-        if head is None:
-            pods[text.rstrip(".")] += times
-            continue
-        for part in text[head.end() :].rstrip(".").split(", "):
+        for part in text[head.end() :].split(", ") if head else [text]:
             counted = _COUNT.fullmatch(part)
-            pods[counted[2] if counted else part] += times
-    return dict(pods.most_common())
+            reason = counted[2] if counted and head else part
+            pods[reason] += times
+            nodes[reason] += times * int(counted[1]) if counted and head else 0
+    ordered = sorted(pods, key=lambda reason: (-pods[reason], -nodes[reason], reason))
+    return tuple(Reason(reason, pods[reason], nodes[reason] / pods[reason]) for reason in ordered)
 
 
 def to_json(report: Report) -> Json:
@@ -130,6 +139,7 @@ def to_json(report: Report) -> Json:
             name: used._asdict() | {"cpu_seconds": used.cpu_seconds}
             for name, used in report.usage.items()
         },
+        "reasons": [reason._asdict() for reason in report.reasons],
         "violations": [violation._asdict() for violation in report.violations],
         "allocation": [sample._asdict() for sample in report.allocation],
         "curve": [sample._asdict() for sample in report.curve],
@@ -156,8 +166,10 @@ def render(report: Report, console: Console) -> None:
 
 def _print_failures(report: Report, console: Console) -> None:
     if report.timed_out:
-        names = _some(report.missing, _NAMES_SHOWN)
-        text = f"Timed out: {len(report.missing)} pods were neither bound nor reported: {names}"
+        text = "Timed out while pods went on changing"
+        if report.missing:
+            names = _some(report.missing, _NAMES_SHOWN)
+            text = f"Timed out: {len(report.missing)} pods are neither bound nor reported: {names}"
         console.print(text, style="red", markup=False, soft_wrap=True)
     for violation in report.violations[:_VIOLATIONS_SHOWN]:
         console.print(f"Violation: {violation}", style="red", markup=False, soft_wrap=True)
@@ -185,10 +197,11 @@ def _allocation_table(report: Report) -> Table:
 
 def _reason_table(report: Report) -> Table:
     table = Table(title="Unschedulable by reason (a pod may have several)")
-    table.add_column("pods", justify="right")
+    for heading in ("pods", "nodes (mean)"):
+        table.add_column(heading, justify="right")
     table.add_column("reason")
-    for reason, pods in report.reasons.items():
-        table.add_row(str(pods), reason)
+    for reason, pods, nodes in report.reasons:
+        table.add_row(str(pods), f"{nodes:.0f}", reason)
     return table
 
 

@@ -14,6 +14,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
+from conformance.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -39,7 +41,7 @@ _LABEL: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _NUMBER_MAX: Final = 10**12
 
 
-class TraceError(Exception):
+class TraceError(InputError):
     """A trace that cannot be read: where, and what was expected there."""
 
     def __init__(self, path: Path, problem: str, *, line: int = 0, column: str = "") -> None:

@@ -39,7 +39,7 @@ RULES: Final = {
     "not-reported": "a pod without a node says PodScheduled=False, reason Unschedulable",
     "over-capacity": "the pods of a node never ask for more than it has to give",
     "wrong-model": "a pod is on a node with a GPU model that it named",
-    "left-behind": "a pod without a node would fit on none of them",
+    "left-behind": "a pod that is reported unschedulable would fit on none of the nodes",
 }
 
 
@@ -179,14 +179,14 @@ class _Case:
         fits: dict[tuple[Amounts, tuple[str, ...]], str | None] = {}  # pods are much alike
         for pod in self._held_pods:
             row = self._wanted.get(pod.metadata.name)
-            if pod.spec.node_name or row is None:
+            if pod.spec.node_name or row is None or pod.unschedulable_message is None:
                 continue
             alike = demand_of_row(row), row.models
             if alike not in fits:
                 fits[alike] = self._first_fit(row, free)
             node = fits[alike]
             if node is not None:
-                problem = f"is without a node, and {node} has room: {free[node]}"
+                problem = f"is reported unschedulable, and {node} has room: {free[node]}"
                 yield Violation("left-behind", pod.metadata.name, problem)
 
     def _first_fit(self, row: TracePod, free: dict[str, Amounts]) -> str | None:

@@ -1,0 +1,175 @@
+"""Numbers of a run: allocation over time, reasons, and their ways out."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from conformance.clock import VirtualClock
+from conformance.replay.allocation import Sample, allocation_over_time
+from conformance.replay.driver import Run, Settings, Timeline
+from conformance.replay.plot import write_plot
+from conformance.replay.processes import Usage
+from conformance.replay.recording import Placement, Recorder, Verdict
+from conformance.replay.report import Report, reasons_of, render, summarise, to_json
+from conformance.replay.trace import Trace
+from conformance.replay.verify import verify
+from tests.conformance.replay.evidence import CPU_ONLY, T4, World, task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRACE = Trace(
+    (CPU_ONLY, T4),
+    (
+        task("a", cpu_milli=4000, memory_mib=8192),
+        task("b", cpu_milli=8000, memory_mib=0, gpus=1, gpu_milli=500),
+        task("c", cpu_milli=99000),
+    ),
+)
+MESSAGE = "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu."
+
+
+def run(*, violated: bool = False, timed_out: bool = False) -> Run:
+    """A run that created pods at 10 s, bound two at 11 s and 14 s, and refused one at 12 s."""
+    recorder = Recorder([pod.name for pod in TRACE.pods], VirtualClock(0))
+    recorder.undecided.clear()
+    recorder.placements += [
+        Placement(11.0, "a", "uid-a", "node-cpu"),
+        Placement(14.0, "b", "uid-b", "node-t4"),
+    ]
+    recorder.verdicts += [Verdict(11.0, "a", True), Verdict(12.0, "c", False)]
+    recorder.verdicts += [Verdict(14.0, "b", True)]
+    world = World(TRACE, {"a": "node-cpu", "b": "node-t4", "c": ""}, {"c": MESSAGE})
+    evidence = world.evidence()
+    if violated:
+        evidence = evidence._replace(pods=evidence.pods[1:])
+    return Run(
+        TRACE,
+        Settings(),
+        recorder,
+        evidence=evidence,
+        timeline=Timeline(8.0, 9.0, 10.0, 12.0, 15.0, 16.0),
+        usage={"the scheduler": Usage(1.5, 0.5, 64 << 20)},
+        timed_out=timed_out,
+        missing=("c",) if timed_out else (),
+        violations=tuple(verify(TRACE, evidence)),
+        created=3,
+    )
+
+
+def printed(report: Report) -> str:
+    out = io.StringIO()
+    render(report, Console(file=out, width=160))
+    return out.getvalue()
+
+
+def test_allocation_is_sampled_from_the_first_pod_to_the_last_verdict() -> None:
+    recorder = run().recorder
+    samples = allocation_over_time(
+        TRACE, recorder.placements, recorder.verdicts, start_seconds=10.0, samples=5
+    )
+    assert samples == [
+        Sample(0.0, 0, 0, 0.0, 0.0, 0.0),
+        Sample(1.0, 1, 0, 25.0, 25.0, 0.0),
+        Sample(2.0, 1, 1, 25.0, 25.0, 0.0),
+        Sample(3.0, 1, 1, 25.0, 25.0, 0.0),
+        Sample(4.0, 2, 1, 75.0, 25.0, 25.0),
+    ]
+
+
+def test_what_leaves_a_node_is_taken_off() -> None:
+    placements = [Placement(1.0, "a", "u", "node-cpu"), Placement(2.0, "a", "u", "")]
+    samples = allocation_over_time(TRACE, placements, [], start_seconds=0.0, samples=3)
+    assert [sample.cpu_percent for sample in samples] == [0.0, 25.0, 0.0]
+
+
+def test_a_cluster_without_gpus_has_nothing_of_them_allocated() -> None:
+    trace = Trace((CPU_ONLY,), TRACE.pods)
+    (sample,) = allocation_over_time(trace, [], [], start_seconds=0.0, samples=1)
+    assert sample.gpu_percent == 0.0
+
+
+def test_the_rates_are_of_creating_and_of_deciding() -> None:
+    report = summarise(run())
+    assert (report.bound, report.unschedulable, report.created) == (2, 1, 3)
+    assert report.creation_rate == pytest.approx(1.5)
+    assert report.scheduling_rate == pytest.approx(0.75)
+    assert report.wall_seconds == 8.0
+    assert report.messages == {MESSAGE: 1}
+    assert report.passed
+
+
+def test_reasons_are_taken_from_the_messages() -> None:
+    tail = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    messages = {
+        "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory." + tail: 3,
+        "0/3 nodes are available: 3 Insufficient cpu.": 1,
+        'running PreFilter plugin "X": it broke': 1,
+    }
+    assert reasons_of(messages) == (
+        ("Insufficient cpu", 4, 1.5),
+        ("Insufficient memory", 3, 2.0),
+        ('running PreFilter plugin "X": it broke', 1, 0.0),
+    )
+
+
+def test_a_reason_with_a_number_in_it_keeps_it() -> None:
+    message = "0/1 nodes are available: 1 node(s) had untolerated taint(s), 2 more."
+    assert [reason for reason, _, _ in reasons_of({message: 1})] == [
+        "more",
+        "node(s) had untolerated taint(s)",
+    ]
+
+
+def test_the_tables_say_what_a_person_wants_to_know() -> None:
+    text = printed(summarise(run()))
+    assert "3 pods on 2 nodes: 2 bound, 1 unschedulable, 0 undecided" in text
+    assert "Insufficient memory" in text
+    assert MESSAGE in text
+    assert "CPU of the scheduler (user 1.50, system 0.50)" in text
+    assert "64 MiB" in text
+    assert "75.0 %" in text
+    assert "Verified: no pod lost" in text
+
+
+def test_violations_are_listed_and_nothing_is_verified() -> None:
+    text = printed(summarise(run(violated=True)))
+    assert "Violation: pod-lost: a: was created, and is not in the list" in text
+    assert "Verified" not in text
+
+
+def test_a_timeout_names_who_is_missing() -> None:
+    report = summarise(run(timed_out=True))
+    assert not report.passed
+    assert "Timed out: 1 pods are neither bound nor reported: c" in printed(report)
+
+
+def test_the_numbers_are_plain_json() -> None:
+    report = summarise(run(violated=True))
+    document = msgspec.json.decode(msgspec.json.encode(to_json(report)))
+    assert document["passed"] is False
+    assert document["bound"] == 1
+    assert document["usage"]["the scheduler"]["cpu_seconds"] == 2.0
+    assert document["reasons"][0] == {"reason": "Insufficient cpu", "pods": 1, "nodes_mean": 2.0}
+    assert document["violations"][0]["rule"] == "pod-lost"
+    assert len(document["allocation"]) == 16
+    assert document["curve"][-1]["cpu_percent"] == 75.0
+
+
+def test_the_plot_is_a_picture_that_needs_no_other_file(tmp_path: Path) -> None:
+    path = tmp_path / "plot.svg"
+    write_plot(path, summarise(run()).curve, title="A title")
+    root = ET.parse(path).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert not [element for element in root.iter() if element.get("src")]
+    assert not root.findall(
+        ".//{http://www.w3.org/2000/svg}script[@{http://www.w3.org/1999/xlink}href]"
+    )
+    texts = {element.text for element in root.iter() if element.text}
+    assert {"A title", "GPU", "CPU", "memory"} <= texts
