@@ -34,8 +34,10 @@ _EXACT_PERCENT_MAX: Final = (2**53 - 2) // 100
 def truncated_div(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     """Integer division toward zero, element by element. The divisor must not be 0 anywhere."""
     quotient = dividend // divisor
+    if quotient.min(initial=0) >= 0:
+        return quotient
     inexact_negative = (quotient < 0) & (quotient * divisor != dividend)
-    return quotient + inexact_negative if inexact_negative.any() else quotient
+    return quotient + inexact_negative
 
 
 def truncated_div_scalar(dividend: int, divisor: int) -> int:
