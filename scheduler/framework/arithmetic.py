@@ -33,7 +33,7 @@ _EXACT_PERCENT_MAX: Final = (2**53 - 2) // 100
 
 def truncated_div(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     """Integer division toward zero, element by element. The divisor must not be 0 anywhere."""
-    quotient = dividend // divisor
+    quotient: IntArray = dividend // divisor
     if quotient.min(initial=0) >= 0:
         return quotient
     inexact_negative = (quotient < 0) & (quotient * divisor != dividend)
