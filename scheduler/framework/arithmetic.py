@@ -36,8 +36,8 @@ def truncated_div(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     quotient: IntArray = dividend // divisor
     if quotient.min(initial=0) >= 0:
         return quotient
-    inexact_negative = (quotient < 0) & (quotient * divisor != dividend)
-    return quotient + inexact_negative
+    quotient += (quotient < 0) & (quotient * divisor != dividend)
+    return quotient
 
 
 def truncated_div_scalar(dividend: int, divisor: int) -> int:
