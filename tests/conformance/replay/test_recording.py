@@ -121,7 +121,8 @@ async def test_a_gap_is_closed_by_a_list_in_the_order_of_versions(recorder: Reco
 async def test_a_bound_pod_that_went_during_a_gap_gives_its_node_back(recorder: Recorder) -> None:
     bound = PodEvent("MODIFIED", held_pod(A, node="n", version=6))
     lost = PodEvent("ERROR", held_pod(A))
-    server = Server([Listing("5", []), Listing("9", [])], [[bound, lost]])
+    lists: list[Listing[HeldPod]] = [Listing("5", []), Listing("9", []), Listing("9", [])]
+    server = Server(lists, [[bound, lost], [lost]])
     await follow(recorder, server)
     assert [placement.node for placement in recorder.placements] == ["n", ""]
     assert recorder.bound == 0

@@ -89,6 +89,14 @@ def test_what_leaves_a_node_is_taken_off() -> None:
     assert [sample.cpu_percent for sample in samples] == [0.0, 25.0, 0.0]
 
 
+def test_rounding_does_not_lose_the_last_placement() -> None:
+    start, end = 1.2, 4.5
+    assert start + (end - start) < end
+    placements = [Placement(end, "a", "u", "node-cpu")]
+    samples = allocation_over_time(TRACE, placements, [], start_seconds=start, samples=4)
+    assert samples[-1].bound == 1
+
+
 def test_a_cluster_without_gpus_has_nothing_of_them_allocated() -> None:
     trace = Trace((CPU_ONLY,), TRACE.pods)
     (sample,) = allocation_over_time(trace, [], [], start_seconds=0.0, samples=1)
