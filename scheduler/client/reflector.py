@@ -1,24 +1,24 @@
 """Keeps a store equal to what the API server has of one kind: list, watch, resume, list again.
 
-                        +-----------------------------------------------------------+
-                        |                                                           |
-                        v          410, version too large: forget the version       |
-      start ------> WATCH-LIST <---+ refused, 429: pause                            |
-                     |      |  |   | ended before the bookmark                      |
-          end-of-    |      |  +---+                                                |
-          initial-   |      | anything else (422, 404, very short, bad event)       |
-          events     |      v                                                       |
-          bookmark   |     LIST ---- fails -------------------------------------> PAUSE
-                     |      |   \\___ 410, version too large: once more, version ""   ^
-                     |      |                                                       |
-                     v      v    (both: replace the store)                          |
-               +---> WATCH, events go to the store                                  |
-               |      |   |   |                                                     |
-               |      |   |   +-- 410, 5xx, bad event, ended within 1 s without     |
-               |      |   |       an event, bookmark from the past -----------------+
-               |      |   +-- refused, 429: pause, then on from the last version ---+--+
-               |      +-- ended, broke off: on from the last version, at once       |  |
-               +--------------------------------------------------------------------+--+
+    start
+      |
+      v           1
+    WATCH-LIST <-----+     1  refused or 429: pause; 410 or version too large: forget the version;
+      |      |       |        ended before its last bookmark: at once, then with pauses
+      |      |  -----+
+      |      | 2           2  anything else: 422, 404, 5xx, a bad event, ended at once
+      |      v
+      |    LIST --- 4 --+  3  the store holds exactly what was found
+    3 |      | 3        |  4  any error; but after 410 or version too large, once more without one
+      v      v          |
+    WATCH <---------+   |  5  ended or broke off: at once, from the last version;
+      |     |   5   |   |     refused or 429: the same after a pause. No list in either case.
+      |     +-------+   |
+      | 6               |  6  410, 5xx, a bad event; ended within a second without a word; silent
+      v                 |     for minutes; a bookmark from the past
+    PAUSE <-------------+
+      |
+      +---> WATCH-LIST
 
 PAUSE grows from 0.8 s to 30 s, each time up to doubled by chance, and starts small again after two
 quiet minutes. A watch is never followed by a list if going on from the last version may do.
@@ -235,7 +235,8 @@ class Reflector(Generic[T]):
         """Replace the store by initial events; the watch goes on with what happens next."""
         attempts_in_vain = 0
         while True:
-            stream = self._source.watch(self._watch_list_options())
+            options = self._watch_list_options()
+            stream = self._source.watch(options)
             self._watches += 1
             async with contextlib.AsyncExitStack() as unless_complete:
                 await unless_complete.enter_async_context(contextlib.aclosing(stream))
@@ -245,6 +246,8 @@ class Reflector(Generic[T]):
                     await self._pause(error)
                     continue
                 except (Expired, ResourceVersionTooLarge) as error:
+                    if not options.resource_version:
+                        raise
                     self._forget_version(error)
                     continue
                 if objects is not None:

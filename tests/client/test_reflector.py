@@ -225,6 +225,13 @@ async def test_a_watch_list_that_ends_at_once_without_a_word_makes_it_list() -> 
     assert await rig.after(0) == ["WATCH-LIST", "LIST 0 limit=500", "WATCH 5"]
 
 
+async def test_a_watch_list_that_is_expired_without_a_version_is_no_reason_to_ask_again() -> None:
+    """client-go would, without end and without a pause."""
+    rig = Rig(Watched(then=EXPIRED), Listed("5"), HOLD)
+
+    assert await rig.after(0) == ["WATCH-LIST", "LIST 0 limit=500", "WATCH 5"]
+
+
 async def test_a_broken_watch_list_leaves_the_store_as_it_was() -> None:
     """A half-filled state never reaches the store."""
     rig = Rig(full("1", then=EXPIRED), Watched((added("b", "2"),), then=BROKEN), Listed("9"), HOLD)
