@@ -239,10 +239,11 @@ class SchedulerApp:
     @property
     def is_idle(self) -> bool:
         """Whether nothing will happen until an object changes or time passes."""
+        events = self._broadcaster.statistics()
         return (
             self._scheduler.is_idle
             and not self._dispatcher.statistics().backlog
-            and not self._broadcaster.statistics().queued
+            and not (events.queued or events.sending)
         )
 
     @property

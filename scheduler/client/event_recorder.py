@@ -132,6 +132,7 @@ class EventStatistics:
     """
 
     queued: int
+    sending: int
     remembered: int
     sent: int
     counted: int
@@ -178,6 +179,7 @@ class EventBroadcaster:
         self._remembered_max = remembered_max
         self._remembered: dict[_Key, _Remembered] = {}
         self._last_nanoseconds = 0
+        self._sending = 0
         self._sent = self._counted = self._dropped = self._refused = self._lost = 0
 
     def recorder(self, reporting_controller: str, *, hostname: str | None = None) -> EventRecorder:
@@ -189,6 +191,7 @@ class EventBroadcaster:
         """What became of events so far."""
         return EventStatistics(
             queued=self._queue.qsize(),
+            sending=self._sending,
             remembered=len(self._remembered),
             sent=self._sent,
             counted=self._counted,
@@ -258,9 +261,11 @@ class EventBroadcaster:
     async def _send_queued(self) -> NoReturn:
         while True:
             event = await self._queue.get()
+            self._sending += 1
             try:
                 await self._send_with_retries(event)
             finally:
+                self._sending -= 1
                 self._queue.task_done()
 
     async def _send_with_retries(self, event: Event) -> None:
