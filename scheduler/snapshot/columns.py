@@ -36,6 +36,9 @@ V = TypeVar("V", bound=Hashable)
 #: The code of a row that has no value.
 ABSENT: Final = -1
 
+#: From this many combinations of flags on, those that do not occur are left out.
+_COMBINATIONS_MAX: Final = 16
+
 #: Below this many values a dictionary is not worth compacting.
 _COMPACT_MIN: Final = 64
 
@@ -68,8 +71,11 @@ def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool,
     combinations: list[tuple[bool, ...]] = [(False,), (True,)]
     for index, flag in enumerate(flags):
         if index:
-            codes = codes * 2 + flag
+            codes += codes
+            codes += flag
             combinations = [(*c, there) for c in combinations for there in (False, True)]
+        if len(combinations) < _COMBINATIONS_MAX and index + 1 < len(flags):
+            continue  # while there are so few, those that do not occur cost less than finding them
         used = np.bincount(codes, minlength=len(combinations)).nonzero()[0]
         if len(used) < len(combinations):
             renumbered = np.zeros(len(combinations), dtype=np.int64)
