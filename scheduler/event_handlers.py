@@ -58,7 +58,7 @@ class NodeEventHandler:
 
     def on_update(self, old: Node, new: Node) -> None:
         """A node that changed: every kind of change is an event of its own."""
-        self._cache.update_node(old, new)
+        self._cache.update_node(new)
         for event in node_scheduling_properties_change(new, old):
             self._move(event, old, new)
 

@@ -61,6 +61,8 @@ class Cache:
         # Rows that differ from the snapshot, in the order in which they first did.
         self._changed_rows: Final[dict[int, None]] = {}
         self._nodes_changed = False
+        # The one that all this is the difference to.
+        self._snapshot: Snapshot | None = None
 
     # Pods.
 
@@ -144,14 +146,16 @@ class Cache:
     # Nodes.
 
     def add_node(self, node: Node) -> None:
-        """Take in a new node, or one whose pods came first."""
+        """Take in a new node, or one whose pods came first; one already known is updated."""
         self._set_node(node)
-        self._tree.add_node(node)
 
-    def update_node(self, old: Node | None, new: Node) -> None:
-        """Take in a change of a node; one that was unknown is added."""
-        self._set_node(new)
-        self._tree.update_node(old, new)
+    def update_node(self, node: Node) -> None:
+        """Take in a change of a node; one that was unknown, or a ghost, is added.
+
+        What counts as changed is what differs from the cache's own record, not from what an
+        informer held before: the two may have missed different events.
+        """
+        self._set_node(node)
 
     def remove_node(self, node: Node) -> None:
         """Forget a node; while pods are left on it, it stays as a ghost."""
@@ -180,9 +184,12 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
 
-        Costs little when little has changed: changed rows are copied; only nodes that come or go
-        cause the order to be worked out again.
+        It must be the same snapshot each time. Costs little when little has changed: changed rows
+        are copied; only nodes that come or go cause the order to be worked out again, and until
+        then a node that has changed its zone keeps its place (likewise upstream).
         """
+        assert self._snapshot is None or self._snapshot is snapshot, "a cache fills one snapshot"
+        self._snapshot = snapshot
         order = self._tree.list() if self._nodes_changed else None
         snapshot.update(
             self._table,
@@ -215,6 +222,7 @@ class Cache:
             self._nodes_changed = True
         else:
             self._images.remove_node(known)
+        self._tree.update_node(known, node)
         self._images.add_node(node)
         self._table.set_node(row, node)
         self._changed_rows[row] = None

@@ -1,0 +1,22 @@
+"""Nodes and pods as the cache sees them come and go, as files: see `stage` for the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.golden.cache.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
+def test_the_cache_does_what_the_file_says(
+    path: Path, play: Callable[[Path, Callable[[str], str]], None]
+) -> None:
+    play(path, Stage().run)
