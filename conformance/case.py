@@ -267,6 +267,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     cluster: tuple[Item, ...] = ()
     config: Json | None = None
     description: str = ""
+    exact_time: bool = False
     raw: Json = {}
 
     @property
@@ -296,6 +297,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             origin=origin,
             source=str(raw["source"]),
             description=str(raw.get("description", "")),
+            exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
             cluster=msgspec.convert(raw.get("cluster", []), tuple[Item, ...]),
             steps=_steps(msgspec.convert(raw["steps"], list[Json]), "steps"),

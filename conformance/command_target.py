@@ -67,6 +67,8 @@ class CommandKind:
         """Configurations need a place in the command, and waiting has its limit."""
         if case.config is not None and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
+        if case.exact_time:
+            return "needs a clock that the suite moves"
         if case.seconds > self._options.real_seconds_max:
             return (
                 f"needs {case.seconds:g}s of real time, --real-time-max is "

@@ -6,7 +6,7 @@ import difflib
 import functools
 import json
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import jsonschema
 import yaml
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["problem_in", "read_yaml", "schema"]
 
 _SHOWN_MAX: Final = 60
+_BOOL: Final = "tag:yaml.org,2002:bool"
+_MERGE: Final = "tag:yaml.org,2002:merge"
 _TYPES: Final = {
     "array": "a list",
     "boolean": "true or false",
@@ -33,7 +35,16 @@ _TYPES: Final = {
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain YAML, but a key that is given twice is an error instead of the last one's victory."""
+    """Plain YAML with two traps less.
+
+    A key that is given twice is an error instead of the last one's victory, and only `true` and
+    `false` are truth values: `no`, `on` and `y` are texts, as YAML 1.2 has it.
+    """
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [pair for pair in pairs if first in "tTfF" or pair[0] != _BOOL]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(
         self,
@@ -42,7 +53,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     ) -> dict[Hashable, object]:
         keys: set[object] = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in keys:
                     line = key.start_mark.line + 1
                     raise InputError(f"line {line}: the key {key.value} is given twice")
