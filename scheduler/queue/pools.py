@@ -184,7 +184,8 @@ class Pools:
             self._arrived(info, source, target, event_label, hints)
         else:
             self.tell(info, source, target, event_label, hints)
-        self._note_deadline(info.timestamp + self._wait_seconds_max)
+        if self.unschedulable_pods.oldest() is info:
+            self._note_deadline(info.timestamp + self._wait_seconds_max)
 
     def _arrived(
         self,

@@ -551,9 +551,10 @@ class PriorityQueue:
 
     def _leftover_deadline(self) -> float | None:
         """The next tick at which the longest waiting pod is overdue."""
-        since = self.unschedulable_pods.oldest_timestamp()
-        if since is None:
+        oldest = self.unschedulable_pods.oldest()
+        if oldest is None:
             return None
+        since = oldest.timestamp
         start = self._first_leftover_flush or 0.0
         earliest = max(since + self._wait_seconds_max, self._last_leftover_flush)
         ticks = math.floor((earliest - start) / LEFTOVER_FLUSH_SECONDS)

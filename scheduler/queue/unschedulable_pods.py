@@ -130,10 +130,9 @@ class UnschedulablePods:
         pods = [pod for pod in self if now - pod.timestamp > wait_seconds_max]
         return sorted(pods, key=lambda pod: pod.timestamp)
 
-    def oldest_timestamp(self) -> float | None:
-        """Since when the pod waits that has waited longest; None if there is none."""
-        pod = self._by_age.peek()
-        return None if pod is None else pod.timestamp
+    def oldest(self) -> QueuedPodInfo | None:
+        """The pod that has waited longest; None if there is none."""
+        return self._by_age.peek()
 
     def complaints(self) -> Iterator[str]:
         """What is wrong, one line each: nothing, unless there is a bug."""

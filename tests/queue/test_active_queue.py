@@ -249,13 +249,20 @@ def test_pods_are_ordered_by_less_where_there_is_no_sort_key() -> None:
     """TestPriorityQueue_AddWithReversePriorityLessFunc."""
     key = sort_key_of_less(lambda first, second: less(second, first))
     active_q = ActiveQueue(key)
-    for name, priority in (("high", HIGH), ("low", 0), ("mid", 500), ("low-too", 0)):
+    for name, priority in (("high", HIGH), ("low", 0), ("mid", 500)):
         info = waiting(make_pod(name, priority=priority), timestamp=START)
         active_q.add(info.key, info)
-    assert [info.pod_info.name for info in active_q.in_order()] == [
-        "low", "low-too", "mid", "high",
-    ]  # fmt: skip
+    assert [info.pod_info.name for info in active_q.in_order()] == ["low", "mid", "high"]
     assert list(active_q.complaints()) == []
+
+
+def test_pods_that_are_equal_to_less_leave_in_the_order_in_which_they_came() -> None:
+    active_q = ActiveQueue(sort_key_of_less(less))
+    names = [f"p{n}" for n in range(20)]
+    for name in names:
+        info = waiting(make_pod(name), timestamp=START)
+        active_q.add(info.key, info)
+    assert [info.pod_info.name for info in iter(active_q.pop, None)] == names
 
 
 def test_a_pod_that_changes_after_it_has_left_disturbs_nobody() -> None:

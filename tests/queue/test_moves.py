@@ -215,6 +215,18 @@ def test_an_event_is_kept_for_pods_in_flight_even_if_it_moves_nobody() -> None:
     assert world.places == {"backoff": ["p"]}
 
 
+def test_one_pod_that_can_be_popped_is_reason_enough_to_wake() -> None:
+    gate = LabelGate("in", "out")
+    world = World({NODE_ADD: [("Fit", queue)]}, gates=[gate])
+    for name, label in (("passes", "in"), ("is gated", "out")):
+        world.try_in_vain(make_pod(name, labels={label: ""}), "Fit")
+    gate.allowed = ("in",)
+    ready = world.ready
+    world.event(NODE_ADD)
+    assert world.places == {"backoff": ["passes"], "unschedulable": ["is gated"]}
+    assert world.ready == ready + 1
+
+
 def affinity_to(key: str, **term: object) -> dict[str, object]:
     selector = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
     required = [{"labelSelector": selector, "topologyKey": "region", **term}]

@@ -470,6 +470,18 @@ def test_a_nominated_pod_is_known_in_the_version_that_waits() -> None:
     world.queue.check()
 
 
+def test_a_pod_that_was_nominated_before_it_is_added_is_known_as_it_was_added() -> None:
+    gate = LabelGate()
+    world = World(gates=[gate])
+    nominating = NominatingInfo("node7", NominatingMode.OVERRIDE)
+    world.queue.add_nominated_pod(PodInfo(HIGH_POD), nominating)
+    world.add(HIGH_POD)
+    info = world.queue.get_pod("ns1", "hpp")
+    assert info is not None
+    assert world.queue.nominated_pods_for_node("node7") == [info.pod_info]
+    world.queue.check()
+
+
 # Looking in.
 
 
