@@ -45,6 +45,8 @@ EXTENSION_POINTS: Final = (
     ExtensionPoint("permit", "PermitPlugin", ("permit",)),
     ExtensionPoint("pre_enqueue", "PreEnqueuePlugin", ("pre_enqueue",)),
     ExtensionPoint("queue_sort", "QueueSortPlugin", ("less",)),
+    ExtensionPoint("placement_generate", "PlacementGeneratePlugin", ("generate_placements",)),
+    ExtensionPoint("placement_score", "PlacementScorePlugin", ("score_placement",)),
 )
 
 

@@ -19,7 +19,7 @@ from scheduler.runtime.scoring import Scores
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scheduler.config.types import KubeSchedulerProfile, Plugins
+    from scheduler.config.types import KubeSchedulerProfile, Plugins, PluginSet
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import Plugin, PostFilterPlugin, QueueSortPlugin
@@ -51,8 +51,11 @@ class Framework:
         self.plugins: Final[Mapping[str, Sequence[Plugin]]] = {
             point.field: expand(point, profile.plugins, instances) for point in EXTENSION_POINTS
         }
-        self.weights: Final[Mapping[str, int]] = _score_weights(profile.plugins, instances)
         self._check()
+        self.weights: Final[Mapping[str, int]] = _weights("score", profile.plugins, instances)
+        self.placement_weights: Final[Mapping[str, int]] = _weights(
+            "placement_score", profile.plugins, instances
+        )
         #: Every plugin that can turn a pod down, for the queue's hints, in order of creation.
         self.rejecting_plugins: Final[Sequence[Plugin]] = [
             plugin for plugin in instances.values() if _can_reject(plugin)
@@ -127,6 +130,11 @@ class Framework:
             raise PluginSetupError(
                 f'at least one bind plugin is needed for profile with scheduler name "{name}"'
             )
+        if len(self.plugins["placement_generate"]) > 1:
+            raise PluginSetupError(
+                "at most one placement generate plugin is allowed for profile with scheduler name "
+                f'"{name}"'
+            )
 
     def __repr__(self) -> str:
         return f"<framework of {self.profile_name}>"
@@ -147,17 +155,19 @@ def _create(profile: KubeSchedulerProfile, registry: Registry, handle: Handle) -
     }
 
 
-def _score_weights(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
-    """Each score plugin's weight: the one given for `score` before the one for `multiPoint`."""
-    score = next(point for point in EXTENSION_POINTS if point.field == "score")
+def _weights(field: str, plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
+    """Each scoring plugin's weight: the one given for its point before the one for `multiPoint`."""
+    point = next(point for point in EXTENSION_POINTS if point.field == field)
+    entries: PluginSet = getattr(plugins, field)
     weights: dict[str, int] = {}
     total = 0
-    for entry in (*plugins.score.enabled, *plugins.multi_point.enabled):
-        if not implements(instances[entry.name], score) or entry.name in weights:
+    for entry in (*entries.enabled, *plugins.multi_point.enabled):
+        if not implements(instances[entry.name], point) or entry.name in weights:
             continue
         weight = entry.weight or 1
         if weight * MAX_NODE_SCORE > _TOTAL_SCORE_MAX - total:
-            raise PluginSetupError("score plugins: total score of Score plugins could overflow")
+            kind = field.replace("_", " ")
+            raise PluginSetupError(f"{kind} plugins: total score of Score plugins could overflow")
         weights[entry.name] = weight
         total += weight * MAX_NODE_SCORE
     return weights
