@@ -74,13 +74,14 @@ def test_a_flushed_pod_is_marked_until_it_comes_back() -> None:
     """TestFlushUnschedulablePodsLeftoverSetsFlag."""
     world = World()
     info = world.try_in_vain(make_pod("p"), "plugin")
-    assert not info.was_flushed_from_unschedulable
+    marks = [info.was_flushed_from_unschedulable]
     world.now += 301
     world.queue.flush_unschedulable_pods_leftover(world.now)
     assert world.pop() is info
-    assert info.was_flushed_from_unschedulable
+    marks.append(info.was_flushed_from_unschedulable)
     world.give_back(info, "plugin")
-    assert not info.was_flushed_from_unschedulable
+    marks.append(info.was_flushed_from_unschedulable)
+    assert marks == [False, True, False]
 
 
 @pytest.mark.parametrize("seconds", [300.0, 30.0])
