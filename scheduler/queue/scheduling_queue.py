@@ -355,8 +355,11 @@ class PriorityQueue:
             self._on_ready()
 
     def flush_unschedulable_pods_leftover(self, now: float) -> None:
-        """Move the pods that no event has helped for too long. To be called at start, and then
-        every 30 seconds: from the first call on `next_deadline` counts in such steps.
+        """Move the pods that no event has helped for too long.
+
+        To be called at start, and then every 30 seconds: `next_deadline` counts in such steps from
+        the first call on. Gated pods are marked and stay, but even they make it an event for the
+        pods in flight.
         """
         self.pools.now = now
         if self._first_leftover_flush is None:
