@@ -1,4 +1,4 @@
-"""The allocation over time as an SVG picture, complete in itself: no script, no other file."""
+"""The allocation over time as an SVG picture that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ def write_plot(path: Path, samples: Sequence[Sample], *, title: str) -> None:
         show_dots=False,
         stroke_style={"width": 2},
         legend_at_bottom=True,
+        legend_at_bottom_columns=3,
+        x_value_formatter=lambda seconds: f"{seconds:g} s",
+        value_formatter=lambda percent: f"{percent:g} %",
         js=[],
         style=Style(background="white", plot_background="white"),
     )
