@@ -235,10 +235,9 @@ def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
 
 
 def _default_priority_class(review: Review) -> Json | None:
-    """The class marked as default; of several the one with the lowest value."""
+    """The class marked as default; `_check_priority_class` lets there be only one."""
     classes = review.registry.store.collection(_PRIORITY_CLASSES).revisions.values()
-    defaults = [found.object for found in classes if found.object.get("globalDefault")]
-    return min(defaults, key=lambda found: int(str(found.get("value"))), default=None)
+    return next((found.object for found in classes if found.object.get("globalDefault")), None)
 
 
 def _check_priority_class(review: Review) -> None:

@@ -129,7 +129,7 @@ def _without_directives(value: object) -> object:
         kept = {
             name: _without_directives(item)
             for name, item in value.items()
-            if not name.startswith("$") and item is not None
+            if not name.startswith("$")
         }
         return {name: item for name, item in kept.items() if item is not None}
     if isinstance(value, list):

@@ -14,6 +14,8 @@ from .objects import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod,
 if TYPE_CHECKING:
     import aiohttp
 
+    from fakeapi import ManualClock
+
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 LIMIT_RANGES = "/api/v1/namespaces/default/limitranges"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -53,6 +55,8 @@ async def test_the_default_class_is_for_pods_that_name_none(api: ApiClient) -> N
     assert reply.message.endswith(
         "PriorityClass usual is already marked as default. Only one default can exist"
     )
+    note = {"metadata": {"annotations": {"a": "b"}}}
+    assert (await api.patch(f"{PRIORITY_CLASSES}/usual", note)).code == 200
 
 
 @pytest.mark.parametrize(
@@ -237,6 +241,20 @@ async def test_a_claim_without_a_class_gets_the_default_one(api: ApiClient) -> N
     assert created["spec"]["storageClassName"] == "usual"
     none = {"metadata": {"name": "b"}, "spec": {**spec, "storageClassName": ""}}
     assert (await api.create(CLAIMS, none))["spec"]["storageClassName"] == ""
+
+
+async def test_of_several_default_classes_the_newest_counts_then_the_name(
+    api: ApiClient, clock: ManualClock
+) -> None:
+    mark = {"storageclass.kubernetes.io/is-default-class": "true"}
+    for name in ("a", "c", "b"):
+        metadata = {"name": name, "annotations": mark}
+        await api.create(STORAGE_CLASSES, {"metadata": metadata, "provisioner": "p"})
+        if name == "a":
+            clock.advance(10)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    created = await api.create(CLAIMS, {"metadata": {"name": "x"}, "spec": spec})
+    assert created["spec"]["storageClassName"] == "b"
 
 
 async def test_nothing_is_created_in_a_namespace_that_is_not_there(api: ApiClient) -> None:

@@ -68,6 +68,16 @@ async def test_the_pod_learns_the_zone_and_region_of_its_node(api: ApiClient) ->
     assert (await api.get(f"{PODS}/p")).body["metadata"]["labels"] == topology
 
 
+async def test_a_binding_that_does_not_say_node_teaches_no_zone(api: ApiClient) -> None:
+    labels = {"topology.kubernetes.io/zone": "z1"}
+    await api.create(NODES, {"metadata": {"name": "n1", "labels": labels}})
+    await api.create(PODS, pod("p"))
+    reply = await api.post(f"{PODS}/p/binding", {**binding("p"), "target": {"name": "n1"}})
+    assert reply.code == 201
+    bound = (await api.get(f"{PODS}/p")).body
+    assert (bound["spec"]["nodeName"], bound["metadata"].get("labels")) == ("n1", None)
+
+
 async def test_the_nomination_is_cleared(api: ApiClient) -> None:
     await api.create(PODS, pod("p"))
     await api.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "n2"}})

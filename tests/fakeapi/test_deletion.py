@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .api_client import ApiClient
 
 HOLD = "example.com/hold"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 
 def running(name: str = "p", **metadata: Any) -> dict[str, Any]:
@@ -99,6 +100,27 @@ async def test_shortening_never_puts_the_end_into_the_past(
     assert epoch_seconds(metadata["deletionTimestamp"]) == clock.now()
 
 
+async def test_an_equal_wish_moves_nothing_even_when_the_time_is_over(
+    api: ApiClient, clock: ManualClock
+) -> None:
+    await api.create(PODS, running())
+    first = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 10})
+    clock.advance(20)
+    assert (await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 10})).body == first.body
+
+
+async def test_what_has_no_grace_is_deleted_in_one_event(api: ApiClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("c"))
+    version = int(created["metadata"]["resourceVersion"])
+    async with api.watch(CONFIG_MAPS, resourceVersion=version) as stream:
+        await api.delete(f"{CONFIG_MAPS}/c")
+        event = await stream.next()
+    assert event is not None
+    assert event["type"] == "DELETED"
+    assert int(event["object"]["metadata"]["resourceVersion"]) == version + 1
+    assert "deletionTimestamp" not in event["object"]["metadata"]
+
+
 async def test_a_finalizer_holds_the_object_until_it_is_removed(api: ApiClient) -> None:
     await api.create(PODS, running(finalizers=[HOLD]))
     reply = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
@@ -160,6 +182,16 @@ async def test_some_propagation_policies_leave_a_finalizer_for_the_garbage_colle
     reply = await api.delete(f"{PODS}/p", options)
     assert reply.body["metadata"]["finalizers"] == finalizers
     assert (await api.get(f"{PODS}/p")).code == 200
+
+
+async def test_jobs_orphan_their_pods_unless_told_otherwise(api: ApiClient) -> None:
+    template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    for name in ("plain", "told"):
+        await api.create(JOBS, {"metadata": {"name": name}, "spec": {"template": template}})
+    await api.delete(f"{JOBS}/plain")
+    assert (await api.get(f"{JOBS}/plain")).body["metadata"]["finalizers"] == ["orphan"]
+    await api.delete(f"{JOBS}/told", {"propagationPolicy": "Background"})
+    assert (await api.get(f"{JOBS}/told")).code == 404
 
 
 @pytest.mark.parametrize(
@@ -250,13 +282,17 @@ async def test_a_collection_is_deleted_by_selector_and_listed_as_it_was(api: Api
 
 async def test_a_namespace_terminates_and_waits_to_be_finalized(api: ApiClient) -> None:
     await api.create(NAMESPACES, {"metadata": {"name": "ns"}})
+    await api.create(f"{NAMESPACES}/ns/configmaps", config_map("early"))
     reply = await api.delete(f"{NAMESPACES}/ns")
+    early = await api.patch(f"{NAMESPACES}/ns/configmaps/early", {"data": {"a": "b"}})
+    assert early.code == 200  # what is there may still change
     assert (reply.code, reply.body["status"]["phase"]) == (200, "Terminating")
     assert reply.body["spec"]["finalizers"] == ["kubernetes"]
     assert "deletionTimestamp" in reply.body["metadata"]
     late = await api.post(f"{NAMESPACES}/ns/configmaps", config_map("late"))
     assert (late.code, late.reason) == (403, "Forbidden")
     assert late.causes == [("NamespaceTerminating", "metadata.namespace")]
+    assert (await api.delete(f"{NAMESPACES}/ns")).body == reply.body
     finalized = {**reply.body, "spec": {}}
     assert (await api.put(f"{NAMESPACES}/ns/finalize", finalized)).code == 200
     assert (await api.get(f"{NAMESPACES}/ns")).code == 404

@@ -40,6 +40,13 @@ async def test_the_status_endpoint_ignores_the_spec_but_takes_labels(api: ApiCli
     assert reply.body["status"] == {"phase": "Running", "qosClass": "BestEffort"}
 
 
+async def test_the_status_endpoint_does_not_mark_a_pod_for_deletion(api: ApiClient) -> None:
+    await api.create(PODS, pod("p"))
+    change = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    reply = await api.patch(f"{PODS}/p/status", change)
+    assert (reply.code, "deletionTimestamp" in reply.body["metadata"]) == (200, False)
+
+
 async def test_the_status_can_be_read(api: ApiClient) -> None:
     created = await api.create(PODS, pod("p"))
     assert (await api.get(f"{PODS}/p/status")).body == created

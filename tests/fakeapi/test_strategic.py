@@ -14,7 +14,7 @@ from fakeapi.errors import ApiError
 from fakeapi.strategic import strategic_merge
 
 from .api_client import STRATEGIC
-from .objects import NODES, PODS, pod
+from .objects import BUDGETS, NODES, PODS, pod
 
 if TYPE_CHECKING:
     from .api_client import ApiClient
@@ -76,6 +76,14 @@ async def test_taints_are_replaced_whole(api: ApiClient) -> None:
     assert reply.body["spec"]["taints"] == [new]
     none = await api.patch(f"{NODES}/n", {"spec": {"taints": None}}, STRATEGIC)
     assert none.body["spec"] == {}
+
+
+async def test_the_selector_of_a_disruption_budget_is_replaced_whole(api: ApiClient) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    await api.create(BUDGETS, {"metadata": {"name": "pdb"}, "spec": spec})
+    change = {"spec": {"selector": {"matchLabels": {"c": "d"}}}}
+    reply = await api.patch(f"{BUDGETS}/pdb", change, STRATEGIC)
+    assert reply.body["spec"]["selector"] == {"matchLabels": {"c": "d"}}
 
 
 async def test_a_node_is_cordoned_and_uncordoned(api: ApiClient) -> None:

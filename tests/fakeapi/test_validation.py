@@ -234,6 +234,17 @@ SCHEDULING = [
         [(INVALID, f"{ANTI}.matchLabelKeys[0]")],
     ),
     (
+        anti_affinity(
+            topologyKey="z",
+            labelSelector={
+                "matchLabels": {"k": "v"},
+                "matchExpressions": [{"key": "k", "operator": "Exists"}],
+            },
+            matchLabelKeys=["k"],
+        ),
+        [(INVALID, f"{ANTI}[0]")],
+    ),
+    (
         anti_affinity(topologyKey="z", labelSelector={"matchLabels": {"a": "b c"}}),
         [(INVALID, f"{ANTI}.labelSelector.matchLabels")],
     ),

@@ -10,7 +10,7 @@ import pytest
 from fakeapi import FakeApiServer
 
 from .api_client import ApiClient, brief, eventually
-from .objects import ALL_PODS, CONFIG_MAPS, PODS, binding, config_map, pod
+from .objects import ALL_PODS, CONFIG_MAPS, NAMESPACES, PODS, binding, config_map, pod
 
 if TYPE_CHECKING:
     import aiohttp
@@ -135,10 +135,10 @@ async def test_what_never_matches_is_never_seen(api: ApiClient) -> None:
 
 
 async def test_a_namespace_sees_only_its_own(api: ApiClient) -> None:
-    path = "/api/v1/namespaces/kube-system/configmaps"
-    async with api.watch(path) as stream:
-        await api.create(CONFIG_MAPS, config_map("elsewhere"))
-        await api.create(path, config_map("here"))
+    await api.create(NAMESPACES, {"metadata": {"name": "default-2"}})
+    async with api.watch(CONFIG_MAPS) as stream:
+        await api.create("/api/v1/namespaces/default-2/configmaps", config_map("elsewhere"))
+        await api.create(CONFIG_MAPS, config_map("here"))
         assert await stream.take(1) == [("ADDED", "here")]
 
 
@@ -193,9 +193,11 @@ async def test_bookmarks_come_every_minute_to_those_who_allow_them(
             "type": "BOOKMARK",
             "object": {"kind": "Pod", "apiVersion": "v1", "metadata": metadata},
         }
-        clock.advance(90)
-        # One after another minute, and one two seconds before the end.
-        assert [event["type"] for event in await stream.rest()] == ["BOOKMARK"]
+        clock.advance(60)
+        assert await stream.take(1) == [("BOOKMARK", "")]
+        clock.advance(30)
+        assert await stream.take(1) == [("BOOKMARK", "")]  # two seconds before the end
+        assert await stream.next() is None
         assert await without.rest() == []
 
 
@@ -227,6 +229,18 @@ async def test_bookmarks_can_be_pushed_and_follow_everything_before_them(
         assert await without.take(2) == [("ADDED", "p"), ("ADDED", "q")]
 
 
+async def test_a_pushed_bookmark_waits_until_all_that_is_due_is_sent(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    async with api.watch(CONFIG_MAPS, allowWatchBookmarks="true") as stream:
+        # More than is written at one go, stored without a pause for the watcher's task.
+        big = [{"apiVersion": "v1", "kind": "ConfigMap", **config_map(f"c{i}")} for i in range(9)]
+        server.load([{**item, "data": {"big": "x" * 50_000}} for item in big])
+        server.send_bookmarks()
+        types = [name for name, _ in await stream.take(10)]
+    assert types == ["ADDED"] * 9 + ["BOOKMARK"]
+
+
 async def test_a_watch_older_than_the_log_gets_410_in_the_stream(
     api: ApiClient, server: FakeApiServer
 ) -> None:
@@ -253,6 +267,19 @@ async def test_the_log_holds_as_many_changes_as_it_was_told(
         async with api.watch(CONFIG_MAPS, resourceVersion=versions[1]) as stream:
             assert await stream.take(3) == [("ADDED", "c2"), ("ADDED", "c3"), ("ADDED", "c4")]
         async with api.watch(CONFIG_MAPS, resourceVersion=versions[0]) as stream:
+            assert await stream.take(1) == [("ERROR", "")]
+
+
+async def test_a_watcher_the_log_has_passed_is_told_though_nothing_is_trimmed_yet(
+    session: aiohttp.ClientSession,
+) -> None:
+    async with FakeApiServer(event_log_size=5) as server:
+        api = ApiClient(session, server.url)
+        async with api.watch(CONFIG_MAPS) as stream:
+            await settle()
+            server.load(
+                [{"apiVersion": "v1", "kind": "ConfigMap", **config_map(f"c{i}")} for i in range(6)]
+            )
             assert await stream.take(1) == [("ERROR", "")]
 
 

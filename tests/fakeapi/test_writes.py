@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import FakeApiServer
+from fakeapi.identity import IdSource
 
 from .api_client import ApiClient
 from .objects import (
@@ -84,6 +85,18 @@ async def test_a_generated_name_is_the_prefix_and_five_characters(api: ApiClient
     assert all(re.fullmatch(r"web-[bcdfghjklmnpqrstvwxz2456789]{5}", name) for name in names)
 
 
+async def test_a_generated_name_that_is_taken_is_generated_again(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffixes = iter(["1", "1", "1", "2", *("1" * 8)])
+    monkeypatch.setattr(IdSource, "name", lambda _, prefix: prefix + next(suffixes))
+    given = {"metadata": {"generateName": "p-"}}
+    names = [(await api.create(CONFIG_MAPS, given))["metadata"]["name"] for _ in range(2)]
+    assert names == ["p-1", "p-2"]
+    unlucky = await api.post(CONFIG_MAPS, given)
+    assert (unlucky.code, unlucky.reason) == (409, "AlreadyExists")
+
+
 async def test_a_long_prefix_is_cut_to_fit_a_label(api: ApiClient) -> None:
     made = await api.create(PODS, pod("", generateName="x" * 80))
     assert len(made["metadata"]["name"]) == 63
@@ -118,6 +131,16 @@ async def test_without_a_version_an_update_is_unconditional(api: ApiClient) -> N
     await api.create(CONFIG_MAPS, config_map("c"))
     reply = await api.put(f"{CONFIG_MAPS}/c", config_map("c", {"a": "1"}))
     assert (reply.code, reply.body["data"]) == (200, {"a": "1"})
+
+
+async def test_an_unconditional_update_that_changes_nothing_writes_nothing(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    created = await api.create(PODS, pod("p"))
+    before = server.resource_version
+    del created["metadata"]["resourceVersion"]
+    assert (await api.put(f"{PODS}/p", created)).version == before
+    assert server.resource_version == before
 
 
 @pytest.mark.parametrize(
