@@ -181,7 +181,7 @@ class SchedulerApp:
         first = next(iter(self.profiles.values()))
         return PriorityQueue(
             first.less,
-            sort_key=getattr(first.queue_sort_plugin, "sort_key", None),
+            sort_key=first.sort_key,
             pre_enqueue_plugins=_pre_enqueue_plugins(self.profiles),
             queueing_hint_map={
                 name: build_queueing_hint_map(framework.rejecting_plugins)

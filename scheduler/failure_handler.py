@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.client import ClientError
 from scheduler.framework.pod_status import POD_SCHEDULED, Condition
 from scheduler.framework.types import FitError
+from scheduler.queue import PodAlreadyQueuedError
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -107,7 +108,11 @@ class FailureHandler:
             _log.info("Pod %s was recreated while its failure was handled", queued.key)
         else:
             queued.pod_info = PodInfo(pod)
-            self._queue.add_unschedulable_if_not_present(queued, self._clock.now())
+            try:
+                self._queue.add_unschedulable_if_not_present(queued, self._clock.now())
+            except PodAlreadyQueuedError:
+                # Somebody's bug, but the pod waits as it should, and is told why.
+                _log.exception("Error occurred")
             return pod
         self._queue.done(old.uid)
         return None

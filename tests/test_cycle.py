@@ -274,6 +274,23 @@ async def test_a_pod_recreated_meanwhile_is_somebody_else() -> None:
     assert (line.places, line.events) == ({}, [])
 
 
+async def test_a_pod_found_waiting_already_stays_where_it_is_and_is_told_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    line = Line()
+    pod = make_pod("pod", requests={"cpu": "9"})
+    line.known["default/pod"] = pod
+    line.queue.add(PodInfo(pod), 0.0)
+    queued = line.queue.pop_nowait(0.0)
+    assert queued is not None
+    line.queue.add(PodInfo(pod), 0.0)
+    await line.schedule_one.schedule_one(queued)
+    await line.finish()
+    assert line.places == {"active": ["pod"]}
+    assert [event.reason for event in line.events] == ["FailedScheduling"]
+    assert "default/pod" in str(caplog.records[-1].exc_info)
+
+
 async def test_a_pod_being_deleted_is_not_scheduled() -> None:
     line = Line()
     await line.schedule(make_pod("pod", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))

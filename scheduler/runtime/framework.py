@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from scheduler.config.types import KubeSchedulerProfile, Plugins, PluginSet
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
-    from scheduler.framework.interface import Plugin, PostFilterPlugin, QueueSortPlugin
+    from scheduler.framework.interface import (
+        Plugin,
+        PostFilterPlugin,
+        QueueSortPlugin,
+        SortKeyPlugin,
+    )
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPodInfo
     from scheduler.runtime.registry import Registry
@@ -75,6 +80,20 @@ class Framework:
     def less(self) -> Callable[[QueuedPodInfo, QueuedPodInfo], bool]:
         """The order of the queue."""
         return self.queue_sort_plugin.less
+
+    @property
+    def sort_key(self) -> Callable[[QueuedPodInfo], tuple[float, ...]] | None:
+        """The order of the queue as a key, if the plugin offers `sort_key(pod)` beside `less`.
+
+        A subclass that has a `less` of its own has not said anything about the key it inherits.
+        """
+        plugin = self.queue_sort_plugin
+        for owner in type(plugin).__mro__:
+            if "sort_key" in vars(owner):
+                return cast("SortKeyPlugin", plugin).sort_key
+            if "less" in vars(owner):
+                return None
+        return None
 
     @property
     def queue_sort_plugin(self) -> QueueSortPlugin:
