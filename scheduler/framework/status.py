@@ -28,6 +28,7 @@ __all__ = [
     "NodeToStatus",
     "Rejections",
     "Status",
+    "as_verdict",
     "error",
     "pending",
     "reject",
@@ -174,6 +175,15 @@ def wait(timeout_seconds: float, *reasons: str) -> Status:
 def error(cause: BaseException, prefix: str = "") -> Status:
     """A failure inside; the framework makes one of any exception a plugin raises."""
     return Status(Code.ERROR, f"{prefix}{cause}", cause=cause)
+
+
+def as_verdict(answer: object) -> Status | None:
+    """A plugin's answer, None for success; raises TypeError if it is neither Status nor None."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Status):
+        raise TypeError(f"expected a Status or None, got {answer!r}")
+    return None if answer.is_success else answer
 
 
 class Rejections:

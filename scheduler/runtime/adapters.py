@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from scheduler.framework.status import Rejections, Status
+from scheduler.framework.status import Rejections, Status, as_verdict
 from scheduler.snapshot.columns import ABSENT, IntArray
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ ScoreNodes = Callable[["CycleState", "PodInfo", "Nodes"], IntArray]
 
 def filter_nodes_of(plugin: Plugin) -> FilterNodes:
     """The plugin's filter over many nodes, whichever form it defines."""
-    if hasattr(plugin, "filter_nodes"):
+    if callable(getattr(plugin, "filter_nodes", None)):
         return cast("FilterNodesPlugin", plugin).filter_nodes
     return _PerNodeFilter(cast("FilterPlugin", plugin))
 
 
 def score_nodes_of(plugin: Plugin) -> ScoreNodes:
     """The plugin's score over many nodes, whichever form it defines."""
-    if hasattr(plugin, "score_nodes"):
+    if callable(getattr(plugin, "score_nodes", None)):
         return cast("ScoreNodesPlugin", plugin).score_nodes
     return _PerNodeScore(cast("ScorePlugin", plugin))
 
@@ -56,8 +56,8 @@ class _PerNodeFilter:
         codes = np.full(len(nodes), ABSENT, dtype=np.int32)
         index_of: dict[Status, int] = {}
         for position, node in enumerate(nodes):
-            status = self._filter(state, pod, node)
-            if status is not None and not status.is_success:
+            answer = self._filter(state, pod, node)
+            if answer is not None and (status := as_verdict(answer)) is not None:
                 codes[position] = index_of.setdefault(status, len(index_of))
         return Rejections(codes, list(index_of)) if index_of else None
 
@@ -70,4 +70,4 @@ class _PerNodeScore:
 
     def __call__(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         score = self._score
-        return np.array([score(state, pod, node) for node in nodes], dtype=np.int64)
+        return np.array([score(state, pod, node) for node in nodes])

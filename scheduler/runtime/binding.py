@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.config.duration import Duration
-from scheduler.framework.status import Code, Status, error, skip
+from scheduler.framework.status import Code, Status, as_verdict, error, skip
 from scheduler.framework.types import PreBindPreFlightResult
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["BindingPlugins", "PermitOutcome", "PreFlight", "WaitingPods"]
-
-T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -282,29 +280,28 @@ async def _first_failure(runs: Sequence[Awaitable[Status | None]]) -> Status | N
 
 
 def _run(
-    method: Callable[[CycleState, PodInfo, str], T], state: CycleState, pod: PodInfo, node_name: str
-) -> T | Status | None:
+    method: Callable[[CycleState, PodInfo, str], object],
+    state: CycleState,
+    pod: PodInfo,
+    node_name: str,
+) -> Status | None:
     """What a plugin answers, success as None, an exception as an error."""
     try:
-        return _none_if_success(method(state, pod, node_name))
+        return as_verdict(method(state, pod, node_name))
     except Exception as failure:
         return error(failure)
 
 
 async def _run_async(
-    method: Callable[[CycleState, PodInfo, str], Awaitable[Status | None]],
+    method: Callable[[CycleState, PodInfo, str], Awaitable[object]],
     state: CycleState,
     pod: PodInfo,
     node_name: str,
 ) -> Status | None:
     try:
-        return _none_if_success(await method(state, pod, node_name))
+        return as_verdict(await method(state, pod, node_name))
     except Exception as failure:
         return error(failure)
-
-
-def _none_if_success(answer: T) -> T | None:
-    return None if isinstance(answer, Status) and answer.is_success else answer
 
 
 def _verdict(status: Status, plugin: Plugin, failed: str) -> Status:
@@ -321,11 +318,15 @@ def _pre_flight_answer(
     if not hasattr(plugin, "pre_bind_pre_flight"):
         return PreBindPreFlightResult()
     pre_flight = cast("PreBindPreFlightPlugin", plugin).pre_bind_pre_flight
-    answer = _run(pre_flight, state, pod, node_name)
+    try:
+        given = pre_flight(state, pod, node_name)
+        if isinstance(given, PreBindPreFlightResult):
+            return given
+        answer = as_verdict(given)
+    except Exception as failure:
+        answer = error(failure)
     if answer is None:
         return PreBindPreFlightResult()
-    if isinstance(answer, PreBindPreFlightResult):
-        return answer
     if answer.is_skip:
         return PreBindPreFlightResult(skip=True)
     if answer.code == Code.ERROR:

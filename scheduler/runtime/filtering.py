@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from scheduler.framework.status import Code, Rejections, Status, unresolvable
+from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.adapters import FilterNodes, filter_nodes_of
 from scheduler.runtime.errors import PluginFailedError
@@ -75,6 +75,11 @@ class PreFilters:
                 elif not answer.is_success:
                     raise PluginFailedError(f'running PreFilter plugin "{name}": {answer.message}')
                 continue
+            if not isinstance(answer, PreFilterResult):
+                raise PluginFailedError(
+                    f'running PreFilter plugin "{name}": '
+                    f"expected a PreFilterResult, a Status or None, got {answer!r}"
+                )
             if answer.node_names is not None:
                 plugins_with_nodes.add(name)
             narrowed = narrowed.merge(answer)
@@ -106,8 +111,8 @@ class PreFilters:
             if tell is None or name in state.skip_filter_plugins:
                 continue
             try:
-                status = tell(state, pod, other, node)
-                if status is not None and not status.is_success:
+                status = as_verdict(tell(state, pod, other, node))
+                if status is not None:
                     raise PluginFailedError(status.message)
             except Exception as error:
                 raise PluginFailedError(
@@ -251,6 +256,10 @@ def _call(
         raise PluginFailedError(f'running "{name}" filter plugin: {error}') from error
     if rejections is None:
         return None
+    if not isinstance(rejections, Rejections):
+        raise PluginFailedError(
+            f'running "{name}" filter plugin: expected Rejections or None, got {rejections!r}'
+        )
     for status in rejections.statuses:
         if not status.is_rejected:
             raise PluginFailedError(f'running "{name}" filter plugin: {status.message}')

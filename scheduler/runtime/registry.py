@@ -72,7 +72,7 @@ class Registry:
         """An instance for one profile; raises `PluginSetupError`.
 
         `args` is an instance of the plugin's `Args`, or a mapping to make one of, or None for the
-        defaults.
+        defaults. Whatever the plugin's `__init__` raises is the profile's fault: it is told so.
         """
         plugin_class = self._classes.get(name)
         if plugin_class is None:
@@ -82,7 +82,7 @@ class Registry:
             plugin.handle = handle
             plugin.args = _decoded_args(plugin_class, args)
             plugin.__init__()  # type: ignore[misc] # after args and handle, on purpose
-        except (ValueError, TypeError) as error:
+        except Exception as error:
             raise PluginSetupError(f'initializing plugin "{name}": {error}') from error
         return plugin
 
@@ -93,17 +93,18 @@ def load_plugin_class(reference: str) -> type[Plugin]:
 
 
 def _import(reference: str) -> object:
-    module_name, colon, attribute = reference.partition(":")
-    if not colon or not attribute:
+    module_name, _, attribute = reference.partition(":")
+    if not module_name or not attribute:
         raise PluginSetupError(f'plugin "{reference}": expected module:Class')
     try:
         found: object = importlib.import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except ImportError as error:
-        raise PluginSetupError(f'plugin "{reference}": cannot import: {error}') from error
     except AttributeError as error:
         raise PluginSetupError(f'plugin "{reference}": {error}') from error
+    except Exception as error:
+        # A module runs as it is imported, and may raise anything.
+        raise PluginSetupError(f'plugin "{reference}": cannot import: {error}') from error
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
+from scheduler.framework.status import as_verdict
 from scheduler.runtime.adapters import ScoreNodes, score_nodes_of
 from scheduler.runtime.errors import PluginFailedError
 
@@ -78,10 +79,10 @@ class Scores:
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         for name, pre_score in self._pre_scorers:
             try:
-                status = pre_score(state, pod, nodes)
+                status = as_verdict(pre_score(state, pod, nodes))
             except Exception as error:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
-            if status is None or status.is_success:
+            if status is None:
                 continue
             if not status.is_skip:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')
@@ -96,29 +97,38 @@ def _normalize_of(plugin: Plugin) -> Callable[[CycleState, PodInfo, IntArray], I
 
 def _score(scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
     try:
-        scores = np.asarray(scorer.score_nodes(state, pod, nodes), dtype=np.int64)
-        if len(scores) != len(nodes):
-            raise ValueError(f"{len(scores)} scores for {len(nodes)} nodes")
+        return _checked(scorer.score_nodes(state, pod, nodes), len(nodes))
     except Exception as error:
         raise PluginFailedError(
             f'running Score plugins: plugin "{scorer.name}" failed with: {error}'
         ) from error
-    return scores
 
 
 def _normalized(scorer: _Scorer, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
     if scorer.normalize_score is None:
         return scores
     try:
-        return scorer.normalize_score(state, pod, scores)
+        return _checked(scorer.normalize_score(state, pod, scores), len(scores))
     except Exception as error:
         raise PluginFailedError(
             f'running Normalize on Score plugins: plugin "{scorer.name}" failed with: {error}'
         ) from error
 
 
+def _checked(answer: object, wanted: int) -> IntArray:
+    """What a plugin gives for scores, as such; raises TypeError or ValueError if it is not that."""
+    scores = np.asarray(answer)
+    if scores.shape != (wanted,):
+        raise ValueError(f"expected {wanted} scores, got an array of shape {scores.shape}")
+    if scores.dtype != np.int64:
+        if scores.dtype.kind not in "iub" and wanted:
+            raise TypeError(f"expected integers, got {scores.dtype}")
+        scores = scores.astype(np.int64)
+    return scores
+
+
 def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
-    lowest, highest = int(scores.min()), int(scores.max())
+    lowest, highest = int(scores.min(initial=0)), int(scores.max(initial=0))
     if lowest < MIN_NODE_SCORE or highest > MAX_NODE_SCORE:
         wrong = lowest if lowest < MIN_NODE_SCORE else highest
         raise PluginFailedError(

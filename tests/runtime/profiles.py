@@ -1,0 +1,78 @@
+"""Small plugins and frameworks of them, in one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.config import types as config
+from scheduler.framework import Plugin
+from scheduler.runtime import Framework, Registry
+from scheduler.testing import FakeHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scheduler.framework import Handle
+
+
+def plugin(name: str, **methods: Callable[..., object]) -> type[Plugin]:
+    """A plugin class with these methods (each gets `self` first)."""
+    return type(name, (Plugin,), dict(methods))
+
+
+def answering(name: str, **answers: object) -> type[Plugin]:
+    """A plugin class whose methods give these answers whatever they are asked, or raise them."""
+
+    def method(answer: object) -> Callable[..., object]:
+        def answer_or_raise(self: Plugin, *arguments: object) -> object:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return answer_or_raise
+
+    return plugin(name, **{point: method(answer) for point, answer in answers.items()})
+
+
+async def _bind(self: Plugin, *arguments: object) -> None:
+    """Bind nothing."""
+
+
+#: What every profile needs.
+SORT = plugin("Sort", less=lambda self, first, second: False)
+BINDER = plugin("Binder", bind=_bind)
+
+
+def plugin_set(enabled: str = "", *, disabled: str = "") -> config.PluginSet:
+    """`A:5 B` is A with weight 5, then B."""
+    entries = (entry.partition(":") for entry in enabled.split())
+    return config.PluginSet(
+        enabled=tuple(config.Plugin(name, int(weight or 0)) for name, _, weight in entries),
+        disabled=tuple(config.Plugin(name) for name in disabled.split()),
+    )
+
+
+def framework_of(
+    *classes: type[Plugin],
+    plugins: config.Plugins | None = None,
+    plugin_config: Sequence[config.PluginConfig] = (),
+    handle: Handle | None = None,
+    percentage_of_nodes_to_score: int | None = None,
+) -> Framework:
+    """A framework of these plugins, at all points that they implement unless `plugins` says so.
+
+    `SORT` and `BINDER` are added unless `plugins` is given.
+    """
+    if plugins is None:
+        classes = (SORT, *classes, BINDER)
+        names = " ".join(each.name for each in classes)
+        plugins = config.Plugins(multi_point=plugin_set(names))
+    profile = config.KubeSchedulerProfile(
+        scheduler_name="tested",
+        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        plugins=plugins,
+        plugin_config=tuple(plugin_config),
+    )
+    return Framework(
+        profile, registry=Registry(classes), handle=FakeHandle() if handle is None else handle
+    )

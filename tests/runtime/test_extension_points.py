@@ -1,0 +1,195 @@
+"""Which plugins run where, and in which order: upstream's `TestNewFrameworkMultiPointExpansion`."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.config.types import Plugins
+from scheduler.runtime import PluginSetupError
+from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
+from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin, plugin_set
+
+#: Takes part in everything, like upstream's `test-plugin`.
+ALL = answering(
+    "All", pre_filter=None, filter=None, post_filter=None, reserve=None, pre_score=None, score=0,
+    pre_bind=None, bind=None, post_bind=None, permit=None, pre_enqueue=None, less=False,
+)  # fmt: skip
+SCORE1 = answering("Score1", pre_score=None, score_nodes=None)
+SCORE2 = answering("Score2", score=0)
+NORMAL = answering("Normal", score=0, normalize_score=None)
+CLASSES = (ALL, SCORE1, SCORE2, NORMAL, SORT, BINDER)
+
+EVERYWHERE = (
+    "pre_filter", "filter", "post_filter", "reserve", "pre_score", "score", "pre_bind", "bind",
+    "post_bind", "permit", "pre_enqueue", "queue_sort",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected", "weights"),
+    [
+        pytest.param(
+            Plugins(multi_point=plugin_set("All:5")),
+            dict.fromkeys(EVERYWHERE, "All"),
+            {"All": 5},
+            id="a multi-point plugin runs wherever it can",
+        ),
+        pytest.param(
+            Plugins(
+                multi_point=plugin_set("All"),
+                pre_score=plugin_set(disabled="All"),
+                score=plugin_set(disabled="All"),
+            ),
+            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "", "score": ""},
+            {"All": 1},
+            id="but where it is disabled",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("All Score1")),
+            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "All Score1", "score": "All Score1"},
+            {"All": 1, "Score1": 1},
+            id="several run in order",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("All Score1"), pre_score=plugin_set(disabled="*")),
+            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "", "score": "All Score1"},
+            {"All": 1, "Score1": 1},
+            id="a star disables a point for all of them",
+        ),
+        pytest.param(
+            Plugins(
+                multi_point=plugin_set("All Score1"),
+                pre_score=plugin_set("Score1", disabled="*"),
+            ),
+            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "Score1", "score": "All Score1"},
+            {"All": 1, "Score1": 1},
+            id="but not for those named there",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("Normal All Score1"), score=plugin_set("Score1 All")),
+            dict.fromkeys(EVERYWHERE, "All")
+            | {"pre_score": "All Score1", "score": "Score1 All Normal"},
+            {"Score1": 1, "All": 1, "Normal": 1},
+            id="those named at the point go first, in the order given there",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("All Score1"), score=plugin_set("Normal Score1 All")),
+            dict.fromkeys(EVERYWHERE, "All")
+            | {"pre_score": "All Score1", "score": "Score1 All Normal"},
+            {"Normal": 1, "Score1": 1, "All": 1},
+            id="those named at the point alone go last",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("All:9 Score1:9"), score=plugin_set("Score1:5 All:3")),
+            dict.fromkeys(EVERYWHERE, "All")
+            | {"pre_score": "All Score1", "score": "Score1 All"},
+            {"Score1": 5, "All": 3},
+            id="a weight given at the point counts",
+        ),
+        pytest.param(
+            Plugins(
+                multi_point=plugin_set("All Score1"), score=plugin_set("Score1:5 Score2:5 All:3")
+            ),
+            dict.fromkeys(EVERYWHERE, "All")
+            | {"pre_score": "All Score1", "score": "Score1 All Score2"},
+            {"Score1": 5, "Score2": 5, "All": 3},
+            id="overrides first, then the others of the point",
+        ),
+        pytest.param(
+            Plugins(multi_point=plugin_set("Sort Binder Score1", disabled="*")),
+            {"queue_sort": "Sort", "bind": "Binder", "pre_score": "Score1", "score": "Score1"},
+            {"Score1": 1},
+            id="what multi-point disables concerns the defaults, which are merged in elsewhere",
+        ),
+        pytest.param(
+            Plugins(
+                queue_sort=plugin_set("Sort"),
+                bind=plugin_set("Binder All"),
+                filter=plugin_set("All"),
+            ),
+            {"queue_sort": "Sort", "bind": "Binder All", "filter": "All"},
+            {},
+            id="without multi-point plugins run where they are named",
+        ),
+    ],
+)  # fmt: skip
+def test_plugins_run_where_they_are_wanted(
+    plugins: Plugins, expected: dict[str, str], weights: dict[str, int]
+) -> None:
+    framework = framework_of(*CLASSES, plugins=plugins)
+    ran = {point: [each.name for each in running] for point, running in framework.plugins.items()}
+    assert {point: names for point, names in ran.items() if names} == {
+        point: names.split() for point, names in expected.items() if names
+    }
+    assert framework.weights == weights
+
+
+MINIMAL = "Sort Binder"
+
+
+@pytest.mark.parametrize(
+    ("plugins", "text"),
+    [
+        (
+            Plugins(multi_point=plugin_set("All All")),
+            'plugin "All" already registered as "PreFilterPlugin"',
+        ),
+        (
+            Plugins(multi_point=plugin_set("Score2 Score2")),
+            'plugin "Score2" already registered as "ScorePlugin"',
+        ),
+        (
+            Plugins(multi_point=plugin_set(MINIMAL), filter=plugin_set("All All")),
+            'plugin "All" already registered as "FilterPlugin"',
+        ),
+        (
+            Plugins(multi_point=plugin_set("Unknown")),
+            'PreFilterPlugin "Unknown" does not exist',
+        ),
+        (
+            Plugins(multi_point=plugin_set(MINIMAL), post_filter=plugin_set("Unknown")),
+            'PostFilterPlugin "Unknown" does not exist',
+        ),
+        (
+            Plugins(multi_point=plugin_set(MINIMAL), reserve=plugin_set("Score1")),
+            'plugin "Score1" does not extend ReservePlugin plugin',
+        ),
+        (
+            Plugins(multi_point=plugin_set(MINIMAL), queue_sort=plugin_set("Binder")),
+            'plugin "Binder" does not extend QueueSortPlugin plugin',
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused_in_upstreams_words(plugins: Plugins, text: str) -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        framework_of(*CLASSES, plugins=plugins)
+    assert str(refusal.value) == text
+
+
+def test_an_override_of_a_plugin_named_twice_in_multi_point_is_no_double_registration() -> None:
+    """Upstream looks at the override first, and never at the second mention."""
+    point = next(point for point in EXTENSION_POINTS if point.field == "score")
+    plugins = Plugins(multi_point=plugin_set("Score2 Score2"), score=plugin_set("Score2"))
+    instance = SCORE2()
+    assert expand(point, plugins, {"Score2": instance}) == [instance]
+
+
+@pytest.mark.parametrize(
+    ("methods", "points"),
+    [
+        (("filter",), ["filter"]),
+        (("filter_nodes",), ["filter"]),
+        (("score_nodes",), ["score"]),
+        (("unreserve",), ["reserve"]),
+        (("less",), ["queue_sort"]),
+        (("pre_bind_pre_flight", "add_pod", "remove_pod", "normalize_score", "sign"), []),
+    ],
+)
+def test_presence_is_registration(methods: tuple[str, ...], points: list[str]) -> None:
+    each = plugin("Each", **{method: lambda self: None for method in methods})
+    assert [point.field for point in EXTENSION_POINTS if implements(each, point)] == points
+
+
+def test_an_attribute_that_cannot_be_called_is_no_method() -> None:
+    each = type("Each", (ALL.__base__,), {"filter": "coffee"})
+    assert not any(implements(each, point) for point in EXTENSION_POINTS)

@@ -1,0 +1,184 @@
+"""Plugins by name: registered, announced by packages, or named as module:Class."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from scheduler.framework import Plugin
+from scheduler.runtime import PluginSetupError, Registry, load_plugin_class, registry_of
+from scheduler.testing import FakeHandle
+from tests.runtime.profiles import BINDER, SORT, answering, plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HERE = "tests.runtime.test_registry"
+
+
+class Guard(Plugin):
+    pass
+
+
+class Strict(Plugin):
+    class Args(msgspec.Struct, forbid_unknown_fields=True):
+        size: int = 3
+
+
+class Outer:
+    class Inner(Plugin):
+        name = "example.com/Inner"
+
+
+NOT_A_PLUGIN = 7
+
+
+def test_plugins_are_found_by_name() -> None:
+    registry = Registry([SORT, BINDER])
+    registry.register(Outer.Inner)
+    assert list(registry) == ["Sort", "Binder", "example.com/Inner"]
+    assert "Sort" in registry
+    assert "Inner" not in registry
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(PluginSetupError, match=r"^a plugin named Sort already exists$"):
+        Registry([SORT, plugin("Sort")])
+
+
+@pytest.mark.parametrize(("simple", "fast"), [("filter", "filter_nodes"), ("score", "score_nodes")])
+def test_two_forms_of_one_rule_are_refused_by_name(simple: str, fast: str) -> None:
+    parent = answering("Parent", **{simple: None})
+    child = type("Child", (parent,), {fast: lambda self: None})
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([child])
+    assert str(refusal.value) == (
+        f'plugin "Child" defines both {simple} and {fast}: keep one, '
+        "the framework derives the other"
+    )
+
+
+def test_a_plugin_that_nobody_registered_does_not_exist() -> None:
+    with pytest.raises(PluginSetupError, match=r'^plugin "Nobody" does not exist$'):
+        Registry().create("Nobody", None, FakeHandle())
+
+
+def test_each_profile_gets_an_instance_of_its_own() -> None:
+    registry, handle = Registry([Guard]), FakeHandle()
+    first, second = (registry.create("Guard", None, handle) for _ in range(2))
+    assert first is not second
+    assert first.handle is handle
+    assert first.args is None
+
+
+@pytest.mark.parametrize(
+    ("args", "size"),
+    [
+        (None, 3),
+        ({}, 3),
+        ({"size": 5}, 5),
+        ({"apiVersion": "example.com/v1", "kind": "StrictArgs", "size": 5}, 5),
+        (Strict.Args(7), 7),
+    ],
+)
+def test_arguments_may_come_decoded_or_as_written(args: object, size: int) -> None:
+    made = Registry([Strict]).create("Strict", args, FakeHandle())
+    assert made.args == Strict.Args(size)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "text"),
+    [
+        ("Strict", {"sise": 5}, "Object contains unknown field `sise`"),
+        ("Strict", [1], "Expected `object`, got `array`"),
+        ("Guard", {"size": 5}, "takes no arguments, but pluginConfig has some"),
+    ],
+)
+def test_arguments_that_do_not_fit_name_the_plugin(name: str, args: object, text: str) -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([Strict, Guard]).create(name, args, FakeHandle())
+    assert str(refusal.value) == f'initializing plugin "{name}": {text}'
+
+
+@pytest.mark.parametrize("error", [ValueError("too big"), KeyError("x"), RuntimeError("no disk")])
+def test_whatever_a_plugin_raises_as_it_is_made_names_the_plugin(error: Exception) -> None:
+    def fail(self: Plugin) -> None:
+        raise error
+
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([plugin("Weak", __init__=fail)]).create("Weak", None, FakeHandle())
+    assert str(refusal.value) == f'initializing plugin "Weak": {error}'
+    assert refusal.value.__cause__ is error
+
+
+def test_a_class_is_loaded_from_its_module() -> None:
+    assert load_plugin_class(f"{HERE}:Guard") is Guard
+    assert load_plugin_class(f"{HERE}:Outer.Inner") is Outer.Inner
+
+
+@pytest.mark.parametrize(
+    ("reference", "text"),
+    [
+        ("Guard", 'plugin "Guard": expected module:Class'),
+        (f"{HERE}:", f'plugin "{HERE}:": expected module:Class'),
+        (":Guard", 'plugin ":Guard": expected module:Class'),
+        (
+            "no.such.module:Guard",
+            "plugin \"no.such.module:Guard\": cannot import: No module named 'no'",
+        ),
+        (
+            f"{HERE}:Missing",
+            f"plugin \"{HERE}:Missing\": module '{HERE}' has no attribute 'Missing'",
+        ),
+        (
+            f"{HERE}:NOT_A_PLUGIN",
+            f'plugin "{HERE}:NOT_A_PLUGIN": expected a subclass of scheduler.Plugin, got 7',
+        ),
+        (
+            f"{HERE}:Outer",
+            f'plugin "{HERE}:Outer": expected a subclass of scheduler.Plugin, got {Outer!r}',
+        ),
+        (
+            f"{HERE}:Plugin",
+            f'plugin "{HERE}:Plugin": expected a subclass of scheduler.Plugin, got {Plugin!r}',
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_in_one_line(reference: str, text: str) -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        load_plugin_class(reference)
+    assert str(refusal.value) == text
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the path where modules and installed packages are looked for."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def _install(packages: Path, module: str, source: str, *entry_points: str) -> None:
+    (packages / f"{module}.py").write_text(source)
+    metadata = packages / f"{module}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    lines = ["[scheduler.plugins]", *entry_points]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    sys.modules.pop(module, None)
+
+
+def test_installed_packages_announce_plugins(packages: Path) -> None:
+    source = "from scheduler.framework import Plugin\nclass Announced(Plugin): ...\n"
+    _install(packages, "announcing", source, "any-name = announcing:Announced")
+    registry = registry_of({"Sort": SORT}, [Guard])
+    assert list(registry) == ["Sort", "Guard", "Announced"]
+
+
+def test_a_broken_announcement_is_told_in_one_line(packages: Path) -> None:
+    _install(packages, "broken", "1 / 0", "any-name = broken:Plugin")
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry().register_entry_points()
+    assert str(refusal.value) == 'plugin "broken:Plugin": cannot import: division by zero'
