@@ -21,6 +21,7 @@ from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
 
@@ -77,6 +78,7 @@ def main(
 ) -> None:
     """Schedule pods as kube-scheduler v1.36 does."""
     _configure_logging(verbosity)
+    find_plugins_in_working_directory()
     clock = SystemClock()
     try:
         settings = _settings(config)

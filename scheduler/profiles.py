@@ -5,6 +5,7 @@ Source: `pkg/scheduler/profile/profile.go`, `pkg/scheduler/scheduler.go`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +28,16 @@ if TYPE_CHECKING:
     from scheduler.framework.interface import Plugin
     from scheduler.runtime import SchedulerParts
 
-__all__ = ["build_profiles", "plugin_registry"]
+__all__ = ["build_profiles", "find_plugins_in_working_directory", "plugin_registry"]
+
+
+def find_plugins_in_working_directory() -> None:
+    """Let `module:Class` name a module of the working directory, as under `python -m`.
+
+    For commands: an installed script does not look there by itself. Installed modules go first.
+    """
+    if "" not in sys.path:
+        sys.path.append("")
 
 
 def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, list[str]]:

@@ -27,6 +27,7 @@ from scheduler.explain.scenarios import (
 )
 from scheduler.explain.table import decision_table
 from scheduler.explain.world import World
+from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def main(
     sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master)]
     if sum(sources) != 1:
         raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig")
+    find_plugins_in_working_directory()
     with _one_line_errors():
         if output == "jsonl":
             if not scenarios:

@@ -23,9 +23,7 @@ def main() -> None:
     numbers: dict[str, float] = {}
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
     for nodes in NODE_COUNTS:
-        best = max(
-            cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat)
-        )
+        best = max(cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat))
         numbers[f"basic-{nodes}"] = round(best, 1)
         print(f"{'basic':<16}{nodes:>8}{best:>12.0f}{1e6 / best:>12.0f}")
     if arguments.history:

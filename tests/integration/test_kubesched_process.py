@@ -10,73 +10,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer
+from tests.integration.api_client import Api, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
-PODS = "/api/v1/namespaces/default/pods"
 DEADLINE_SECONDS = 20.0
-
-
-class Api:
-    """The few requests these tests make, as a user would make them."""
-
-    def __init__(self, server: FakeApiServer, session: aiohttp.ClientSession) -> None:
-        self._server = server
-        self._session = session
-
-    async def create(self, path: str, body: dict[str, object]) -> dict[str, object]:
-        async with self._session.post(self._server.url + path, json=body) as answer:
-            assert answer.status == 201, await answer.text()
-            return await answer.json()
-
-    async def get(self, path: str) -> dict:
-        async with self._session.get(self._server.url + path) as answer:
-            return await answer.json()
-
-    async def node(self, name: str, cpu: str = "4", **labels: str) -> None:
-        allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
-        metadata = {"name": name, "labels": labels}
-        await self.create(
-            "/api/v1/nodes", {"metadata": metadata, "status": {"allocatable": allocatable}}
-        )
-
-    async def pod(self, name: str, cpu: str = "1", **spec: object) -> None:
-        resources = {"requests": {"cpu": cpu}}
-        container = {"name": "c", "image": "app:v1", "resources": resources}
-        body = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
-        await self.create(PODS, body)
-
-    async def node_of(self, name: str) -> str:
-        """The pod's node, once it has one."""
-
-        async def bound() -> str:
-            return (await self.get(f"{PODS}/{name}"))["spec"].get("nodeName", "")
-
-        return await _eventually(bound)
-
-    async def message_of(self, name: str) -> str:
-        """Why the pod is not scheduled, once the scheduler has said so."""
-
-        async def said() -> str:
-            conditions = (await self.get(f"{PODS}/{name}"))["status"].get("conditions", [])
-            return next((c["message"] for c in conditions if c["status"] == "False"), "")
-
-        return await _eventually(said)
-
-
-async def _eventually(ask: Callable[[], Awaitable[str]]) -> str:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not (answer := await ask()):  # noqa: ASYNC110 - another process: one can only ask
-            await asyncio.sleep(0.02)
-        return answer
 
 
 @pytest.fixture
@@ -87,8 +32,8 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @pytest.fixture
 async def api(server: FakeApiServer) -> AsyncIterator[Api]:
-    async with aiohttp.ClientSession() as session:
-        yield Api(server, session)
+    async with Api.of(server) as api:
+        yield api
 
 
 @pytest.fixture
@@ -135,7 +80,7 @@ async def test_pods_get_nodes_and_events_and_a_signal_ends_it(api: Api, kubeconf
             found = {event["note"] for event in events["items"]}
             return "both" if "Successfully assigned default/huge to b" in found else ""
 
-        assert await _eventually(notes) == "both"
+        assert await eventually(notes) == "both"
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(DEADLINE_SECONDS):
             assert await process.wait() == 0
@@ -223,21 +168,19 @@ async def test_an_installed_package_announces_plugins_that_flags_enable(
 
 async def test_a_restarted_api_server_is_followed(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    async with FakeApiServer() as first, aiohttp.ClientSession() as session:
-        first.write_kubeconfig(kubeconfig)
-        port = int(first.url.rpartition(":")[2])
-        await Api(first, session).node("a")
-        process = _process("-m", "scheduler", "--kubeconfig", str(kubeconfig))
-        await process.__aenter__()
-        await Api(first, session).pod("web")
-        assert await Api(first, session).node_of("web") == "a"
-    try:
-        async with FakeApiServer(port=port) as second, aiohttp.ClientSession() as session:
-            await Api(second, session).node("b")
-            await Api(second, session).pod("next")
-            assert await Api(second, session).node_of("next") == "b"
-    finally:
-        await process.__aexit__(None, None, None)
+    async with contextlib.AsyncExitStack() as stack:
+        async with FakeApiServer() as first, Api.of(first) as api:
+            first.write_kubeconfig(kubeconfig)
+            port = int(first.url.rpartition(":")[2])
+            await api.node("a")
+            command = ("-m", "scheduler", "--kubeconfig", str(kubeconfig))
+            await stack.enter_async_context(_process(*command))
+            await api.pod("web")
+            assert await api.node_of("web") == "a"
+        async with FakeApiServer(port=port) as second, Api.of(second) as api:
+            await api.node("b")
+            await api.pod("next")
+            assert await api.node_of("next") == "b"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,239 @@
+"""Everything in README.md is run, as a newcomer would run it; nothing there goes untested."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import yaml
+
+from fakeapi import FakeApiServer
+from tests.integration.api_client import Api, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ROOT = Path(__file__).parent.parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+SCRIPTS = Path(sys.executable).parent
+TIMEOUT_SECONDS = 120
+
+#: What is not in a checkout.
+LEFT_OVER = shutil.ignore_patterns(
+    ".git", ".venv", ".tox", ".*_cache", ".hypothesis", "__pycache__"
+)
+
+
+class Block(NamedTuple):
+    """A fenced block; `name` is the file it belongs in, where the text says so."""
+
+    language: str
+    name: str
+    text: str
+
+
+def _blocks() -> list[Block]:
+    found = re.finditer(r"(?:`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    return [Block(match[2], match[1] or "", match[3]) for match in found]
+
+
+BLOCKS = _blocks()
+FILES = {block.name: block.text for block in BLOCKS if block.name}
+CONFORMANCE, TOX, SCENARIO, EXPLAIN, SECOND, FAKE_API, REPLAY = (
+    block.text.strip() for block in BLOCKS if block.language == "sh"
+)
+
+
+def _environ(home: Path) -> dict[str, str]:
+    """A newcomer's shell, our environment's commands first in it."""
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    path = os.pathsep.join((str(SCRIPTS), environ["PATH"]))
+    return {**environ, "PATH": path, "HOME": str(home), "COLUMNS": "200"}
+
+
+def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=_environ(directory),
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@contextlib.asynccontextmanager
+async def _running(command: str, directory: Path) -> AsyncIterator[None]:
+    """A command that runs until it is told to stop, and then stops well."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", f"exec {command}"),
+        cwd=directory,
+        env=_environ(directory),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            _, stderr = await process.communicate()
+        assert process.returncode == 0, stderr.decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A directory with every file that the README has one write."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def _lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def test_it_holds_these_blocks_and_no_others() -> None:
+    assert [(block.language, block.name) for block in BLOCKS] == [
+        ("sh", ""),
+        ("sh", ""),
+        ("python", "gpu_guard.py"),
+        ("python", "fast_disks.py"),
+        ("yaml", "gpu.yaml"),
+        ("sh", ""),
+        ("yaml", "cluster.yaml"),
+        ("sh", ""),
+        ("text", ""),
+        ("yaml", "second.yaml"),
+        ("sh", ""),
+        ("python", ""),
+        ("sh", ""),
+        ("sh", ""),
+    ]
+
+
+def test_the_plugin_and_the_scenario_take_ten_lines() -> None:
+    assert len(_lines(FILES["gpu_guard.py"])) <= 10
+    assert len(_lines(FILES["gpu.yaml"])) <= 11
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\((?!http)([^)]+)\)", TEXT)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_first_command_judges_the_scheduler(tmp_path: Path) -> None:
+    checkout = tmp_path / "kubesched"
+    shutil.copytree(ROOT, checkout, ignore=LEFT_OVER)
+    printed = _run(CONFORMANCE, checkout, timeout_seconds=600)
+    assert re.search(r"^\d+ passed in", printed, re.MULTILINE)
+    assert (checkout / ".venv" / "bin" / "kubesched").exists()
+
+
+def test_the_second_command_is_what_lets_changes_land() -> None:
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == TOX
+
+
+def test_the_scenario_passes_with_the_plugin(files: Path) -> None:
+    assert "1 passed in" in _run(SCENARIO, files)
+
+
+def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
+    done = subprocess.run(
+        [SCRIPTS / "kubesched-conformance", "run", "--cases", "gpu.yaml"],
+        cwd=files,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "is bound to costly" in done.stdout
+
+
+def test_explain_prints_what_the_text_shows(files: Path) -> None:
+    shown = next(block.text for block in BLOCKS if block.language == "text")
+    assert _lines(_run(EXPLAIN, files)) == _lines(shown)
+
+
+def test_the_fast_plugin_prefers_nvme(files: Path) -> None:
+    disks = {"slow": "hdd", "quick": "nvme", "middling": "ssd"}
+    objects = [
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "labels": {"disk": disk}},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        }
+        for name, disk in disks.items()
+    ]
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}}
+    spec = {"containers": [{"name": "web", "image": "web"}]}
+    manifest = yaml.safe_dump_all([*objects, {**pod, "spec": spec}])
+    (files / "disks.yaml").write_text(manifest, encoding="utf-8")
+    plugin = "--plugin fast_disks:PreferFastDisks"
+    printed = _run(f"kubesched-explain --manifests disks.yaml {plugin}", files)
+    assert "default/web scheduled on quick, 3 of 3 nodes feasible" in _lines(printed)
+
+
+async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
+    async with FakeApiServer() as server, Api.of(server) as api:
+        (files / ".kube").mkdir()
+        (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
+        await api.node("a")
+        await api.pod("theirs")
+        await api.pod("ours", schedulerName="kubesched")
+        async with _running(SECOND, files):
+            assert await api.node_of("ours") == "a"
+        theirs = await api.get("/api/v1/namespaces/default/pods/theirs")
+        assert "nodeName" not in theirs["spec"]
+
+
+def test_the_api_server_lives_in_a_program(files: Path) -> None:
+    (program,) = (block.text for block in BLOCKS if block.language == "python" and not block.name)
+    (files / "program.py").write_text(program, encoding="utf-8")
+    url, kubeconfig = _run("python program.py", files).split("\n", 1)
+    assert yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"] == url
+
+
+async def test_the_api_server_is_a_command(files: Path) -> None:
+    written = files / "fake.kubeconfig"
+
+    async def text_of_kubeconfig() -> str:
+        return written.read_text(encoding="utf-8") if written.exists() else ""
+
+    async with _running(FAKE_API, files):
+        await eventually(text_of_kubeconfig)
+        explain = "kubesched-explain --kubeconfig fake.kubeconfig"
+        printed = await asyncio.to_thread(_run, explain, files)
+    assert "default/web scheduled on costly, 1 of 2 nodes feasible" in _lines(printed)
+
+
+def test_a_trace_is_replayed(files: Path) -> None:
+    nodes = "sn,cpu_milli,memory_mib,gpu,model\nnode-0,32000,262144,2,T4\n"
+    pods = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
+        "pod-0,12000,16384,1,1000,T4,LS\npod-1,6000,1024,0,0,,BE\npod-2,64000,1024,0,0,,BE\n"
+    )
+    (files / "openb_node_list_all_node.csv").write_text(nodes, encoding="utf-8")
+    (files / "openb_pod_list_default.csv").write_text(pods, encoding="utf-8")
+    printed = _run(REPLAY, files)
+    assert "3 pods on 1 nodes: 2 bound, 1 unschedulable, 0 undecided" in printed
+    assert list(files.glob("*.svg"))
