@@ -18,7 +18,6 @@ from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.scoring import NodeScores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.types import Rng
@@ -184,14 +183,13 @@ class SchedulingAlgorithm:
             diagnosis.node_to_status.absent_nodes_status = unresolvable(
                 f"node(s) didn't satisfy plugin(s) [{plugins}]"
             )
-        found = 0
+        search = self._search(framework, nodes, diagnosis)
         try:
-            feasible = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
-            found = len(feasible)
+            search.run(framework, state, pod)
         finally:
             # Even after an error, lest every search begin where the last one failed.
-            self._move_start(found + len(diagnosis.node_to_status))
-        return feasible, diagnosis
+            self._move_start(search.found + len(diagnosis.node_to_status))
+        return search.feasible, diagnosis
 
     def select_host(self, nodes: Nodes, total: IntArray) -> str:
         """One of the nodes with the highest total score."""
@@ -213,43 +211,18 @@ class SchedulingAlgorithm:
         row = self._snapshot.table.row_of.get(name)
         nodes = self._snapshot.nodes
         if row is not None:
+            search = self._search(framework, nodes.slice(row, row + 1), diagnosis)
             try:
-                return self._find_nodes_that_pass_filters(
-                    framework, state, pod, nodes.slice(row, row + 1), diagnosis
-                )
+                search.run(framework, state, pod)
             except PluginFailedError as failure:
                 _log.error("Evaluation failed on nominated node %s: %s", name, failure)
+            return search.feasible
         return nodes.slice(0, 0)
 
-    def _find_nodes_that_pass_filters(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: Nodes,
-        diagnosis: Diagnosis,
-    ) -> Nodes:
-        """The first feasible nodes from the start index on, as many as are wanted.
-
-        Nodes after the last one wanted are looked at only until one more would fit, as Go with a
-        single worker does: that decides which rejections are recorded.
-        """
-        total = len(nodes)
-        wanted = self._num_wanted(framework, total)
-        start = self.next_start_node_index % total if total else 0
-        if not framework.filters:
-            order = (np.arange(wanted, dtype=np.int64) + start) % max(total, 1)
-            return nodes.take(order)
-        chosen: list[Nodes] = []
-        found = 0
-        for block in _blocks(nodes, start, max(_BLOCK_MIN, wanted)):
-            rejections = framework.filters.run_with_nominated_pods(state, pod, block)
-            passed, stopped = _first(block, rejections, wanted - found, diagnosis)
-            chosen.append(passed)
-            found += len(passed)
-            if stopped:
-                break
-        return _joined(chosen, nodes)
+    def _search(self, framework: Framework, nodes: Nodes, diagnosis: Diagnosis) -> _Search:
+        wanted = self._num_wanted(framework, len(nodes))
+        start = self.next_start_node_index % len(nodes) if len(nodes) else 0
+        return _Search(nodes, start=start, wanted=wanted, diagnosis=diagnosis)
 
     def _num_wanted(self, framework: Framework, total: int) -> int:
         if self._exhaustive:
@@ -275,6 +248,59 @@ def prioritize_nodes(
     if not framework.scores:
         return NodeScores({}, np.ones(len(nodes), dtype=np.int64))
     return framework.scores.run(state, pod, nodes)
+
+
+class _Search:
+    """The first feasible nodes from a start on, as many as are wanted (`findNodesThatPassFilters`).
+
+    Filters run over blocks of nodes, but what is found is what Go finds with a single worker, that
+    looks at one node after another until one more than wanted would fit: that decides which
+    rejections are recorded, and whether a plugin that fails on some node is met at all.
+    """
+
+    def __init__(self, nodes: Nodes, *, start: int, wanted: int, diagnosis: Diagnosis) -> None:
+        self._nodes: Final = nodes
+        self._start: Final = start
+        self._wanted: Final = wanted
+        self._diagnosis: Final = diagnosis
+        self._chosen: Final[list[Nodes]] = []
+        #: How many feasible nodes there are so far.
+        self.found = 0
+
+    def run(self, framework: Framework, state: CycleState, pod: PodInfo) -> None:
+        """Look at the nodes; raises `PluginFailedError`, what was found until then stays."""
+        if not framework.filters:
+            order = np.arange(self._wanted, dtype=np.int64) + self._start
+            self._choose(self._nodes.take(order % max(len(self._nodes), 1)))
+            return
+        blocks = _blocks(self._nodes, self._start, max(_BLOCK_MIN, self._wanted))
+        blocks.reverse()
+        while blocks:
+            block = blocks.pop()
+            try:
+                rejections = framework.filters.run_with_nominated_pods(state, pod, block)
+            except PluginFailedError:
+                if len(block) == 1:
+                    raise
+                middle = len(block) // 2
+                blocks += [block.slice(middle, len(block)), block.slice(0, middle)]
+                continue
+            passed, stopped = _first(block, rejections, self._wanted - self.found, self._diagnosis)
+            self._choose(passed)
+            if stopped:
+                return
+
+    @property
+    def feasible(self) -> Nodes:
+        """The feasible nodes, in the order in which they were looked at."""
+        parts = [part for part in self._chosen if len(part)]
+        if not parts:
+            return self._nodes.slice(0, 0)
+        return parts[0].joined(parts[1:]) if len(parts) > 1 else parts[0]
+
+    def _choose(self, nodes: Nodes) -> None:
+        self._chosen.append(nodes)
+        self.found += len(nodes)
 
 
 def _blocks(nodes: Nodes, start: int, size: int) -> list[Nodes]:
@@ -304,13 +330,3 @@ def _first(
             diagnosis.add_plugin_status(status)
     diagnosis.node_to_status.set_rows(block.row_array, Rejections(codes, rejections.statuses))
     return block.take(feasible), stopped
-
-
-def _joined(parts: Sequence[Nodes], nodes: Nodes) -> Nodes:
-    """Several runs of nodes as one; a run alone, or runs in a row, stay a slice."""
-    parts = [part for part in parts if len(part)]
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return nodes.slice(0, 0)
-    return parts[0].joined(parts[1:])
