@@ -55,7 +55,7 @@ def answer(route: DiscoveryRoute, kinds: KindTable, address: str) -> Answer | No
     if route.version is not None:
         assert route.group is not None
         return answers.of(200, _resource_list(kinds, route.group, route.version))
-    if route.legacy:
+    if route.group == "":
         body: Json = {
             "kind": "APIVersions",
             "versions": [version for group, version in kinds.versions() if not group],

@@ -37,11 +37,10 @@ class Route:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiscoveryRoute:
-    """A path that asks what is served: everything, a group, or one of its versions."""
+    """A path that asks what is served: everything, a group (the core group is ""), a version."""
 
     group: str | None = None
     version: str | None = None
-    legacy: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,24 +56,22 @@ def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute 
     if not parts:
         return PlainRoute("/")
     if parts[0] == "api":
-        return _resolve_in(parts[1:], "", kinds, legacy=True)
+        return _resolve_in(parts[1:], "", kinds)
     if parts[0] == "apis":
         if len(parts) == 1:
             return DiscoveryRoute()
-        return _resolve_in(parts[2:], parts[1], kinds, legacy=False)
+        return _resolve_in(parts[2:], parts[1], kinds)
     return PlainRoute("/" + "/".join(parts))
 
 
-def _resolve_in(
-    parts: list[str], group: str, kinds: KindTable, *, legacy: bool
-) -> Route | DiscoveryRoute | None:
+def _resolve_in(parts: list[str], group: str, kinds: KindTable) -> Route | DiscoveryRoute | None:
     if not parts:
-        return DiscoveryRoute(None if legacy else group, None, legacy)
+        return DiscoveryRoute(group)
     version = parts[0]
     if not kinds.serves(group, version):
         return None
     if len(parts) == 1:
-        return DiscoveryRoute(group, version, legacy)
+        return DiscoveryRoute(group, version)
     rest = parts[1:]
     watch = rest[0] == "watch"
     return _resolve_resource(rest[1:] if watch else rest, group, version, kinds, watch=watch)

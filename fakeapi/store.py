@@ -254,10 +254,10 @@ class Store:
         return self.collection(resource).revisions.get(object_key(namespace, name))
 
     def in_namespace(self, resource: ResourceKey, namespace: str) -> list[Json]:
-        """The objects of one namespace in key order; of the whole cluster if it is empty."""
+        """The objects of one namespace in key order."""
         collection = self.collection(resource)
-        prefix = f"{namespace}/" if namespace else ""
-        return [collection.revisions[key].object for key in collection.sorted_keys(prefix)]
+        keys = collection.sorted_keys(f"{namespace}/")
+        return [collection.revisions[key].object for key in keys]
 
     def put(self, resource: ResourceKey, key: str, obj: Json) -> Revision:
         """Store a new object, or a new state of one; the resourceVersion is written into it."""

@@ -161,6 +161,14 @@ async def test_a_limit_range_gives_defaults_and_notes_it(api: ApiClient) -> None
     assert other["spec"]["containers"][0]["resources"] == {}
 
 
+async def test_a_limit_range_leaves_alone_what_was_there_before_it(api: ApiClient) -> None:
+    created = await api.create(PODS, pod("p"))
+    limits = [{"type": "Container", "default": {"cpu": "1"}}]
+    await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": limits}})
+    reply = await api.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
+    assert (reply.code, reply.body["spec"]) == (200, created["spec"])
+
+
 @pytest.mark.parametrize(
     ("item", "resources", "words"),
     [
@@ -289,3 +297,6 @@ async def test_a_pod_created_on_a_node_learns_its_zone(api: ApiClient) -> None:
     await api.create(NODES, {"metadata": {"name": "n1", "labels": labels}})
     created = await api.create(PODS, pod("p", spec={"nodeName": "n1"}))
     assert created["metadata"]["labels"] == labels
+    await api.create(NODES, {"metadata": {"name": "n2"}})
+    created = await api.create(PODS, pod("q", spec={"nodeName": "n2"}))
+    assert "labels" not in created["metadata"]

@@ -91,6 +91,30 @@ async def test_a_spent_budget_denies_without_telling_when_to_retry(api: ApiClien
     assert "deletionTimestamp" not in (await api.get(f"{PODS}/p")).body["metadata"]
 
 
+@pytest.mark.parametrize(
+    ("healthy", "condition", "words"),
+    [
+        (1, {"reason": "SyncFailed", "message": "m"}, "currently because it failed sync: m"),
+        (5, {"reason": "InsufficientPods", "message": "m"}, "currently (InsufficientPods): m"),
+        (5, {"reason": "InsufficientPods", "message": ""}, "pods currently"),
+        (5, {"reason": "x", "message": "m", "status": "True"}, "pods currently"),
+        (1, {"reason": "x", "message": "m"}, "needs 1 healthy pods and has 1 currently"),
+    ],
+)
+async def test_a_denial_says_what_the_budgets_condition_says(
+    api: ApiClient, healthy: int, condition: dict[str, Any], words: str
+) -> None:
+    await budget(api, allowed=0)
+    stamp = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [{"type": "DisruptionAllowed", "status": "False", **stamp, **condition}]
+    status = {"currentHealthy": healthy, "conditions": conditions}
+    assert (await api.patch(f"{BUDGETS}/pdb/status", {"status": status})).code == 200
+    await running_pod(api, "p")
+    reply = await api.post(f"{PODS}/p/eviction", eviction("p"))
+    assert reply.code == 429
+    assert reply.body["details"]["causes"][0]["message"].endswith(words)
+
+
 async def test_a_budget_nobody_has_observed_asks_for_ten_seconds(api: ApiClient) -> None:
     await budget(api, allowed=None)
     await running_pod(api, "p")

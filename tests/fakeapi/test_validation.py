@@ -302,6 +302,8 @@ TAINT = {"key": "a", "effect": "NoSchedule"}
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"
+PV_SPEC = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+           "hostPath": {"path": "/a"}}  # fmt: skip
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [C]}}
 OTHERS = [
     (NODES, {"spec": {"taints": [{"key": "a", "effect": "Foo"}]}},
@@ -314,6 +316,7 @@ OTHERS = [
     (LEASES, {"spec": {"leaseTransitions": -1}}, [(INVALID, "spec.leaseTransitions")]),
     (BUDGETS, {"spec": {"minAvailable": 1, "maxUnavailable": 1}}, [(INVALID, "spec")]),
     (BUDGETS, {"spec": {"minAvailable": "150%"}}, [(INVALID, "spec.minAvailable")]),
+    (BUDGETS, {"spec": {"maxUnavailable": "101%"}}, [(INVALID, "spec.maxUnavailable")]),
     (BUDGETS, {"spec": {"minAvailable": "half"}}, [(INVALID, "spec.minAvailable")]),
     (BUDGETS, {"spec": {"unhealthyPodEvictionPolicy": "X"}},
      [(UNSUPPORTED, "spec.unhealthyPodEvictionPolicy")]),
@@ -330,12 +333,20 @@ OTHERS = [
     ("/api/v1/persistentvolumes",
      {"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}},
      [(REQUIRED, "spec")]),
+    ("/api/v1/persistentvolumes",
+     {"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+               "hostPath": {"path": "/a"}, "nfs": {"server": "s", "path": "/a"}}},
+     [(FORBIDDEN, "spec.nfs")]),
     (f"{STORAGE}/storageclasses", {"volumeBindingMode": "Later"},
      [(REQUIRED, "provisioner"), (UNSUPPORTED, "volumeBindingMode")]),
     (f"{STORAGE}/csinodes", {"spec": {"drivers": [{"name": "d"}]}},
      [(REQUIRED, "spec.drivers[0].nodeID")]),
     (f"{STORAGE}/volumeattachments", {"spec": {"attacher": "a", "nodeName": "n"}},
      [(REQUIRED, "spec.source")]),
+    (f"{STORAGE}/volumeattachments",
+     {"spec": {"nodeName": "n",
+               "source": {"persistentVolumeName": "v", "inlineVolumeSpec": PV_SPEC}}},
+     [(REQUIRED, "spec.attacher"), (FORBIDDEN, "spec.source")]),
     ("/apis/node.k8s.io/v1/runtimeclasses", {}, [(REQUIRED, "handler")]),
     (f"{APPS}/replicasets", {"spec": {"template": TEMPLATE}}, [(REQUIRED, "spec.selector")]),
     (f"{APPS}/replicasets",
@@ -385,6 +396,21 @@ async def test_metadata_is_checked(
     reply = await api.post(CONFIG_MAPS, config_map("c") | {"metadata": {"name": "c"} | metadata})
     assert (reply.code, reply.reason) == (422, "Invalid")
     assert cause in reply.causes
+
+
+async def test_the_longest_name_is_253_characters(api: ApiClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("x" * 253))
+
+
+async def test_a_claim_whose_spec_stays_may_be_labelled(api: ApiClient) -> None:
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    await api.create(
+        path, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+    )
+    assert (await api.patch(f"{path}/c", {"metadata": {"labels": {"a": "b"}}})).code == 200
+    reply = await api.patch(f"{path}/c", {"spec": {"devices": {"requests": None}}})
+    assert (reply.code, reply.causes) == (422, [(FORBIDDEN, "spec")])
 
 
 async def test_one_bad_name_in_upstreams_words(api: ApiClient) -> None:
