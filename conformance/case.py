@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from .api import Json, Ref
+from .api import Json, Ref, ref_of
 from .clock import parse_duration
 from .errors import InputError
-from .objects import Item
+from .objects import Item, objects_of
 from .validation import problem_in, read_yaml
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
     """A case from what its file says; the schema has judged it. Raises InputError."""
     name = str(raw.get("name", ""))
     try:
-        return Case(
+        case = Case(
             name=name,
             area=area,
             origin=origin,
@@ -303,8 +303,20 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             steps=_steps(msgspec.convert(raw["steps"], list[Json]), "steps"),
             raw=raw,
         )
+        _check_objects(case.cluster, "cluster")
     except (InputError, msgspec.ValidationError) as error:
         raise InputError(f"{origin}: case {name}: {error}") from error
+    return case
+
+
+def _check_objects(items: Iterable[Item], where: str) -> None:
+    """What only writing the objects out can tell. Raises InputError."""
+    for index, item in enumerate(items):
+        try:
+            for obj in objects_of(item):
+                ref_of(obj)
+        except InputError as error:
+            raise InputError(f"{where}[{index}]: {error}") from error
 
 
 def _steps(raw: Sequence[Json], where: str) -> tuple[Step, ...]:
@@ -315,7 +327,9 @@ def _step(raw: Json, where: str) -> Step:
     ((verb, value),) = raw.items()
     try:
         if verb == "create":
-            return Step(where, Create(objects=msgspec.convert(value, list[Item])))
+            items = msgspec.convert(value, list[Item])
+            _check_objects(items, "")
+            return Step(where, Create(objects=items))
         if verb == "advance":
             return Step(where, Advance(seconds=parse_duration(str(value))))
         if verb == "wait_until_settled":

@@ -7,6 +7,7 @@ that cannot be used, with one line that says what is wrong with it.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from pathlib import Path
 
 import click
@@ -39,25 +40,35 @@ class _BadInput(click.ClickException):
 
 
 class _Commands(click.Group):
-    """The subcommands; those with heavy imports are loaded late, and may be missing."""
+    """The subcommands; those with heavy imports are loaded when they are called for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all of them."""
-        found = [name for name in _ELSEWHERE if self.get_command(ctx, name) is not None]
+        found = [name for name, (module, _) in _ELSEWHERE.items() if _exists(module)]
         return sorted([*super().list_commands(ctx), *found])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One of them, or None."""
-        if cmd_name not in _ELSEWHERE:
+        if cmd_name not in _ELSEWHERE or not _exists(_ELSEWHERE[cmd_name][0]):
             return super().get_command(ctx, cmd_name)
-        module = _ELSEWHERE[cmd_name][0]
-        try:
-            command: object = getattr(importlib.import_module(module), cmd_name, None)
-        except ModuleNotFoundError as error:
-            if error.name is None or not module.startswith(error.name):
-                raise
-            return None
+        command: object = getattr(importlib.import_module(_ELSEWHERE[cmd_name][0]), cmd_name)
         return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What `--help` says about them, without loading any."""
+        own = {
+            name: command.get_short_help_str(limit=80) for name, command in self.commands.items()
+        }
+        helps = own | {name: text for name, (_, text) in _ELSEWHERE.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, helps[name]) for name in self.list_commands(ctx)])
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 import tempfile
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,7 @@ from .case import (
     pod_ref,
 )
 from .clock import RealClock
-from .errors import ConformanceError, ExpectationFailed, InputError, StepFailed, TargetError
+from .errors import ConformanceError, ExpectationFailed, TargetError
 from .expect import is_about_rest, unmet
 from .objects import objects_of
 from .outcome import Outcome, Verdict
@@ -66,11 +67,12 @@ async def run_case(
         async with asyncio.timeout(timeout_seconds):
             await execution.run()
     except TimeoutError:
-        error: Exception = TargetError(f"still running after {timeout_seconds:g}s")
+        error: ConformanceError = TargetError(f"still running after {timeout_seconds:g}s")
     except ConformanceError as failure:
         error = failure
     except Exception as bug:
-        error = TargetError(f"the case broke off: {type(bug).__name__}: {bug}")
+        lines = "".join(traceback.format_exception(bug)).splitlines()
+        error = TargetError(f"broke off: {type(bug).__name__}: {bug}", tuple(lines))
     else:
         return _outcome(case, Verdict.PASSED, real.monotonic() - started)
     where = f"{execution.where}: " if execution.where else ""
@@ -81,7 +83,7 @@ async def run_case(
         real.monotonic() - started,
         reason=f"{where}{error}",
         details=error.details if isinstance(error, ExpectationFailed) else (),
-        log=execution.log or (error.log if isinstance(error, TargetError) else ()),
+        log=(error.log if isinstance(error, TargetError) else ()) or execution.log,
     )
 
 
@@ -197,11 +199,7 @@ class _Execution:
     async def _create(self, items: Iterable[Item], *, target: Target | None = None) -> None:
         for item in items:
             for obj in objects_of(item):
-                try:
-                    ref = ref_of(obj)
-                except InputError as error:
-                    raise StepFailed(str(error)) from error
-                if ref.kind == _PRIORITY_CLASS:
+                if ref_of(obj).kind == _PRIORITY_CLASS:
                     await self._api.create_unless_there(obj)
                 else:
                     await self._api.create(obj)

@@ -33,10 +33,11 @@ _LOG_LINES_SHOWN: Final = 15
 
 def print_case_list(cases: Sequence[Case], console: Console) -> None:
     """Name, area and source of each case, a line each."""
-    table = Table("NAME", "AREA", "SOURCE", box=None, pad_edge=False)
-    for case in cases:
-        table.add_row(Text(case.name), Text(case.area), Text(case.source))
-    console.print(table)
+    rows = [("NAME", "AREA", "SOURCE"), *((case.name, case.area, case.source) for case in cases)]
+    name_width, area_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for name, area, source in rows:
+        line = f"{name:{name_width}}  {area:{area_width}}  {source}"
+        console.print(Text(line), soft_wrap=True)
 
 
 @contextlib.contextmanager

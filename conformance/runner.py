@@ -37,19 +37,21 @@ __all__ = ["Settings", "default_workers", "run_cases"]
 _CASES_PER_WORKER: Final = 8
 #: Commands that run at once for each core: each spends most of its time waiting.
 _COMMANDS_PER_CORE: Final = 2
-#: How much longer than its time limit a case may take before its worker is given up.
-_GRACE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 60.0
 _ANSWER_BYTES_MAX: Final = 1 << 24
 _STDERR_LINES_MAX: Final = 40
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run cases. `workers` of None chooses; 0 runs all in this process, one by one."""
+    """How to run cases. `workers` of None chooses; 0 runs all in this process, one by one.
+
+    A worker that is `grace_seconds` over its case's time limit is given up.
+    """
 
     target: TargetOptions = TargetOptions()
     seed: int = 0
     timeout_seconds: float = 60.0
+    grace_seconds: float = 10.0
     workers: int | None = None
     fail_fast: bool = False
 
@@ -173,7 +175,7 @@ class _Worker:
 
     async def run(self, case: Case) -> Outcome:
         """Have a case run. If the worker is lost over it, that is the outcome."""
-        limit = self._settings.timeout_seconds + _GRACE_SECONDS
+        limit = self._settings.timeout_seconds + self._settings.grace_seconds
         order = Order(area=case.area, origin=case.origin, case=case.raw)
         answer = await self._ask(order, limit)
         if answer is not None:

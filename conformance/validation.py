@@ -130,6 +130,8 @@ def _explanation(error: ValidationError) -> str:
         return f"expected exactly one of {one_of}, got {', '.join(given) or 'none'}"
     if "title" in expected:
         return f"expected {expected['title']}, got {_shown(instance)}"
+    if rule in ("minItems", "minLength"):
+        return f"expected {'at least one' if rule == 'minItems' else 'some text'}, got none"
     if rule == "type":
         types = expected["type"]
         names = [types] if isinstance(types, str) else types

@@ -1,0 +1,50 @@
+"""Cases for the tests of the suite itself, and a way to run them here and now."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from typing import TYPE_CHECKING
+
+from conformance.case import load_cases
+from conformance.execution import run_case
+from conformance.quiet import QuietLoop
+from conformance.target import TargetOptions, target_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.case import Case
+    from conformance.outcome import Outcome
+
+#: One case that a scheduler which binds everything to `a` passes.
+BOUND = """
+area: tiny
+cases:
+- name: bound
+  source: nowhere
+  cluster: [node: {name: a}]
+  steps:
+  - create: [pod: {name: p}]
+  - expect: {pod: p, bound_to: a}
+"""
+
+
+def in_process(function: Callable[..., object]) -> TargetOptions:
+    """Options for one of the functions in `targets`."""
+    return TargetOptions(in_process=f"{function.__module__}:{function.__qualname__}")
+
+
+def write_cases(directory: Path, text: str) -> list[Case]:
+    """Cases from a text, by way of a file."""
+    file = directory / "cases.yaml"
+    file.write_text(textwrap.dedent(text))
+    return load_cases([file])
+
+
+def run_one(case: Case, options: TargetOptions, *, timeout_seconds: float = 20.0) -> Outcome:
+    """What becomes of a case, on an event loop of its own."""
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        kind = target_kind(options)
+        return runner.run(run_case(case, kind, seed=0, timeout_seconds=timeout_seconds))

@@ -1,0 +1,204 @@
+"""Schedulers that do one thing, mostly a wrong one, to see what the suite makes of them.
+
+Functions for `--in-process`; each is an asynchronous context manager that yields a scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from typing import TYPE_CHECKING
+
+import aiohttp
+import msgspec
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from conformance.clock import Clock
+
+
+class TinyScheduler:
+    """Watches pods, and binds each to the same node, if it binds any."""
+
+    def __init__(self, url: str, node_name: str | None) -> None:
+        self.resource_versions: dict[str, str] = {}
+        self._url = url
+        self._node_name = node_name
+        self._busy = True
+        self._failure: Exception | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        if self._failure is not None:
+            raise self._failure
+        return not self._busy
+
+    async def run(self) -> None:
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(self._url, timeout=timeout) as session:
+            try:
+                await self._follow(session)
+            except aiohttp.ClientError:
+                self._busy = False
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        async with session.get("/api/v1/pods", params={"watch": "true"}) as response:
+            self._busy = False
+            async for line in response.content:
+                event = msgspec.json.decode(line)
+                if event["type"] == "ADDED":
+                    await self._take(session, event["object"])
+
+    async def _take(self, session: aiohttp.ClientSession, pod: dict[str, dict[str, str]]) -> None:
+        if self._node_name is None or "nodeName" in pod["spec"]:
+            return
+        self._busy = True
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        if name == "poison":
+            self._failure = RuntimeError(f"choked on {name}")
+            return
+        logging.getLogger("tiny").info("binding %s", name)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name},
+            "target": {"kind": "Node", "name": self._node_name},
+        }
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        async with session.post(path, json=body) as response:
+            await response.read()
+        self._busy = False
+
+
+def _server_of(kubeconfig: Path) -> str:
+    server: str = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    return server
+
+
+@contextlib.asynccontextmanager
+async def _running(kubeconfig: Path, node_name: str | None) -> AsyncIterator[TinyScheduler]:
+    scheduler = TinyScheduler(_server_of(kubeconfig), node_name)
+    task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@contextlib.asynccontextmanager
+async def binds_all_to_a(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Puts every pod on the node called `a`, whether it fits or not."""
+    async with _running(kubeconfig, "a") as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def binds_nothing(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Looks at pods and leaves them alone."""
+    async with _running(kubeconfig, None) as scheduler:
+        yield scheduler
+
+
+class _Restless(TinyScheduler):
+    @property
+    def is_idle(self) -> bool:
+        return False
+
+
+@contextlib.asynccontextmanager
+async def never_idle(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Always says that it has something to do."""
+    yield _Restless("", None)
+
+
+class _Disordered(TinyScheduler):
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        raise AssertionError("pod p is in two queues")
+
+
+@contextlib.asynccontextmanager
+async def in_disorder(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Does nothing wrong that can be seen, but its own check fails."""
+    yield _Disordered("", None)
+
+
+class _Sleepy(TinyScheduler):
+    """Has something to do until two seconds have passed on the clock it was given."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("", None)
+        self.task = asyncio.ensure_future(clock.sleep(2.0))
+
+    @property
+    def is_idle(self) -> bool:
+        return self.task.done()
+
+
+@contextlib.asynccontextmanager
+async def waits_for_time(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Is under way with something that only time can finish."""
+    yield _Sleepy(clock)
+
+
+@contextlib.asynccontextmanager
+async def does_not_start(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Refuses its configuration."""
+    raise ValueError("profiles[0]: unknown plugin Foo")
+    yield TinyScheduler("", None)
+
+
+@contextlib.asynccontextmanager
+async def fails_when_stopped(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Works, and breaks while it is being shut down."""
+    async with _running(kubeconfig, "a") as scheduler:
+        yield scheduler
+        raise RuntimeError("left in a mess")
+
+
+@contextlib.asynccontextmanager
+async def takes_the_process_down(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Ends the process it runs in."""
+    print("about to end it all")
+    os._exit(3)
+    yield TinyScheduler("", None)
+
+
+def _block() -> None:
+    time.sleep(60)
+
+
+@contextlib.asynccontextmanager
+async def blocks_the_process(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Never lets go of the processor."""
+    _block()
+    yield TinyScheduler("", None)

@@ -1,0 +1,112 @@
+"""The command line: what it accepts, what it says, how it exits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cli import main
+
+from . import targets
+from .cases import BOUND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+GOOD = f"{targets.__name__}:binds_all_to_a"
+LAZY = f"{targets.__name__}:binds_nothing"
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    directory = tmp_path / "cases"
+    directory.mkdir()
+    (directory / "bound.yaml").write_text(BOUND)
+    return directory
+
+
+def _run(*args: object) -> Result:
+    return CliRunner().invoke(main, ["run", *map(str, args)])
+
+
+def test_all_is_well(cases: Path) -> None:
+    result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0)
+    assert result.exit_code == 0
+    assert "1 passed in" in result.stdout
+
+
+def test_a_failure_shows_in_the_exit_status(cases: Path) -> None:
+    result = _run("--cases", cases, "--in-process", LAZY, "--workers", 0)
+    assert result.exit_code == 1
+    assert "FAILED tiny/bound" in result.stdout
+
+
+def test_nothing_run_is_not_success(cases: Path) -> None:
+    (cases / "bound.yaml").write_text(BOUND.replace("steps:\n", "steps:\n  - advance: 1h\n"))
+    result = _run("--cases", cases, "--target-command", "true {kubeconfig}")
+    assert result.exit_code == 1
+    assert "1 skipped" in result.stdout
+    assert "needs 3600s of real time, --real-time-max is 20s" in result.stdout
+
+
+def test_junit_is_written(cases: Path, tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0, "--junit", file)
+    assert result.exit_code == 0
+    assert ElementTree.parse(file).getroot().get("tests") == "1"
+
+
+def test_the_list_names_cases_areas_and_sources(cases: Path) -> None:
+    result = _run("--cases", cases, "--list")
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["NAME", "AREA", "SOURCE"],
+        ["bound", "tiny", "nowhere"],
+    ]
+
+
+def test_the_list_of_built_in_cases_has_one_line_each() -> None:
+    result = _run("--list", "-k", "filter/taint-*")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()[1:]
+    assert lines
+    assert all(line.split()[1] == "filter" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-k", "nothing-like-it"], "no case matches 'nothing-like-it'"),
+        (["--cases", "/no/such/place"], "/no/such/place: No such file or directory"),
+        (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
+        (["--target-command", "no-such {config}"], "--target-command: no-such: no such command"),
+        (["--in-process", "nonsense", "--workers", "0"], "--in-process: expected MODULE:FUNCTION"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_2(args: list[str], message: str) -> None:
+    result = _run(*args)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("kubesched-conformance: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_report_that_cannot_be_written_is_one_line(cases: Path) -> None:
+    file = "/no/such/place/junit.xml"
+    result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0, "--junit", file)
+    assert result.exit_code == 2
+    assert f"--junit: {file}: No such file or directory" in result.stderr
+
+
+def test_other_subcommands_can_be_added() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    assert "run " in result.stdout
+    assert "replay " in result.stdout
+    assert CliRunner().invoke(main, ["no-such-command"]).exit_code == 2

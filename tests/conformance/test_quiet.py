@@ -1,0 +1,103 @@
+"""The loop that knows when nothing is left to do but wait."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, TypeVar
+
+from conformance.quiet import QuietLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+
+def _run(main: Coroutine[object, object, T]) -> T:
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        return runner.run(main)
+
+
+def _loop() -> QuietLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, QuietLoop)
+    return loop
+
+
+def test_quiet_comes_after_a_chain_of_tasks() -> None:
+    async def main() -> int:
+        turns = 0
+
+        async def work() -> None:
+            nonlocal turns
+            for _ in range(100):
+                await asyncio.sleep(0)
+                turns += 1
+
+        task = asyncio.ensure_future(work())
+        await _loop().quiet()
+        assert task.done()
+        return turns
+
+    assert _run(main()) == 100
+
+
+def test_quiet_comes_after_what_goes_to_and_fro_over_a_socket() -> None:
+    async def main() -> list[bytes]:
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        their_reader, their_writer = await asyncio.open_connection(sock=theirs)
+        heard: list[bytes] = []
+
+        async def answer() -> None:
+            while line := await their_reader.readline():
+                their_writer.write(line.upper())
+
+        async def talk() -> None:
+            for number in range(20):
+                writer.write(b"line %d\n" % number)
+                heard.append(await reader.readline())
+
+        answering, talking = asyncio.ensure_future(answer()), asyncio.ensure_future(talk())
+        await _loop().quiet()
+        assert talking.done()
+        writer.close()
+        await answering
+        their_writer.close()
+        await asyncio.gather(writer.wait_closed(), their_writer.wait_closed())
+        return heard
+
+    heard = _run(main())
+    assert len(heard) == 20
+    assert heard[-1] == b"LINE 19\n"
+
+
+def test_quiet_does_not_wait_for_timers() -> None:
+    async def main() -> bool:
+        sleeper = asyncio.ensure_future(asyncio.sleep(3600))
+        await _loop().quiet()
+        was_asleep = not sleeper.done()
+        sleeper.cancel()
+        return was_asleep
+
+    assert _run(main())
+
+
+def test_several_may_wait_for_quiet() -> None:
+    async def main() -> None:
+        await asyncio.gather(*(_loop().quiet() for _ in range(3)))
+
+    _run(main())
+
+
+def test_timers_work_as_in_any_loop() -> None:
+    async def main() -> list[int]:
+        order: list[int] = []
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.002, order.append, 2)
+        loop.call_later(0.001, order.append, 1)
+        await asyncio.sleep(0.004)
+        return order
+
+    assert _run(main()) == [1, 2]

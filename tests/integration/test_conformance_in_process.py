@@ -1,0 +1,44 @@
+"""The suite with our scheduler in its own process, on virtual time: the README's example, twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import conformance
+from conformance.case import BUILT_IN, load_cases, select
+from conformance.outcome import Verdict
+from conformance.runner import Settings, run_cases
+
+pytestmark = [
+    pytest.mark.slow,
+    # Left behind by pygal, which the replay draws with, for all imports that come after it.
+    pytest.mark.filterwarnings("ignore:PluginImportFixer"),
+]
+
+README = Path(conformance.__file__).parent / "README.md"
+
+
+def test_the_example_of_the_readme_is_a_case_that_passes(tmp_path: Path) -> None:
+    example = re.search(r"```yaml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    (tmp_path / "example.yaml").write_text(example[1], encoding="utf-8")
+    (outcome,) = run_cases(load_cases([tmp_path]), Settings(workers=0))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+
+
+def test_hours_pass_in_no_time() -> None:
+    (case,) = select(load_cases([BUILT_IN]), "queue/flush-many-times")
+    assert case.seconds >= 3600
+    (outcome,) = run_cases([case], Settings(workers=0))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    assert outcome.seconds < 30
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scores_are_decided_by_scores_and_not_by_chance(seed: int) -> None:
+    cases = select(load_cases([BUILT_IN]), "score/")
+    outcomes = run_cases(cases, Settings(workers=0, seed=seed))
+    assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []

@@ -1,0 +1,46 @@
+"""The suite against the real `kubesched`: a process of its own, real time."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from conformance.case import BUILT_IN, load_cases
+from conformance.outcome import Verdict
+from conformance.runner import Settings, run_cases
+from conformance.target import TargetOptions
+
+pytestmark = pytest.mark.slow
+
+KUBESCHED = f"{sys.executable} -m scheduler --kubeconfig {{kubeconfig}}"
+CHOSEN = {
+    "binding/deleting-a-bound-pod-frees-its-room",
+    "config/added-affinity-is-enforced",
+    "events/scheduled",
+    "filter/taint-is-not-tolerated",
+    "gates/gates-are-removed-at-once",
+    "queue/empty-active-queue-takes-from-backoff",
+    "score/least-allocated-with-sidecars",
+    "status/no-nodes-at-all",
+}
+
+
+def _verdicts(command: str) -> dict[str, tuple[Verdict, str]]:
+    cases = [case for case in load_cases([BUILT_IN]) if case.id in CHOSEN]
+    options = TargetOptions(command=command, quiet_seconds=0.3)
+    outcomes = run_cases(cases, Settings(target=options))
+    return {outcome.id: (outcome.verdict, outcome.reason) for outcome in outcomes}
+
+
+def test_a_handful_of_cases_hold_for_the_process() -> None:
+    verdicts = _verdicts(f"{KUBESCHED} --config {{config}}")
+    assert verdicts == dict.fromkeys(CHOSEN, (Verdict.PASSED, ""))
+
+
+def test_a_configuration_it_refuses_is_told_in_its_own_words() -> None:
+    (case,) = [case for case in load_cases([BUILT_IN]) if case.id == "status/no-nodes-at-all"]
+    options = TargetOptions(command=f"{KUBESCHED} --plugin no.such:Plugin")
+    (outcome,) = run_cases([case], Settings(target=options))
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason.startswith("did not start: exit status 1: kubesched: ")
