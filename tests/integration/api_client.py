@@ -40,6 +40,12 @@ class Api:
         async with self._session.get(self._server.url + path) as answer:
             return await answer.json()
 
+    async def patch_status(self, path: str, status: dict[str, object]) -> None:
+        headers = {"Content-Type": "application/merge-patch+json"}
+        url = f"{self._server.url}{path}/status"
+        async with self._session.patch(url, json={"status": status}, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+
     async def node(self, name: str, cpu: str = "4", **labels: str) -> None:
         allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
         metadata = {"name": name, "labels": labels}

@@ -1,0 +1,57 @@
+"""kubesched-explain reads a cluster from an API server, and leaves it as it was."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from fakeapi import FakeApiServer
+from scheduler.explain.cli import main
+from tests.integration.api_client import PODS, Api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from click.testing import Result
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as server:
+        yield server
+
+
+async def _explain(server: FakeApiServer, *arguments: str) -> Result:
+    return await asyncio.to_thread(CliRunner().invoke, main, ["--master", server.url, *arguments])
+
+
+async def test_pods_that_run_take_room_and_those_that_are_over_do_not(
+    server: FakeApiServer,
+) -> None:
+    async with Api.of(server) as api:
+        await api.node("a", cpu="4")
+        await api.node("b", cpu="2")
+        await api.pod("runs", cpu="3", nodeName="a")
+        await api.pod("over", cpu="2", nodeName="b")
+        await api.patch_status(f"{PODS}/over", {"phase": "Succeeded"})
+        await api.pod("waits", cpu="2")
+        before = await api.get(f"{PODS}/waits")
+        result = await _explain(server)
+        assert result.exit_code == 0, result.output
+        lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+        assert "default/waits scheduled on b, 1 of 2 nodes feasible" in lines
+        assert "a NodeResourcesFit Insufficient cpu may help" in lines
+        assert not any(line.startswith(("default/runs", "default/over")) for line in lines)
+        assert await api.get(f"{PODS}/waits") == before
+        events = await api.get("/apis/events.k8s.io/v1/events")
+        assert events["items"] == []
+
+
+async def test_an_api_server_that_is_not_there_is_one_line() -> None:
+    result = await asyncio.to_thread(CliRunner().invoke, main, ["--master", "http://127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith('kubesched-explain: GET "http://127.0.0.1:1/')
+    assert result.stderr.count("\n") == 1
