@@ -1,6 +1,14 @@
 """Tools for testing plugins and schedulers, part of the public interface."""
 
 from scheduler.testing.builders import make_node, make_pod, snapshot_of
+from scheduler.testing.check_plugin import check_plugin
 from scheduler.testing.doubles import FakeHandle, VirtualClock
 
-__all__ = ["FakeHandle", "VirtualClock", "make_node", "make_pod", "snapshot_of"]
+__all__ = [
+    "FakeHandle",
+    "VirtualClock",
+    "check_plugin",
+    "make_node",
+    "make_pod",
+    "snapshot_of",
+]

@@ -1,0 +1,142 @@
+"""Small random clusters, the same for the same seed: what `check_plugin` tries plugins on.
+
+Everything that in-tree rules look at occurs in them now and then: zones, taints and tolerations,
+cordons, extended resources, host ports, images, selectors, affinities, priorities.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.testing.builders import make_node, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Node, Pod
+
+__all__ = ["RandomCluster", "random_cluster"]
+
+_NODES_MAX: Final = 10
+_PODS_PER_NODE_MAX: Final = 3
+_INCOMING: Final = 3
+_GPU: Final = "example.com/gpu"
+
+#: Labels that nodes and pods may carry, and their values.
+_LABELS: Final[Mapping[str, Sequence[str]]] = {
+    "app": ("web", "db"),
+    "disk": ("hdd", "nvme", "ssd"),
+    "gpu": ("a100", "t4"),
+}
+_ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+_ZONES: Final = ("", "zone-a", "zone-b", "zone-c")
+_TAINTS: Final = tuple(
+    {"key": key, "value": "x", "effect": effect}
+    for key in ("dedicated", "maintenance")
+    for effect in ("NoSchedule", "PreferNoSchedule", "NoExecute")
+)
+_TOLERATIONS: Final = (
+    {"operator": "Exists"},
+    {"key": "dedicated", "operator": "Exists"},
+    {"key": "maintenance", "operator": "Equal", "value": "x", "effect": "NoSchedule"},
+)
+_IMAGES: Final = {"registry/app:1": 300 * 1024**2, "registry/db:2": 900 * 1024**2}
+
+
+class RandomCluster(NamedTuple):
+    """Nodes, the pods that run on them, and some that have no node yet."""
+
+    nodes: Sequence[Node]
+    running: Sequence[Pod]
+    incoming: Sequence[Pod]
+
+
+def random_cluster(
+    seed: int, *, labels: Mapping[str, Sequence[str]] | None = None
+) -> RandomCluster:
+    """A cluster of up to ten nodes; `labels` are more keys and values to draw labels from."""
+    maker = _Maker(random.Random(seed), {**_LABELS, **(labels or {})})
+    nodes = [maker.node(f"node-{n}") for n in range(maker.rng.randint(1, _NODES_MAX))]
+    running = [
+        maker.pod(f"running-{node.metadata.name}-{n}", node=node.metadata.name)
+        for node in nodes
+        for n in range(maker.rng.randint(0, _PODS_PER_NODE_MAX))
+    ]
+    return RandomCluster(nodes, running, [maker.pod(f"incoming-{n}") for n in range(_INCOMING)])
+
+
+class _Maker:
+    """Draws the parts of a cluster, one after another, from one generator."""
+
+    def __init__(self, rng: random.Random, labels: Mapping[str, Sequence[str]]) -> None:
+        self.rng: Final = rng
+        self._labels: Final = labels
+
+    def node(self, name: str) -> Node:
+        """A node with a bit of everything."""
+        allocatable = {"cpu": f"{self.rng.randint(1, 8)}", "memory": f"{self.rng.randint(1, 16)}Gi"}
+        allocatable["pods"] = f"{self.rng.choice((2, 5, 110))}"
+        if self._now_and_then(3):
+            allocatable[_GPU] = "4"
+        return make_node(
+            name,
+            labels=self._some_labels(),
+            zone=self.rng.choice(_ZONES),
+            allocatable=allocatable,
+            taints=[self.rng.choice(_TAINTS)] if self._now_and_then(3) else [],
+            unschedulable=self._now_and_then(8),
+            images={image: size for image, size in _IMAGES.items() if self._now_and_then(3)},
+        )
+
+    def pod(self, name: str, *, node: str = "") -> Pod:
+        """A pod with a bit of everything, on a node or on none yet."""
+        requests = {"cpu": f"{self.rng.choice((100, 500, 2000))}m", "memory": "256Mi", _GPU: "1"}
+        requests = {r: amount for r, amount in requests.items() if self._now_and_then(2)}
+        return make_pod(
+            name,
+            namespace=self.rng.choice(("default", "other")),
+            labels=self._some_labels(),
+            requests=requests,
+            image=self.rng.choice(("", *_IMAGES)),
+            host_ports=[self.rng.choice((80, 8080))] if self._now_and_then(4) else [],
+            node_name=node,
+            priority=self.rng.choice((None, 0, 10)),
+            tolerations=[t for t in _TOLERATIONS if self._now_and_then(4)],
+            node_selector=self._node_selector(),
+            affinity=self._affinity() if self._now_and_then(4) else None,
+        )
+
+    def _now_and_then(self, one_in: int) -> bool:
+        return self.rng.randrange(one_in) == 0
+
+    def _some_labels(self) -> dict[str, str]:
+        return {
+            key: self.rng.choice(list(values))
+            for key, values in self._labels.items()
+            if self._now_and_then(2)
+        }
+
+    def _node_selector(self) -> dict[str, str]:
+        return {"disk": self.rng.choice(_LABELS["disk"])} if self._now_and_then(6) else {}
+
+    def _affinity(self) -> dict[str, object]:
+        zones = {
+            "key": "topology.kubernetes.io/zone",
+            "operator": "In",
+            "values": ["zone-a", "zone-b"],
+        }
+        term = {"matchExpressions": [zones]}
+        like = {
+            "labelSelector": {"matchLabels": {"app": self.rng.choice(_LABELS["app"])}},
+            "topologyKey": "topology.kubernetes.io/zone",
+        }
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        kinds: tuple[dict[str, object], ...] = (
+            {"nodeAffinity": {required: {"nodeSelectorTerms": [term]}}},
+            {"nodeAffinity": {preferred: [{"weight": 5, "preference": term}]}},
+            {"podAffinity": {required: [like]}},
+            {"podAntiAffinity": {preferred: [{"weight": 3, "podAffinityTerm": like}]}},
+        )
+        return self.rng.choice(kinds)

@@ -1,0 +1,266 @@
+"""`check_plugin` lets good plugins pass, and tells of each bad one what is wrong with it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pytest
+
+from scheduler.framework import (
+    CycleState,
+    NodeInfo,
+    Nodes,
+    Plugin,
+    PodInfo,
+    Rejections,
+    StateKey,
+    Status,
+    default_normalize_score,
+    reject,
+    skip,
+    unschedulable,
+)
+from scheduler.framework.status import Code
+from scheduler.plugins import IN_TREE
+from scheduler.testing import check_plugin
+from tests.runtime.profiles import answering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scheduler.snapshot import IntArray
+
+RESERVED = unschedulable("node(s) were reserved for GPU pods")
+
+
+class GpuGuard(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if "gpu" in node.labels and "gpu" not in pod.labels:
+            return RESERVED
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return len(node.pods)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        return default_normalize_score(scores)
+
+
+class FastGpuGuard(GpuGuard):
+    filter = score = None  # type: ignore[assignment]
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        reserved = nodes.labels("gpu").where(lambda value: value is not None)
+        return reject(reserved & ("gpu" not in pod.labels), RESERVED)
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return nodes.pod_count
+
+
+def test_good_plugins_pass_and_their_twins_with_them() -> None:
+    check_plugin(GpuGuard, twin=FastGpuGuard, seeds=range(6))
+    check_plugin(FastGpuGuard, twin=GpuGuard, seeds=range(6))
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_in_tree_plugins_pass(name: str) -> None:
+    check_plugin(IN_TREE[name], seeds=range(4))
+
+
+class Sized(Plugin):
+    class Args(msgspec.Struct):
+        size: int
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        assert isinstance(self.args, Sized.Args)
+        return unschedulable("too long") if len(pod.name) > self.args.size else None
+
+
+def test_arguments_are_handed_on() -> None:
+    check_plugin(Sized, args={"size": 3}, seeds=[0])
+    check_plugin(Sized, args=Sized.Args(3), seeds=[0])
+
+
+class Racks(Plugin):
+    seen: set[str | None]
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        self.seen.add(node.labels.get("rack"))
+
+
+def test_nodes_carry_the_labels_that_the_plugin_is_about() -> None:
+    Racks.seen = set()
+    check_plugin(Racks, labels={"rack": ["r1", "r2"]}, seeds=range(6))
+    assert Racks.seen == {None, "r1", "r2"}
+
+
+# The bad ones.
+
+
+class Remembers(Plugin):
+    def __init__(self) -> None:
+        self.met: set[str] = set()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        known = pod.uid in self.met
+        self.met.add(pod.uid)
+        return unschedulable("again") if known else None
+
+
+class Changeable(Plugin):
+    makes: Iterator[int] = itertools.count()
+
+    def __init__(self) -> None:
+        self.make = next(self.makes)
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return self.make % 2
+
+
+class Scribbles(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        node.labels["seen"] = "yes"  # type: ignore[index]
+
+
+class Overwrites(Plugin):
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        nodes.allocatable("cpu")[0] = 0
+        return nodes.pod_count
+
+
+class BothForms(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        return reject(np.arange(len(nodes)) == 0, unschedulable("first in view"))
+
+
+class AsksForMore(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return RESERVED if node.labels["rack"] == "1" else None
+
+
+class OutOfCodes(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections:
+        return Rejections(np.ones(len(nodes), dtype=np.int16), (RESERVED,))
+
+
+class TooFew(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections:
+        return Rejections(np.zeros(99, dtype=np.int16), (RESERVED,))
+
+
+class Waits(Plugin):
+    async def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        """Ask somebody who takes his time."""
+
+
+COUNT = StateKey[list[int]]("Count")
+
+
+class SharesState(Plugin):
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        state.write(COUNT, [0])
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        state.read(COUNT)[0] += 1
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("counted") if state.read(COUNT)[0] else None
+
+
+class Half(list[int]):
+    def clone(self) -> Half:
+        return Half(self)
+
+
+class NeverForgets(SharesState):
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        state.write(COUNT, Half([0]))
+
+
+class FarOut(GpuGuard):
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        return scores * 1000
+
+
+class Disagrees(FastGpuGuard):
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return nodes.pod_count * 0
+
+
+class Reserves(GpuGuard):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return RESERVED if "gpu" in node.labels else None
+
+
+@pytest.mark.parametrize(
+    ("plugin_class", "complaint"),
+    [
+        (Remembers, "answered differently when asked again: verdicts of node-"),
+        (Changeable, "answered differently when made anew: scores of node-"),
+        (Scribbles, "wrote to what it was shown: node node-0"),
+        (Overwrites, "score_nodes raised ValueError: assignment destination is read-only"),
+        (BothForms, "filters a node differently when the nodes are in another order"),
+        (AsksForMore, "filter raised KeyError: 'rack'"),
+        (OutOfCodes, "filter_nodes gave codes that stand for no status"),
+        (TooFew, "filter_nodes gave (99,) verdicts on"),
+        (Waits, "filter must not be async: it decides, and may not wait"),
+        (SharesState, "let a dry run change the state of the real one"),
+        (NeverForgets, "filters differently after a pod has come and gone in a dry run"),
+        (FarOut, "which is not in 0..100"),
+        (answering("P", filter=False), "filter answered False: expected a rejection or None"),
+        (answering("P", filter=skip()), "expected a rejection or None"),
+        (answering("P", filter_nodes=[True]), "expected Rejections or None"),
+        (
+            answering("P", filter_nodes=Rejections(np.array([]), (Status(Code.ERROR, "x"),))),
+            "filter_nodes gave (0,) verdicts",
+        ),
+        (answering("P", pre_filter={"n"}), "expected a PreFilterResult, Skip, a rejection or None"),
+        (answering("P", pre_filter=Status(Code.ERROR, "x")), "expected a PreFilterResult"),
+        (answering("P", pre_enqueue=True), "pre_enqueue answered True: expected a rejection"),
+        (answering("P", score=0, pre_score=RESERVED), "expected Skip or None"),
+        (answering("P", score=1.0), "score answered 1.0: expected a plain int"),
+        (answering("P", score=True), "score answered True: expected a plain int"),
+        (answering("P", score=np.int64(1)), "expected a plain int"),
+        (answering("P", score=101), "101, which is not in 0..100"),
+        (answering("P", score=-1), "-1, which is not in 0..100"),
+        (answering("P", score_nodes=[1.5] * 3), "integers"),
+        (answering("P", score_nodes=5), "score_nodes answered 5: expected"),
+        (answering("P", score=0, normalize_score=None), "normalize_score answered None: expected"),
+        (answering("P", events_to_register=5), "expected events with hints"),
+        (answering("P", events_to_register=["Node"]), "expected a ClusterEventWithHint"),
+    ],
+)
+def test_bad_plugins_are_told_what_is_wrong(plugin_class: type[Plugin], complaint: str) -> None:
+    with pytest.raises(AssertionError) as story:
+        check_plugin(plugin_class)
+    first, second = str(story.value).splitlines()
+    assert first.startswith(f"{plugin_class.name} ")
+    assert complaint in first
+    assert second.endswith("repeats it)")
+
+
+@pytest.mark.parametrize(
+    ("twin", "complaint"),
+    [
+        (Disagrees, "GpuGuard and Disagrees disagree: scores of node-"),
+        (Reserves, "GpuGuard and Reserves disagree: verdicts of node-"),
+    ],
+)
+def test_twins_that_disagree_are_told_where(twin: type[Plugin], complaint: str) -> None:
+    with pytest.raises(AssertionError) as story:
+        check_plugin(GpuGuard, twin=twin)
+    assert str(story.value).startswith(complaint)
+
+
+def test_a_story_can_be_told_again_by_its_seed() -> None:
+    with pytest.raises(AssertionError) as story:
+        check_plugin(GpuGuard, twin=Disagrees, seeds=range(100))
+    told = str(story.value)
+    seed = int(told.split("seeds=[")[1].split("]")[0])
+    with pytest.raises(AssertionError) as again:
+        check_plugin(GpuGuard, twin=Disagrees, seeds=[seed])
+    assert str(again.value) == told
+    assert f"on the random cluster of seed {seed}, pod " in told
