@@ -18,7 +18,6 @@ from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.scoring import NodeScores
 
 if TYPE_CHECKING:
-
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.types import Rng
     from scheduler.runtime.framework import Framework
