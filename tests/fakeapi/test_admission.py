@@ -192,6 +192,12 @@ async def test_a_limit_range_leaves_alone_what_was_there_before_it(api: ApiClien
             {},
             "maximum cpu usage per Pod is 1.  No limit is specified",
         ),
+        (
+            {"type": "Container", "maxLimitRequestRatio": {"memory": "2"}},
+            {},
+            "memory max limit to request ratio per Container is 2, "
+            "but no request is specified or request is 0",
+        ),
     ],
 )
 async def test_a_limit_range_sets_bounds(
@@ -200,6 +206,17 @@ async def test_a_limit_range_sets_bounds(
     await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
     reply = await api.post(PODS, pod("p", spec=with_resources(**resources)))
     assert (reply.code, reply.message) == (403, f'pods "p" is forbidden: {words}')
+
+
+@pytest.mark.parametrize("bound", [{"min": {"cpu": "1"}}, {"max": {"cpu": "1"}}])
+@pytest.mark.parametrize("ratio", [{}, {"maxLimitRequestRatio": {"cpu": "1"}}])
+async def test_the_bounds_of_a_limit_range_are_allowed_themselves(
+    api: ApiClient, bound: dict[str, Any], ratio: dict[str, Any]
+) -> None:
+    item = {"type": "Container", **bound, **ratio}
+    await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
+    resources = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+    await api.create(PODS, pod("p", spec=with_resources(**resources)))
 
 
 async def test_a_claim_must_be_as_large_as_the_range_demands(api: ApiClient) -> None:
@@ -235,6 +252,43 @@ async def test_a_runtime_class_adds_overhead_selector_and_tolerations(api: ApiCl
     assert other.message.endswith("doesn't match RuntimeClass's defined Overhead")
     same = await api.post(PODS, pod("q", spec={**spec, "overhead": {"cpu": "0.25"}}))
     assert same.code == 201
+
+
+THEIRS = {"key": "sandbox", "operator": "Exists", "effect": "NoSchedule"}
+
+
+async def class_with_their_toleration(api: ApiClient) -> None:
+    scheduling = {"tolerations": [THEIRS]}
+    metadata = {"name": "r"}
+    await api.create(
+        RUNTIME_CLASSES, {"metadata": metadata, "handler": "r", "scheduling": scheduling}
+    )
+
+
+@pytest.mark.parametrize(
+    ("mine", "others"),
+    [
+        ({**THEIRS, "effect": "NoExecute"}, [THEIRS]),
+        ({**THEIRS, "key": "other"}, [THEIRS]),
+        ({"key": "sandbox", "operator": "Exists"}, []),  # it includes theirs
+        (THEIRS, []),
+    ],
+)
+async def test_tolerations_that_another_one_includes_are_not_added(
+    api: ApiClient, mine: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
+    await class_with_their_toleration(api)
+    spec = {"runtimeClassName": "r", "tolerations": [mine]}
+    found = (await api.create(PODS, pod("p", spec=spec)))["spec"]["tolerations"]
+    assert [item for item in found if "tolerationSeconds" not in item] == [mine, *others]
+
+
+async def test_a_toleration_that_the_classs_own_includes_goes(api: ApiClient) -> None:
+    await class_with_their_toleration(api)
+    narrow = {**THEIRS, "operator": "Equal", "value": "v"}
+    spec = {"runtimeClassName": "r", "tolerations": [narrow]}
+    found = (await api.create(PODS, pod("p", spec=spec)))["spec"]["tolerations"]
+    assert [item for item in found if "tolerationSeconds" not in item] == [THEIRS]
 
 
 async def test_a_claim_without_a_class_gets_the_default_one(api: ApiClient) -> None:

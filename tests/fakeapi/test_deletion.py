@@ -205,6 +205,11 @@ async def test_other_propagation_policies_leave_none(
     assert (await api.get(f"{CONFIG_MAPS}/c")).code == 404
 
 
+async def test_what_is_not_orphaned_and_not_gone_yet_is_only_accepted(api: ApiClient) -> None:
+    await api.create(PODS, running())
+    assert (await api.delete(f"{PODS}/p", {"orphanDependents": False})).code == 202
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -225,3 +225,12 @@ async def test_a_bound_claim_may_grow(api: ApiClient) -> None:
         422,
         [(FORBIDDEN, "spec.resources.requests.storage")],
     )
+
+
+async def test_the_spec_of_a_volume_attachment_is_fixed(api: ApiClient) -> None:
+    path = "/apis/storage.k8s.io/v1/volumeattachments"
+    spec = {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    await api.create(path, {"metadata": {"name": "x"}, "spec": spec})
+    assert (await api.patch(f"{path}/x", {"metadata": {"labels": {"a": "b"}}})).code == 200
+    reply = await api.patch(f"{path}/x", {"spec": {"nodeName": "m"}})
+    assert (reply.code, reply.causes) == (422, [(INVALID, "spec")])
