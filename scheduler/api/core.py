@@ -16,6 +16,8 @@ from typing import Final
 
 import msgspec
 
+from scheduler.api.quantity import QuantityError, parse_quantity
+
 __all__ = [
     "Affinity",
     "Container",
@@ -53,7 +55,8 @@ __all__ = [
     "WeightedPodAffinityTerm",
 ]
 
-#: A resource list as it came: quantities are texts (or bare numbers) until someone counts them.
+#: A resource list as it came: well-formed quantities that stay texts (or bare numbers) until
+#: someone counts them.
 Quantities = Mapping[str, str | int | float]
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -62,6 +65,15 @@ _NO_QUANTITIES: Final[Quantities] = MappingProxyType({})
 
 class Struct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """The base of every API object: immutable, camelCase on the wire, unknown fields skipped."""
+
+
+def _check(quantities: Quantities) -> None:
+    """Read every amount once, so that a malformed one is found where the object comes in."""
+    for name, amount in quantities.items():
+        try:
+            parse_quantity(amount)
+        except QuantityError as error:
+            raise ValueError(f'{name}: "{amount}": {error}') from error
 
 
 class OwnerReference(Struct, frozen=True):
@@ -234,6 +246,10 @@ class ResourceRequirements(Struct, frozen=True):
     limits: Quantities = _NO_QUANTITIES
     claims: tuple[ResourceClaim, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check(self.requests)
+        _check(self.limits)
+
 
 class ContainerPort(Struct, frozen=True):
     """A port of a container, and the one it takes on the node, if any."""
@@ -360,6 +376,9 @@ class PodSpec(Struct, frozen=True):
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
 
+    def __post_init__(self) -> None:
+        _check(self.overhead)
+
 
 class PodCondition(Struct, frozen=True):
     """One thing that is, or is not, so about a pod."""
@@ -378,6 +397,9 @@ class ContainerStatus(Struct, frozen=True):
     name: str = ""
     resources: ResourceRequirements | None = None
     allocated_resources: Quantities = _NO_QUANTITIES
+
+    def __post_init__(self) -> None:
+        _check(self.allocated_resources)
 
 
 class PodResourceClaimStatus(Struct, frozen=True):
@@ -415,6 +437,9 @@ class PodStatus(Struct, frozen=True):
     allocated_resources: Quantities = _NO_QUANTITIES
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.allocated_resources)
 
 
 class Pod(Struct, frozen=True):
@@ -459,6 +484,10 @@ class NodeStatus(Struct, frozen=True):
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self.capacity)
+        _check(self.allocatable)
 
 
 class Node(Struct, frozen=True):

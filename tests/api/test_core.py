@@ -58,3 +58,33 @@ def test_an_empty_selector_is_not_an_absent_one() -> None:
     term = msgspec.json.decode(b'{"labelSelector": {}}', type=PodAffinityTerm)
     assert term.label_selector == LabelSelector()
     assert term.namespace_selector is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        (Pod, "spec.overhead"),
+        (Pod, "spec.resources.requests"),
+        (Pod, "status.allocatedResources"),
+        (Node, "status.capacity"),
+        (Node, "status.allocatable"),
+    ],
+)
+def test_a_malformed_quantity_is_found_as_the_object_is_read(
+    kind: type[Pod | Node], where: str
+) -> None:
+    document: object = {"cpu": "2", "memory": "lots"}
+    for name in reversed(where.split(".")):
+        document = {name: document}
+    with pytest.raises(msgspec.ValidationError) as error:
+        msgspec.json.decode(msgspec.json.encode(document), type=kind)
+    assert str(error.value).startswith('memory: "lots": quantities must match the regular')
+    assert f"`$.{where.rpartition('.')[0]}`" in str(error.value)
+
+
+def test_a_malformed_quantity_of_a_container_is_found_with_the_containers_place() -> None:
+    container = {"name": "b", "resources": {"limits": {"cpu": "1x"}}}
+    document = {"spec": {"containers": [{"name": "a"}, container]}}
+    with pytest.raises(msgspec.ValidationError) as error:
+        msgspec.convert(document, Pod)
+    assert "`$.spec.containers[1].resources`" in str(error.value)

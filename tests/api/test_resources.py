@@ -19,7 +19,6 @@ from scheduler.api.core import (
     PodStatus,
     ResourceRequirements,
 )
-from scheduler.api.quantity import QuantityError
 from scheduler.testing import make_pod
 
 if TYPE_CHECKING:
@@ -250,11 +249,6 @@ def test_only_some_resources_can_be_asked_for_by_the_whole_pod(
     whole: Requests | None, *, is_set: bool
 ) -> None:
     assert resources.pod_level_requests_set(_pod(whole=whole)) is is_set
-
-
-def test_a_malformed_quantity_is_not_passed_over() -> None:
-    with pytest.raises(QuantityError):
-        resources.pod_requests(_pod([("a", {"cpu": "lots"})]))
 
 
 @pytest.mark.parametrize(

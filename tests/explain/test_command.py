@@ -127,6 +127,10 @@ def test_what_is_wrong_is_said_in_one_line(arguments: list[str], complaint: str)
     [
         ("kind: [", "expected the node content"),
         ("- 1", "document 1: expected an object, got list"),
+        (
+            "kind: Node\nstatus: {allocatable: {cpu: many}}",
+            'document 1: Node: cpu: "many": quantities must match the regular expression',
+        ),
         ("kind: Node\nmetadata: {name: [1]}", "document 1: Node: Expected `str`, got `array`"),
     ],
 )
