@@ -39,7 +39,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 async def _at_rest(scheduler: RunningScheduler) -> None:
     """Wait until it has nothing left to do; with real HTTP that takes real milliseconds."""
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while not scheduler.is_idle:  # noqa: ASYNC110 - what it waits for has no event
+    while not scheduler.is_idle:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.002)
 
