@@ -115,6 +115,7 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("sh", ""),
         ("python", "gpu_guard.py"),
         ("python", "fast_disks.py"),
+        ("python", "test_gpu_guard.py"),
         ("yaml", "gpu.yaml"),
         ("sh", ""),
         ("yaml", "cluster.yaml"),
@@ -171,6 +172,10 @@ def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
 def test_explain_prints_what_the_text_shows(files: Path) -> None:
     shown = next(block.text for block in BLOCKS if block.language == "text")
     assert _lines(_run(EXPLAIN, files)) == _lines(shown)
+
+
+def test_the_test_of_the_plugin_passes(files: Path) -> None:
+    assert "1 passed" in _run("python -m pytest -q -p no:cacheprovider test_gpu_guard.py", files)
 
 
 def test_the_fast_plugin_prefers_nvme(files: Path) -> None:
