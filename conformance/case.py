@@ -83,7 +83,10 @@ class ConditionMatch(_Part, frozen=True, kw_only=True):
 
 
 class EventMatch(_Part, frozen=True, kw_only=True):
-    """An event about a pod. `count` is how often it happened, repetitions in a series included."""
+    """An event about a pod. `count` is how often it happened, repetitions in a series included.
+
+    `series_count` is what one of the events itself counts.
+    """
 
     reason: str
     type: str | None = None
@@ -93,6 +96,7 @@ class EventMatch(_Part, frozen=True, kw_only=True):
     note_contains: str | None = None
     reporting_controller: str | None = None
     count: int | Bounds | None = None
+    series_count: int | Bounds | None = None
 
 
 class Expectation(_Part, frozen=True, kw_only=True):

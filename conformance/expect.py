@@ -52,7 +52,7 @@ def is_about_rest(expected: Expectation) -> bool:
         or expected.pod_count is not None
         or expected.nominated_node_name == ""
         or expected.nodes is not None
-        or (event is not None and event.count is not None)
+        or (event is not None and (event.count, event.series_count) != (None, None))
     )
 
 
@@ -217,8 +217,11 @@ def _event(look: _Look) -> str | None:
     matching = [event for event, wrong in zip(alike, problems, strict=True) if wrong is None]
     if not matching:
         return problems[-1]
-    total = sum(count_of(event) for event in matching)
-    return _count_problem(f"events {wanted.reason}", wanted.count, total)
+    counts = [count_of(event) for event in matching]
+    what = f"events {wanted.reason}"
+    return _count_problem(what, wanted.count, sum(counts)) or _count_problem(
+        f"{what} in one series", wanted.series_count, max(counts)
+    )
 
 
 def _no_event(look: _Look) -> str | None:

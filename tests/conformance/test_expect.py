@@ -99,6 +99,7 @@ HOLDS: list[dict[str, object]] = [
     {"pod": "waits", "attempts": {"at_least": 2, "at_most": 3}},
     {"pod": "waits", "event": {"reason": "FailedScheduling", "note": MESSAGE, "count": 3}},
     {"pod": "waits", "event": {"reason": "FailedScheduling", "type": "Warning"}},
+    {"pod": "waits", "event": {"reason": "FailedScheduling", "series_count": 2}},
     {"pod": "waits", "no_event": {"reason": "Scheduled"}},
     {"pod": "waits", "no_event": {"reason": "FailedScheduling", "type": "Normal"}},
     {"pod": "waits", "condition": {"type": "PodScheduled", "observed_generation": "current"}},
@@ -166,6 +167,10 @@ FAILS: list[tuple[dict[str, object], str]] = [
     (
         {"pod": "waits", "event": {"reason": "FailedScheduling", "count": 2}},
         "expected 2 events FailedScheduling, found 3",
+    ),
+    (
+        {"pod": "waits", "event": {"reason": "FailedScheduling", "series_count": 3}},
+        "expected 3 events FailedScheduling in one series, found 2",
     ),
     ({"pod": "waits", "no_event": {"reason": "FailedScheduling"}}, "expected no event FailedSche"),
     ({"pod": "waits", "attempts": 2}, "expected 2 attempts, found 3"),
