@@ -37,7 +37,7 @@ def _tracked(*patterns: str) -> list[Path]:
             cwd=ROOT,
             capture_output=True,
             check=True,
-            text=True,
+            encoding="utf-8",
         ).stdout.split("\n")
         return sorted({ROOT / name for name in out if name and (ROOT / name).exists()})
     except (OSError, subprocess.CalledProcessError):
@@ -89,7 +89,9 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def test_no_file_is_longer_than_the_limit() -> None:
     long = {
-        _name(p): n for p in PYTHON_FILES if (n := len(p.read_text().splitlines())) > FILE_LINES_MAX
+        _name(p): n
+        for p in PYTHON_FILES
+        if (n := len(p.read_text(encoding="utf-8").splitlines())) > FILE_LINES_MAX
     }
     assert not long
 
@@ -153,7 +155,7 @@ def test_no_unfinished_business() -> None:
         f"{_name(path)}:{number}: {line.strip()}"
         for path in PYTHON_FILES
         if path != Path(__file__)
-        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if marks.search(line)
     ]
     assert not left
@@ -171,7 +173,9 @@ def test_nothing_prints_but_command_lines() -> None:
     assert not printers
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if "__all__" in p.read_text()], ids=_name)
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if "__all__" in p.read_text(encoding="utf-8")], ids=_name
+)
 def test_what_a_module_offers_exists(path: Path) -> None:
     for node in _tree(path).body:
         if isinstance(node, ast.Assign) and any(ast.unparse(t) == "__all__" for t in node.targets):
@@ -217,7 +221,9 @@ def _imported_modules(path: Path) -> set[str]:
 
 def test_every_module_is_reachable() -> None:
     """A file that nothing imports, names or starts is dead."""
-    named = (ROOT / "pyproject.toml").read_text() + "".join(p.read_text() for p in SOURCES)
+    named = (ROOT / "pyproject.toml").read_text(encoding="utf-8") + "".join(
+        p.read_text(encoding="utf-8") for p in SOURCES
+    )
     reached = {
         module
         for path in PYTHON_FILES

@@ -79,7 +79,7 @@ class Child:
         """The first line of its output, waiting for it. Raises ProcessFailure."""
         deadline = self._clock.now() + seconds
         while True:
-            line, end, _ = self.output.read_text(errors="replace").partition("\n")
+            line, end, _ = self.output.read_text(encoding="utf-8", errors="replace").partition("\n")
             if end:
                 return line
             if self._reap():
@@ -130,12 +130,14 @@ class Child:
         Better than `ru_maxrss`, which begins with what the parent had when it forked.
         """
         with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            for line in (
+                Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines()
+            ):
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) * 1024
         return 0
 
     def _epitaph(self) -> str:
-        lines = self.output.read_text(errors="replace").strip().splitlines()
+        lines = self.output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         return f"{self.name} ended with status {self._process.returncode}{last}"

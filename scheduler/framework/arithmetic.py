@@ -46,15 +46,15 @@ def truncated_div_scalar(dividend: int, divisor: int) -> int:
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
-def percent(part: IntArray, whole: IntArray) -> FloatArray:
+def percent(part: IntArray, whole: IntArray, *, whole_max: int) -> FloatArray:
     """`100 * part / whole` in Go's int64, as float64 numbers without a fraction.
 
-    `0 <= part <= whole` and `whole > 0` must hold everywhere. Float division takes a third of the
-    time of integer division and, truncated, gives the same as long as `100 * whole` stays below
-    2**53: two such quotients on either side of an integer lie further apart than a float's
-    rounding. Beyond (nodes of 80 TiB) integers are divided, and wrap around where Go's do.
+    `0 <= part <= whole <= whole_max` and `whole > 0` must hold everywhere. Float division takes a
+    third of the time of integer division and, truncated, gives the same as long as `100 * whole`
+    stays below 2**53: two such quotients on either side of an integer lie further apart than a
+    float's rounding. Beyond (nodes of 80 TiB) integers are divided, and wrap around where Go's do.
     """
-    if whole.max(initial=0) > _EXACT_PERCENT_MAX:
+    if whole_max > _EXACT_PERCENT_MAX:
         return truncated_div(part * 100, whole).astype(np.float64)
     quotient = part.astype(np.float64)
     quotient *= 100.0

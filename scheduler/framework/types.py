@@ -5,7 +5,6 @@ Source: `pkg/scheduler/framework/types.go`, `k8s.io/kube-scheduler/framework/int
 
 from __future__ import annotations
 
-import copy
 import enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -228,7 +227,9 @@ class QueuedPodInfo:
 
     def clone(self) -> QueuedPodInfo:
         """A copy that may change on its own."""
-        twin = copy.copy(self)
+        twin = QueuedPodInfo.__new__(QueuedPodInfo)
+        for name in QueuedPodInfo.__slots__:
+            setattr(twin, name, getattr(self, name))
         twin.unschedulable_plugins = set(self.unschedulable_plugins)
         twin.pending_plugins = set(self.pending_plugins)
         return twin

@@ -54,6 +54,9 @@ class Share(NamedTuple):
     allocated: IntArray
     #: What the pod to be placed asks for.
     request: int
+    #: Between these all nodes' offers lie, and those of nodes that are not in view.
+    least: int
+    most: int
 
     def take(self, rows: IntArray) -> Share:
         """The same resource on some of the nodes."""
@@ -67,8 +70,8 @@ Scorer = Callable[[Sequence[Share], int], IntArray]
 
 
 def requests_of(specs: Sequence[ResourceSpec], requests: Mapping[str, int]) -> tuple[int, ...]:
-    """What of each configured resource is asked for, counted; `requests` are in nano-units."""
-    return tuple(resources.count(spec.name, requests.get(spec.name, 0)) for spec in specs)
+    """What of each configured resource is asked for; `requests` are counted."""
+    return tuple([requests.get(spec.name, 0) for spec in specs])
 
 
 def shares_of(
@@ -90,7 +93,9 @@ def shares_of(
             allocated = nodes.requested(name)
         else:
             continue
-        shares.append(Share(spec.weight, nodes.allocatable(name), allocated, request))
+        least, most = nodes.allocatable_bounds(name)
+        allocatable = nodes.allocatable(name)
+        shares.append(Share(spec.weight, allocatable, allocated, request, least, most))
     return shares
 
 
@@ -99,7 +104,7 @@ def score_shares(shares: Sequence[Share], nodes_total: int, scorer: Scorer) -> I
 
     As a rule all nodes offer all of them. Where not, nodes that offer the same are scored together.
     """
-    if all(share.allocatable.min(initial=1) > 0 for share in shares):
+    if all(share.least > 0 for share in shares):
         return scorer(shares, nodes_total)
     codes, combinations = encode_flags([share.allocatable > 0 for share in shares])
     scores = np.empty(nodes_total, dtype=np.int64)
@@ -112,13 +117,13 @@ def score_shares(shares: Sequence[Share], nodes_total: int, scorer: Scorer) -> I
 
 def least_allocated(shares: Sequence[Share], nodes_total: int) -> IntArray:
     """The more is left, the better: the weighted mean of the free percentages."""
-    free = [percent(s.allocatable - _used(s), s.allocatable) for s in shares]
+    free = [percent(s.allocatable - _used(s), s.allocatable, whole_max=s.most) for s in shares]
     return _weighted_mean(shares, free, nodes_total)
 
 
 def most_allocated(shares: Sequence[Share], nodes_total: int) -> IntArray:
     """The more is taken, the better: the weighted mean of the taken percentages."""
-    taken = [percent(_used(s), s.allocatable) for s in shares]
+    taken = [percent(_used(s), s.allocatable, whole_max=s.most) for s in shares]
     return _weighted_mean(shares, taken, nodes_total)
 
 
@@ -133,8 +138,8 @@ def requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Score
         total = np.zeros(nodes_total)
         weights = np.zeros(nodes_total)
         for share in shares:
-            utilization = percent(_used(share), share.allocatable).astype(np.intp)
-            scores = table.take(utilization, mode="clip")
+            taken = percent(_used(share), share.allocatable, whole_max=share.most)
+            scores = table.take(taken.astype(np.intp), mode="clip")
             total += scores * share.weight
             weights += (scores > 0) * share.weight
         # Where no weight counts the total is 0 as well.

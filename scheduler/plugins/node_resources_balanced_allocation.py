@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.api import field, resources
+from scheduler.api import field
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.config.plugin_args.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocationArgs,
@@ -71,7 +71,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         return score_shares(shares, len(nodes), _improvement)
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
-        return requests_of(self._resources, resources.pod_requests(pod.pod, use_status=True))
+        return requests_of(self._resources, pod.requests.resources)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """What the pod asks for."""

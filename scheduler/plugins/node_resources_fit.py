@@ -137,10 +137,7 @@ class NodeResourcesFit(Plugin):
 
     def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
         """Upstream's scorer here, unlike its filter, does not know requests of the whole pod."""
-        requests = resources.pod_requests(
-            pod.pod, use_pod_level=False, non_missing=resources.NON_ZERO_REQUESTS
-        )
-        return requests_of(self._scored, requests)
+        return requests_of(self._scored, pod.non_zero_container_requests)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A pod that goes or shrinks, and a node that comes or offers more.

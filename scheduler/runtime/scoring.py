@@ -128,8 +128,9 @@ def _checked(answer: object, wanted: int) -> IntArray:
 
 
 def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
-    lowest, highest = int(scores.min(initial=0)), int(scores.max(initial=0))
-    if lowest < MIN_NODE_SCORE or highest > MAX_NODE_SCORE:
+    # Seen as unsigned, a negative number is a huge one: one pass tells that all are in range.
+    if scores.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
+        lowest, highest = int(scores.min()), int(scores.max())
         wrong = lowest if lowest < MIN_NODE_SCORE else highest
         raise PluginFailedError(
             f"applying score defaultWeights on Score plugins: "

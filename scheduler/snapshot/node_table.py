@@ -57,6 +57,7 @@ class NodeTable:
             resources.MEMORY: self._zeros(),
         }
         self.allocatable: Final[dict[str, IntArray]] = {}
+        self._bounds: Final[dict[str, tuple[int, int]]] = {}
         self._nothing = self._zeros()
         self._port_column: Interned[PortSet] | None = None
         self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
@@ -69,6 +70,7 @@ class NodeTable:
 
     def add_row(self, name: str) -> int:
         """Give a node that has no row one; it has no node object and no pods yet."""
+        self._bounds.clear()
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -148,6 +150,7 @@ class NodeTable:
         old = self.nodes[row]
         self.nodes[row] = node
         if old is None or node is None or old.status.allocatable != node.status.allocatable:
+            self._bounds.clear()
             offered = resources.node_allocatable(node.status.allocatable) if node else {}
             for name, column in self.allocatable.items():
                 column[row] = offered.pop(name, 0)
@@ -205,6 +208,15 @@ class NodeTable:
     def column(self, columns: dict[str, IntArray], name: str) -> IntArray:
         """A resource's column; zeros for one that nobody has mentioned."""
         return columns.get(name, self._nothing)
+
+    def allocatable_bounds(self, name: str) -> tuple[int, int]:
+        """The least and the most that any row offers of a resource; 0 and 0 without any row."""
+        bounds = self._bounds.get(name)
+        if bounds is None:
+            column = self.column(self.allocatable, name)[: len(self)]
+            bounds = (int(column.min()), int(column.max())) if len(self) else (0, 0)
+            self._bounds[name] = bounds
+        return bounds
 
     def port_column(self) -> Interned[PortSet]:
         """The sets of host ports in use, dictionary-encoded; rows without any have none."""

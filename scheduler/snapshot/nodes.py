@@ -247,6 +247,13 @@ class Nodes:
         """How much of a resource each node offers; 0 where it does not know it."""
         return self._view(self._table.column(self._table.allocatable, resource))
 
+    def allocatable_bounds(self, resource: str) -> tuple[int, int]:
+        """The least and the most that any node of the cluster offers, in view or not.
+
+        Known without looking at the nodes: for a quick way past what most clusters never need.
+        """
+        return self._table.allocatable_bounds(resource)
+
     def requested(self, resource: str) -> IntArray:
         """How much of a resource the pods on each node have asked for."""
         return self._view(self._table.column(self._table.requested, resource))

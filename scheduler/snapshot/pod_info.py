@@ -106,10 +106,32 @@ class PodInfo:
 
         Differs from `requests` only where the kubelet has already reported on the pod.
         """
-        status = self.pod.status
-        if status.container_statuses or status.init_container_statuses or status.resources:
+        if self._is_reported_on:
             return resources.counted(resources.pod_requests(self.pod))
         return self.requests.resources
+
+    @property
+    def non_zero_container_requests(self) -> Mapping[str, int]:
+        """What the pod's containers ask for by their specs, with upstream's defaults for those that
+        do not ask for cpu or memory; requests of the pod as a whole do not count.
+        """
+        if self._is_reported_on or self.pod.spec.resources is not None:
+            return resources.counted(
+                resources.pod_requests(
+                    self.pod, use_pod_level=False, non_missing=resources.NON_ZERO_REQUESTS
+                )
+            )
+        requests = self.requests
+        return {
+            **requests.resources,
+            resources.CPU: requests.non_zero_cpu,
+            resources.MEMORY: requests.non_zero_memory,
+        }
+
+    @property
+    def _is_reported_on(self) -> bool:
+        status = self.pod.status
+        return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:

@@ -83,7 +83,7 @@ class _Bench:
         framework = next(iter(profiles.values()))
         self._queue = PriorityQueue(
             framework.less,
-            sort_key=framework.queue_sort_plugin.sort_key,
+            sort_key=framework.sort_key,
             pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
             queueing_hint_map={
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)

@@ -111,9 +111,9 @@ async def test_certificates_that_come_along_are_passed_on(clock: InstantClock) -
 
 async def test_a_token_file_is_read_again_every_minute(clock: InstantClock, tmp_path: Path) -> None:
     path = tmp_path / "token"
-    path.write_text("one\n")
+    path.write_text("one\n", encoding="utf-8")
     credentials = RenewedCredentials(TokenFile(path, clock=clock), clock=clock)
-    path.write_text("two\n")
+    path.write_text("two\n", encoding="utf-8")
     assert await credentials.authorization() == "Bearer one"
     clock.time += 60
 

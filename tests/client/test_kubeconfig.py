@@ -45,7 +45,9 @@ def config(
 
 
 def written(path: Path, document: object) -> Path:
-    path.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
+    path.write_text(
+        document if isinstance(document, str) else yaml.safe_dump(document), encoding="utf-8"
+    )
     return path
 
 
@@ -284,9 +286,11 @@ IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": 
 
 @pytest.fixture
 def service_account(tmp_path: Path) -> Path:
-    (tmp_path / "ca.crt").write_text((tls_directory() / "ca.pem").read_text())
-    (tmp_path / "token").write_text("pod-token\n")
-    (tmp_path / "namespace").write_text("kube-system")
+    (tmp_path / "ca.crt").write_text(
+        (tls_directory() / "ca.pem").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    (tmp_path / "token").write_text("pod-token\n", encoding="utf-8")
+    (tmp_path / "namespace").write_text("kube-system", encoding="utf-8")
     return tmp_path
 
 
@@ -304,7 +308,7 @@ async def test_a_service_accounts_token_is_read_again(service_account: Path) -> 
     connection = connection_in_cluster(
         clock=clock, environ=IN_CLUSTER, service_account=service_account
     )
-    (service_account / "token").write_text("rotated")
+    (service_account / "token").write_text("rotated", encoding="utf-8")
     clock.time += 61
 
     assert await header(connection.credentials) == "Bearer rotated"

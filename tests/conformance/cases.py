@@ -39,7 +39,7 @@ def in_process(function: Callable[..., object]) -> TargetOptions:
 def write_cases(directory: Path, text: str) -> list[Case]:
     """Cases from a text, by way of a file."""
     file = directory / "cases.yaml"
-    file.write_text(textwrap.dedent(text))
+    file.write_text(textwrap.dedent(text), encoding="utf-8")
     return load_cases([file])
 
 

@@ -77,7 +77,9 @@ class TinyScheduler:
 
 
 def _server_of(kubeconfig: Path) -> str:
-    server: str = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    server: str = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"][
+        "server"
+    ]
     return server
 
 

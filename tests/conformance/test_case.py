@@ -134,7 +134,7 @@ def test_a_directory_without_cases_is_an_error(tmp_path: Path) -> None:
 
 def test_two_cases_of_one_area_cannot_share_a_name(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
-        (tmp_path / name).write_text(BOUND)
+        (tmp_path / name).write_text(BOUND, encoding="utf-8")
     with pytest.raises(InputError, match=r"b\.yaml: case bound: .* in .*a\.yaml"):
         load_cases([tmp_path])
 
@@ -192,7 +192,9 @@ def test_cases_are_chosen_by_area_and_name(tmp_path: Path, pattern: str, names: 
         cases = [
             {"name": name, "source": "nowhere", "steps": [{"advance": "1s"}]} for name in members
         ]
-        (tmp_path / f"{area}.yaml").write_text(yaml.safe_dump({"area": area, "cases": cases}))
+        (tmp_path / f"{area}.yaml").write_text(
+            yaml.safe_dump({"area": area, "cases": cases}), encoding="utf-8"
+        )
     assert [case.id for case in select(load_cases([tmp_path]), pattern)] == names
 
 

@@ -26,7 +26,7 @@ LAZY = f"{targets.__name__}:binds_nothing"
 def cases(tmp_path: Path) -> Path:
     directory = tmp_path / "cases"
     directory.mkdir()
-    (directory / "bound.yaml").write_text(BOUND)
+    (directory / "bound.yaml").write_text(BOUND, encoding="utf-8")
     return directory
 
 
@@ -47,7 +47,9 @@ def test_a_failure_shows_in_the_exit_status(cases: Path) -> None:
 
 
 def test_nothing_run_is_not_success(cases: Path) -> None:
-    (cases / "bound.yaml").write_text(BOUND.replace("steps:\n", "steps:\n  - advance: 1h\n"))
+    (cases / "bound.yaml").write_text(
+        BOUND.replace("steps:\n", "steps:\n  - advance: 1h\n"), encoding="utf-8"
+    )
     result = _run("--cases", cases, "--target-command", "true {kubeconfig}")
     assert result.exit_code == 1
     assert "1 skipped" in result.stdout

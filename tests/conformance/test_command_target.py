@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Opens a watch, as any scheduler does, and then lives on as the last lines say.
 WATCHES = """
 import json, re, sys, time, urllib.request
-url = re.search(r"server: (\\S+)", open(sys.argv[1]).read())[1]
+url = re.search(r"server: (\\S+)", open(sys.argv[1], encoding="utf-8").read())[1]
 watch = urllib.request.urlopen(url + "/api/v1/pods?watch=true")
 print("watching", flush=True)
 """
@@ -55,7 +55,7 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 def _options(tmp_path: Path, script: str, *, more: str = "", **options: float) -> TargetOptions:
     file = tmp_path / "scheduler.py"
-    file.write_text(script)
+    file.write_text(script, encoding="utf-8")
     command = f"{sys.executable} {file} {{kubeconfig}} {more}"
     return TargetOptions(
         command=command,

@@ -36,7 +36,7 @@ def stored(server: FakeApiServer, plural: str, name: str, namespace: str = "defa
 
 
 def write(path: Path, text: str) -> Path:
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -73,8 +73,8 @@ def test_starting_takes_milliseconds() -> None:
 
 async def test_the_kubeconfig_names_the_server(server: FakeApiServer, tmp_path: Path) -> None:
     path = server.write_kubeconfig(tmp_path / "config")
-    config = yaml.safe_load(path.read_text())
-    assert path.read_text() == server.kubeconfig
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert path.read_text(encoding="utf-8") == server.kubeconfig
     assert config["clusters"] == [{"name": "fakeapi", "cluster": {"server": server.url}}]
     (context,) = config["contexts"]
     assert context["name"] == config["current-context"]

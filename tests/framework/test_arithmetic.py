@@ -49,7 +49,9 @@ def test_percentages_are_those_of_integers_near_where_they_turn(
     whole: int, percentage: int, off: int
 ) -> None:
     part = min(max(0, -(-percentage * whole // 100) + off), whole)
-    assert percent(np.array([part]), np.array([whole])).tolist() == [100 * part // whole]
+    assert percent(np.array([part]), np.array([whole]), whole_max=whole).tolist() == [
+        100 * part // whole
+    ]
 
 
 @pytest.mark.parametrize("whole", [2**53 // 100 - 1, 2**53 // 100, 2**53 // 100 + 1, 2**56])
@@ -58,7 +60,8 @@ def test_percentages_are_exact_around_the_largest_whole_floats_are_used_for(whol
         turn = -(-percentage * whole // 100)
         parts = [part for part in (turn - 1, turn, turn + 1) if 0 <= part <= whole]
         expected = [100 * part // whole for part in parts]
-        assert percent(np.array(parts), np.full(len(parts), whole)).tolist() == expected
+        wholes = np.full(len(parts), whole)
+        assert percent(np.array(parts), wholes, whole_max=whole).tolist() == expected
 
 
 @pytest.mark.parametrize(

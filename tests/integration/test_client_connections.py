@@ -61,7 +61,7 @@ def connection(
         "users": [{"name": "u", "user": user}],
     }
     path = directory / "config"
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return connection_from_kubeconfig([path], clock=clock or InstantClock())
 
 
@@ -172,11 +172,12 @@ def plugin(directory: Path, body: str, **config: object) -> dict[str, Any]:
         "import json, os, sys, pathlib\n"
         "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
         "counter = pathlib.Path('counter')\n"
-        "count = int(counter.read_text()) + 1 if counter.exists() else 1\n"
-        "counter.write_text(str(count))\n"
+        "count = int(counter.read_text(encoding='utf-8')) + 1 if counter.exists() else 1\n"
+        "counter.write_text(str(count), encoding='utf-8')\n"
         "def answer(**status):\n"
         "    head = {'apiVersion': info['apiVersion'], 'kind': 'ExecCredential'}\n"
-        "    print(json.dumps({**head, 'status': status}))\n" + body
+        "    print(json.dumps({**head, 'status': status}))\n" + body,
+        encoding="utf-8",
     )
     return {
         "exec": {
@@ -199,7 +200,7 @@ async def test_a_plugins_token_is_sent(tmp_path: Path) -> None:
         await ask(connection(tmp_path, server.url, user), times=2)
 
     assert [a.headers["Authorization"] for a in server.asked] == ["Bearer from-plugin"] * 2
-    assert (tmp_path / "counter").read_text() == "1"
+    assert (tmp_path / "counter").read_text(encoding="utf-8") == "1"
 
 
 async def test_a_plugin_is_asked_again_once_its_token_has_expired(tmp_path: Path) -> None:
@@ -235,8 +236,8 @@ async def test_a_plugin_is_asked_again_after_a_rejection(tmp_path: Path) -> None
 
 async def test_a_plugin_may_answer_with_a_certificate(tmp_path: Path) -> None:
     status = {
-        "clientCertificateData": (TLS / "client.pem").read_text(),
-        "clientKeyData": (TLS / "client.key").read_text(),
+        "clientCertificateData": (TLS / "client.pem").read_text(encoding="utf-8"),
+        "clientKeyData": (TLS / "client.key").read_text(encoding="utf-8"),
     }
     user = plugin(tmp_path, f"answer(**{status!r})")
     cluster = {"certificate-authority-data": data("ca.pem")}
@@ -314,7 +315,7 @@ def test_a_plugins_certificate_that_is_none_is_an_error(tmp_path: Path) -> None:
 def provider(directory: Path, body: str) -> dict[str, Any]:
     """A user of the old gcp auth provider, whose helper is a Python program."""
     program = directory / "helper.py"
-    program.write_text(body)
+    program.write_text(body, encoding="utf-8")
     config = {"cmd-path": sys.executable, "cmd-args": str(program)}
     return {"auth-provider": {"name": "gcp", "config": config}}
 
@@ -325,7 +326,7 @@ async def test_a_token_that_a_provider_renewed_is_kept_in_the_file(tmp_path: Pat
     async with ScriptedServer(Answer({})) as server:
         await ask(connection(tmp_path, server.url, user))
 
-    kept = yaml.safe_load((tmp_path / "config").read_text())
+    kept = yaml.safe_load((tmp_path / "config").read_text(encoding="utf-8"))
     assert server.asked[0].headers["Authorization"] == "Bearer new"
     assert kept["users"][0]["user"]["auth-provider"]["config"]["access-token"] == "new"
 

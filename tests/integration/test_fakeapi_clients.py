@@ -27,7 +27,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a server that runs as long as this module's tests."""
     path = tmp_path_factory.mktemp("fakeapi") / "kubeconfig"
     command = [sys.executable, "-m", "fakeapi", "--kubeconfig-out", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         yield path
@@ -193,7 +193,9 @@ def test_kubectl_reads_writes_and_drains(
     def kubectl(*arguments: str, given: str | None = None) -> str:
         command = [str(KUBECTL), f"--kubeconfig={kubeconfig}", f"--cache-dir={tmp_path}"]
         command += [f"--namespace={namespace}", *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, input=given, capture_output=True, encoding="utf-8", check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -38,7 +38,7 @@ def get(url: str) -> Any:
 
 def failed(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
+        [*COMMAND, *arguments], capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
     )
     assert done.stdout == ""
     return done.returncode, done.stderr
@@ -49,14 +49,14 @@ def test_it_serves_what_it_loaded_until_it_is_told_to_stop(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     manifest, kubeconfig = tmp_path / "a.yaml", tmp_path / "kubeconfig"
-    manifest.write_text(MANIFEST)
+    manifest.write_text(MANIFEST, encoding="utf-8")
     arguments = ["--load", str(manifest), "--kubeconfig-out", str(kubeconfig)]
     with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        config = yaml.safe_load(kubeconfig.read_text())
+        config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         assert config["clusters"][0]["cluster"]["server"] == url
         pods = get(f"{url}/api/v1/pods")
         assert [item["spec"]["nodeName"] for item in pods["items"]] == ["n1"]
@@ -71,7 +71,7 @@ def test_it_serves_what_it_loaded_until_it_is_told_to_stop(
 
 def test_with_print_kubeconfig_that_is_all_it_prints() -> None:
     with subprocess.Popen(
-        [*COMMAND, "--print-kubeconfig"], stdout=subprocess.PIPE, text=True
+        [*COMMAND, "--print-kubeconfig"], stdout=subprocess.PIPE, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         lines = []
@@ -87,7 +87,7 @@ def test_with_print_kubeconfig_that_is_all_it_prints() -> None:
 def test_versions_grow_over_a_restart() -> None:
     versions = []
     for _ in range(2):
-        with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, encoding="utf-8") as process:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
             listed = get(f"{url}/api/v1/nodes")
@@ -111,7 +111,7 @@ def test_a_bad_manifest_is_one_line_and_exit_code_1(
     tmp_path: Path, content: str, message: str
 ) -> None:
     path = tmp_path / "bad.yaml"
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     code, errors = failed("--load", str(path))
     assert code == 1
     assert errors.startswith(f"kubesched-fakeapi: {path}: {message}")
@@ -125,7 +125,7 @@ def test_a_file_that_is_not_there_is_one_line_and_exit_code_1(tmp_path: Path) ->
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip().rpartition(":")[2]
         code, errors = failed("--port", port)

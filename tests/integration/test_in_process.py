@@ -87,7 +87,8 @@ async def test_what_kubesched_would_complain_about_is_raised(api: Api, tmp_path:
     bad = tmp_path / "bad.yaml"
     bad.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "parallelism: -1\n"
+        "parallelism: -1\n",
+        encoding="utf-8",
     )
     with pytest.raises(ConfigError, match="parallelism"):
         async with run_in_process(kubeconfig=kubeconfig, clock=clock, config=bad):

@@ -157,8 +157,12 @@ async def test_an_installed_package_announces_plugins_that_flags_enable(
     )
     package = tmp_path / "never-1.0.dist-info"
     package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: never\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[scheduler.plugins]\nnever = never:Never\n")
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: never\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (package / "entry_points.txt").write_text(
+        "[scheduler.plugins]\nnever = never:Never\n", encoding="utf-8"
+    )
     await api.node("a")
     await api.pod("web")
     command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--plugin", "Never")

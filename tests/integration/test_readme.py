@@ -67,7 +67,7 @@ def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECO
         cwd=directory,
         env=_environ(directory),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=timeout_seconds,
         check=False,
     )
@@ -161,7 +161,7 @@ def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
         [SCRIPTS / "kubesched-conformance", "run", "--cases", "gpu.yaml"],
         cwd=files,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=TIMEOUT_SECONDS,
         check=False,
     )

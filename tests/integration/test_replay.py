@@ -46,8 +46,8 @@ def write_trace(folder: Path) -> list[str]:
             wanted = "|".join(rng.sample(MODELS, 2))
             row = f"pod-{number:03},2000,1024,1,{rng.choice((200, 500))},{wanted}"
         pods.append(f"{row},LS,Running")
-    (folder / "nodes.csv").write_text("\n".join(nodes) + "\n")
-    (folder / "pods.csv").write_text("\n".join(pods) + "\n")
+    (folder / "nodes.csv").write_text("\n".join(nodes) + "\n", encoding="utf-8")
+    (folder / "pods.csv").write_text("\n".join(pods) + "\n", encoding="utf-8")
     return [
         *("--openb-nodes", str(folder / "nodes.csv")),
         *("--openb-pods", str(folder / "pods.csv")),
@@ -61,12 +61,12 @@ def command(options: list[str]) -> list[str]:
 
 def replay(options: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(options), capture_output=True, text=True, timeout=120, check=False
+        command(options), capture_output=True, encoding="utf-8", timeout=120, check=False
     )
 
 
 def numbers(folder: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((folder / "numbers.json").read_text())
+    document: dict[str, Any] = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
     return document
 
 
@@ -76,7 +76,7 @@ def test_every_pod_is_bound_or_reported_and_all_is_verified(tmp_path: Path) -> N
     assert "120 pods on 30 nodes: 108 bound, 12 unschedulable, 0 undecided" in result.stdout
     assert "Verified" in result.stdout
     assert f"Plot: {tmp_path / 'openb-allocation.svg'}" in result.stdout
-    assert (tmp_path / "openb-allocation.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "openb-allocation.svg").read_text(encoding="utf-8").startswith("<?xml")
     found = numbers(tmp_path)
     assert found["passed"] is True
     assert found["violations"] == []
@@ -126,12 +126,12 @@ def test_a_replay_that_is_told_to_stop_leaves_nothing_running(tmp_path: Path) ->
     script = f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid())); "
     target = f'{sys.executable} -c "{script}signal.pause()" {{kubeconfig}}'
     options = [*write_trace(tmp_path), "--target-command", target]
-    process = subprocess.Popen(command(options), stderr=subprocess.PIPE, text=True)
-    while not (pid_file.exists() and pid_file.read_text()):
+    process = subprocess.Popen(command(options), stderr=subprocess.PIPE, encoding="utf-8")
+    while not (pid_file.exists() and pid_file.read_text(encoding="utf-8")):
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 1
     assert error == "Aborted!\n"
     with pytest.raises(ProcessLookupError):
-        os.kill(int(pid_file.read_text()), 0)
+        os.kill(int(pid_file.read_text(encoding="utf-8")), 0)

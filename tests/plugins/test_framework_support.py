@@ -75,7 +75,7 @@ def test_combinations_of_any_number_of_flags_are_told_apart(count: int) -> None:
 
 
 def test_percentages_are_cut_not_rounded() -> None:
-    found = percent(np.array([0, 1, 2, 3]), np.array([3, 3, 3, 3]))
+    found = percent(np.array([0, 1, 2, 3]), np.array([3, 3, 3, 3]), whole_max=3)
     assert found.tolist() == [0.0, 33.0, 66.0, 100.0]
 
 

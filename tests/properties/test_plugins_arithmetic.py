@@ -40,7 +40,9 @@ def shares(draw: st.DrawFn) -> tuple[int, int]:
 @example([(1, 3), (2**62, 2**62)])
 def test_percentages(given_shares: list[tuple[int, int]]) -> None:
     parts, wholes = zip(*given_shares, strict=True)
-    found = percent(np.array(parts, dtype=np.int64), np.array(wholes, dtype=np.int64))
+    found = percent(
+        np.array(parts, dtype=np.int64), np.array(wholes, dtype=np.int64), whole_max=max(wholes)
+    )
     expected = [divide(int64(100 * part), whole) for part, whole in given_shares]
     assert found.tolist() == expected
 
@@ -49,7 +51,7 @@ def test_the_border_is_no_wider_than_it_may_be() -> None:
     """Just inside it, the share closest below each whole percentage is cut to the right side."""
     for percentage in range(1, 101):
         part = -(-percentage * BORDER // 100) - 1
-        found = percent(np.array([part]), np.array([BORDER]))
+        found = percent(np.array([part]), np.array([BORDER]), whole_max=BORDER)
         assert found.tolist() == [100 * part // BORDER]
 
 

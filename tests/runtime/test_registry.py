@@ -161,12 +161,14 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _install(packages: Path, module: str, source: str, *entry_points: str) -> None:
-    (packages / f"{module}.py").write_text(source)
+    (packages / f"{module}.py").write_text(source, encoding="utf-8")
     metadata = packages / f"{module}-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8"
+    )
     lines = ["[scheduler.plugins]", *entry_points]
-    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    (metadata / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
     sys.modules.pop(module, None)
 
 

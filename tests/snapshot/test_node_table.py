@@ -284,3 +284,20 @@ def test_a_rearranged_table_carries_over_what_was_derived_from_the_same_objects(
     assert _values(new, rule) == ["d", "c", "b"]
     assert sorted(asked) == ["b", "d"]
     assert _column(new, "allocatable", "cpu") == [4000, 4000, 4000]
+
+
+# The least and the most on offer.
+
+
+def test_bounds_follow_nodes_as_they_come_change_and_go() -> None:
+    table = NodeTable()
+    assert table.allocatable_bounds("cpu") == (0, 0)
+    for name, cpu in (("a", "4"), ("b", "8")):
+        table.set_node(table.add_row(name), make_node(name, allocatable={"cpu": cpu}))
+    assert table.allocatable_bounds("cpu") == (4000, 8000)
+    assert table.allocatable_bounds(GPU) == (0, 0)
+    table.set_node(table.row_of["b"], make_node("b", allocatable={"cpu": "2", GPU: "1"}))
+    assert table.allocatable_bounds("cpu") == (2000, 4000)
+    assert table.allocatable_bounds(GPU) == (0, 1)
+    table.add_row("c")
+    assert table.allocatable_bounds("cpu") == (0, 4000)

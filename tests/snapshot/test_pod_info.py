@@ -158,3 +158,20 @@ def test_node_selector_and_affinity_are_parsed_once() -> None:
 def test_a_pod_without_a_priority_has_zero(priority: int | None, counted: int) -> None:
     pod = make_pod(priority=priority)
     assert priority_of(pod) == PodInfo(pod).priority == counted
+
+
+def test_what_containers_do_not_ask_for_is_made_up_for_each_of_them() -> None:
+    pod = _pod(_asking(BOTH), _asking({"cpu": "700m", "example.com/gpu": "1"}))
+    assert PodInfo(pod).non_zero_container_requests == {
+        "cpu": 1200,
+        "memory": 500 * 10**6 + DEFAULT_MEMORY,
+        "example.com/gpu": 1,
+    }
+
+
+def test_requests_of_the_whole_pod_are_none_of_its_containers() -> None:
+    pod = _pod(_asking({"cpu": "1"}), _asking({}), whole={"cpu": "8", "memory": "8Gi"})
+    assert PodInfo(pod).non_zero_container_requests == {
+        "cpu": 1000 + DEFAULT_CPU,
+        "memory": 2 * DEFAULT_MEMORY,
+    }

@@ -20,8 +20,8 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\np,1,1,0,0,,LS\
 @pytest.fixture
 def trace(tmp_path: Path) -> list[str]:
     """The options that name a trace; the files may be spoilt."""
-    (tmp_path / "nodes.csv").write_text(NODES)
-    (tmp_path / "pods.csv").write_text(PODS)
+    (tmp_path / "nodes.csv").write_text(NODES, encoding="utf-8")
+    (tmp_path / "pods.csv").write_text(PODS, encoding="utf-8")
     return [
         *("--openb-nodes", str(tmp_path / "nodes.csv")),
         *("--openb-pods", str(tmp_path / "pods.csv")),
@@ -43,7 +43,7 @@ def test_a_trace_that_cannot_be_used_is_one_line_and_status_2(
     path = tmp_path / file
     path.unlink()
     if text is not None:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     result = CliRunner().invoke(replay, trace)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"kubesched-conformance: {tmp_path}")

@@ -58,7 +58,7 @@ def is_running(pid: int) -> bool:
 async def test_the_bill_is_the_process_s_own(tmp_path: Path) -> None:
     process = child(tmp_path, BUSY)
     assert await process.first_line(30) == "ready"
-    while "done" not in process.output.read_text():
+    while "done" not in process.output.read_text(encoding="utf-8"):
         await RealClock().sleep(0.02)
     usage = await process.stop()
     assert 0.01 < usage.cpu_seconds < 10

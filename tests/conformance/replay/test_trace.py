@@ -21,29 +21,36 @@ def csv(tmp_path: Path) -> Path:
 
 
 def test_a_node_is_read_by_the_names_of_its_columns_in_any_order(csv: Path) -> None:
-    csv.write_text("model,gpu,sn,rack,memory_mib,cpu_milli\nT4,2,node-1,r7,262144,96000\n")
+    csv.write_text(
+        "model,gpu,sn,rack,memory_mib,cpu_milli\nT4,2,node-1,r7,262144,96000\n", encoding="utf-8"
+    )
     assert read_nodes(csv) == (TraceNode("node-1", 96000, 262144, 2, "T4"),)
 
 
 def test_a_node_without_gpus_has_no_model(csv: Path) -> None:
-    csv.write_text(NODE_HEADER + "node-1,32000,262144,0,\n")
+    csv.write_text(NODE_HEADER + "node-1,32000,262144,0,\n", encoding="utf-8")
     assert read_nodes(csv) == (TraceNode("node-1", 32000, 262144, 0, ""),)
 
 
 def test_a_pod_asks_for_all_its_gpus_together(csv: Path) -> None:
-    csv.write_text(POD_HEADER + "p,12000,16384,4,1000,,LS,Running\n")
+    csv.write_text(POD_HEADER + "p,12000,16384,4,1000,,LS,Running\n", encoding="utf-8")
     (pod,) = read_pods(csv)
     assert pod == TracePod("p", 12000, 16384, 4, 1000, (), "LS")
     assert pod.gpu_milli_total == 4000
 
 
 def test_models_are_separated_by_a_bar_and_count_once(csv: Path) -> None:
-    csv.write_text(POD_HEADER + "p,1,1,1,500,V100M16|V100M32|V100M32,BE,Running\n")
+    csv.write_text(
+        POD_HEADER + "p,1,1,1,500,V100M16|V100M32|V100M32,BE,Running\n", encoding="utf-8"
+    )
     assert read_pods(csv)[0].models == ("V100M16", "V100M32")
 
 
 def test_a_limit_takes_the_first_pods_and_looks_at_no_other(csv: Path) -> None:
-    csv.write_text(POD_HEADER + "a,1,1,0,0,,LS,x\nb,1,1,0,0,,LS,x\nc,not a number,1,0,0,,LS,x\n")
+    csv.write_text(
+        POD_HEADER + "a,1,1,0,0,,LS,x\nb,1,1,0,0,,LS,x\nc,not a number,1,0,0,,LS,x\n",
+        encoding="utf-8",
+    )
     assert [pod.name for pod in read_pods(csv, limit=2)] == ["a", "b"]
 
 
