@@ -40,6 +40,7 @@ _COMMANDS_PER_CORE: Final = 2
 _START_SECONDS: Final = 60.0
 _ANSWER_BYTES_MAX: Final = 1 << 24
 _STDERR_LINES_MAX: Final = 40
+_LAST_WORDS_SECONDS: Final = 1.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +101,16 @@ class _Suite:
             loops = [self._run_here(kind) for _ in range(max(1, workers))]
         else:
             loops = [self._run_in_worker() for _ in range(workers)]
+        # Raised outside of `except*`, which before Python 3.11.4 wraps even a single error.
+        failed: ConformanceError | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 for loop in loops:
                     group.create_task(loop)
         except* ConformanceError as errors:
-            raise _first(errors) from errors
+            failed = _first(errors)
+        if failed is not None:
+            raise failed
         return [self._outcomes[index] for index in sorted(self._outcomes)]
 
     async def _run_here(self, kind: TargetKind) -> None:
@@ -181,13 +186,16 @@ class _Worker:
         if answer is not None:
             return msgspec.json.decode(answer, type=Outcome)
         self.is_alive = False
+        reason = await self._obituary(limit)
+        # What it said last may still be on its way.
+        await asyncio.wait([self._drain], timeout=_LAST_WORDS_SECONDS)
         return Outcome(
             area=case.area,
             name=case.name,
             source=case.source,
             origin=case.origin,
             verdict=Verdict.ERROR,
-            reason=await self._obituary(limit),
+            reason=reason,
             log=tuple(self._stderr),
         )
 

@@ -204,6 +204,8 @@ async def _drive(
     """Create and wait, while others watch; then list what came of it."""
     recorder = run.recorder
     await recorder.start(client)
+    # Raised outside of `except*`, which before Python 3.11.4 wraps even a single error.
+    failed: ReplayError | None = None
     try:
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(recorder.run(client))
@@ -219,7 +221,9 @@ async def _drive(
             watch.cancel()
             shown.cancel()
     except* ReplayError as failures:
-        raise _first(failures) from failures
+        failed = _first(failures)
+    if failed is not None:
+        raise failed
     run.missing = tuple(pod.name for pod in run.trace.pods if pod.name in recorder.undecided)
     run.evidence = Evidence(nodes.items, pods.items, recorder.placements)
     show(run.counts)
