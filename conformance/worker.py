@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import os
 import sys
 from typing import BinaryIO, Final
@@ -75,6 +76,9 @@ def _private_output() -> BinaryIO:
     """The standard output, kept for answers; prints go to standard error from now on."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # A scheduler that takes the process down flushes nothing: what it printed must be out by then.
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
     return answers
 
 
