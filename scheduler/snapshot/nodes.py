@@ -70,7 +70,7 @@ class Nodes:
     cpu and in whole units for all else.
     """
 
-    __slots__ = ("_images", "_rows", "_table", "total")
+    __slots__ = ("_base_rows", "_images", "_rows", "_table", "total")
 
     def __init__(
         self,
@@ -79,10 +79,12 @@ class Nodes:
         *,
         total: int,
         images: ImageTable | None = None,
+        base_rows: IntArray | None = None,
     ) -> None:
         self._table: Final = table
         self._rows: Final = rows
         self._images: Final = images
+        self._base_rows: Final = base_rows
         #: The number of nodes in the whole cluster, whatever is in view.
         self.total: Final = total
 
@@ -91,11 +93,11 @@ class Nodes:
         return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def __getitem__(self, index: int) -> NodeInfo:
-        return NodeInfo(self._table, self._row(index))
+        return NodeInfo(self._table, self._row(index), self._base_rows)
 
     def __iter__(self) -> Iterator[NodeInfo]:
-        table = self._table
-        return (NodeInfo(table, row) for row in self.rows)
+        table, base_rows = self._table, self._base_rows
+        return (NodeInfo(table, row, base_rows) for row in self.rows)
 
     def __repr__(self) -> str:
         return f"<Nodes: {len(self)} of {self.total}>"
@@ -116,6 +118,15 @@ class Nodes:
         """Likewise, as an array."""
         rows = self._rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    @property
+    def base_rows(self) -> IntArray:
+        """The rows of the snapshot that these are, or are hypothetical versions of.
+
+        What a plugin has worked out in PreFilter for all nodes, one entry per node, is indexed with
+        this in Filter, where the nodes may be some of them, or what-ifs.
+        """
+        return self.row_array if self._base_rows is None else self._base_rows[self._rows]
 
     def name(self, index: int) -> str:
         """The name of one node in view."""
@@ -147,7 +158,7 @@ class Nodes:
             chosen = positions + rows.start if rows.start else positions
         else:
             chosen = rows.take(positions)
-        return Nodes(self._table, chosen, total=self.total, images=self._images)
+        return self._others(chosen)
 
     def slice(self, start: int, stop: int) -> Nodes:
         """The nodes from one position up to another one not before it, copying nothing."""
@@ -156,7 +167,7 @@ class Nodes:
             chosen: slice | IntArray = slice(rows.start + start, min(rows.start + stop, rows.stop))
         else:
             chosen = rows[start:stop]
-        return Nodes(self._table, chosen, total=self.total, images=self._images)
+        return self._others(chosen)
 
     def joined(self, others: Sequence[Nodes]) -> Nodes:
         """These nodes and then those, all of one table."""
@@ -170,7 +181,16 @@ class Nodes:
             elif isinstance(rows, slice):
                 rows = np.arange(rows.start, rows.stop)
             rows = np.concatenate((rows, other.row_array))
-        return Nodes(self._table, rows, total=self.total, images=self._images)
+        return self._others(rows)
+
+    def _others(self, rows: slice | IntArray) -> Nodes:
+        return Nodes(
+            self._table,
+            rows,
+            total=self.total,
+            images=self._images,
+            base_rows=self._base_rows,
+        )
 
     # Facts about node objects.
 
@@ -291,11 +311,17 @@ class Nodes:
 class NodeInfo:
     """One node with its pods: what a per-node plugin is given. Reads a row of the node table."""
 
-    __slots__ = ("_row", "_table")
+    __slots__ = ("_base_rows", "_row", "_table")
 
-    def __init__(self, table: NodeTable, row: int) -> None:
+    def __init__(self, table: NodeTable, row: int, base_rows: IntArray | None = None) -> None:
         self._table: Final = table
         self._row: Final = row
+        self._base_rows: Final = base_rows
+
+    @property
+    def base_row(self) -> int:
+        """The row of the snapshot that this node is, or is a hypothetical version of."""
+        return self._row if self._base_rows is None else int(self._base_rows[self._row])
 
     @property
     def name(self) -> str:

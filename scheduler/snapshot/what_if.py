@@ -26,17 +26,19 @@ class WhatIf:
     def __init__(self, nodes: Nodes) -> None:
         self._table: Final = NodeTable(len(nodes))
         self._total: Final = nodes.total
+        self._base_rows: Final = nodes.base_rows
         for name, row in zip(nodes.names, nodes.rows, strict=True):
             self._table.copy_row(self._table.add_row(name), nodes.table, row)
 
     @property
     def nodes(self) -> Nodes:
         """The hypothetical nodes, as plugins see them."""
-        return Nodes(self._table, slice(0, len(self._table)), total=self._total)
+        rows = slice(0, len(self._table))
+        return Nodes(self._table, rows, total=self._total, base_rows=self._base_rows)
 
     def node(self, row: int) -> NodeInfo:
         """One of them, as it now is."""
-        return NodeInfo(self._table, row)
+        return NodeInfo(self._table, row, self._base_rows)
 
     def add_pod(self, row: int, pod: PodInfo) -> None:
         """Put a pod on a hypothetical node."""

@@ -52,3 +52,12 @@ def test_a_what_if_of_a_what_if_starts_from_what_was_supposed() -> None:
     what_if.add_pod(0, PodInfo(make_pod("q", requests={"cpu": "3"})))
     assert what_if.nodes.requested("cpu").tolist() == [3000]
     assert without_pod.nodes.requested("cpu").tolist() == [0, 0, 0]
+
+
+def test_hypothetical_nodes_know_which_nodes_they_are_versions_of() -> None:
+    what_if = WhatIf(SNAPSHOT.nodes.take(np.array([2, 1])))
+    assert what_if.nodes.base_rows.tolist() == [2, 1]
+    assert what_if.node(0).base_row == 2
+    again = WhatIf(what_if.nodes.slice(1, 2))
+    assert again.nodes.base_rows.tolist() == [1]
+    assert again.nodes[0].base_row == 1
