@@ -150,6 +150,15 @@ class Nodes:
         found = (rows == row).nonzero()[0]
         return int(found[0]) if len(found) else None
 
+    def _others(self, rows: slice | IntArray) -> Nodes:
+        return Nodes(
+            self._table,
+            rows,
+            total=self.total,
+            images=self._images,
+            base_rows=self._base_rows,
+        )
+
     def take(self, which: BoolArray | IntArray) -> Nodes:
         """Fewer of these nodes: by a mask or by positions in this view."""
         rows = self._rows
@@ -182,15 +191,6 @@ class Nodes:
                 rows = np.arange(rows.start, rows.stop)
             rows = np.concatenate((rows, other.row_array))
         return self._others(rows)
-
-    def _others(self, rows: slice | IntArray) -> Nodes:
-        return Nodes(
-            self._table,
-            rows,
-            total=self.total,
-            images=self._images,
-            base_rows=self._base_rows,
-        )
 
     # Facts about node objects.
 
