@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache, CacheCorruptedError
@@ -21,12 +21,13 @@ from scheduler.client import (
     NODES,
     PODS,
     EventBroadcaster,
+    Informer,
     InformerFactory,
     RestClient,
     RestEventWriter,
 )
 from scheduler.dispatcher import ApiDispatcher
-from scheduler.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
@@ -35,6 +36,7 @@ from scheduler.schedule_one import ScheduleOne
 from scheduler.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.scheduler import Scheduler
 from scheduler.snapshot import Snapshot
+from scheduler.watched_kinds import kinds_to_watch
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.dispatcher import DispatcherStatistics
+    from scheduler.framework.handle import Lister
     from scheduler.framework.interface import Plugin
     from scheduler.queue import QueueStatistics
     from scheduler.queue.gating import NamedPreEnqueuePlugin
@@ -110,6 +113,7 @@ class SchedulerApp:
         self._informers: Final = InformerFactory(self._client, clock=clock, rng=rng)
         self._pods: Final = self._informers.informer(PODS, field_selector=_UNFINISHED)
         self._nodes: Final = self._informers.informer(NODES)
+        self._others: Final[dict[str, Informer[Any]]] = {}
         self._ready: Final = asyncio.Event()
         self._deadline_moved: Final = asyncio.Event()
         self._corrupted: Final[asyncio.Future[NoReturn]] = (
@@ -135,7 +139,7 @@ class SchedulerApp:
         parts.nominator = self._queue.nominator
         parts.api = self._dispatcher
         parts.activate = lambda pods: self._queue.activate(pods, clock.now())
-        parts.listers = {"pods": self._pods.lister, "nodes": self._nodes.lister}
+        parts.listers = self._watch_other_kinds()
         parts.event_recorder_of = recorders.__getitem__
         failures = FailureHandler(
             queue=self._queue,
@@ -194,6 +198,20 @@ class SchedulerApp:
             on_deadline=self._deadline_moved.set,
         )
 
+    def _watch_other_kinds(self) -> dict[str, Lister]:
+        """Local copies of what plugins read, and word of changes to those that wait for them."""
+        for resource, events in kinds_to_watch(self.profiles):
+            informer = self._others[resource.plural] = self._informers.informer(resource)
+            for name, actions in events.items():
+                handler = ObjectEventHandler(name, actions, queue=self._queue, clock=self._clock)
+                informer.add_event_handler(
+                    on_add=handler.on_add,
+                    on_update=handler.on_update,
+                    on_delete=handler.on_delete,
+                )
+        others = {plural: informer.lister for plural, informer in self._others.items()}
+        return {"pods": self._pods.lister, "nodes": self._nodes.lister, **others}
+
     def _add_handlers(self, waiting_pods: WaitingPods) -> None:
         nodes = NodeEventHandler(cache=self._cache, queue=self._queue, clock=self._clock)
         pods = PodEventHandler(
@@ -249,10 +267,12 @@ class SchedulerApp:
     @property
     def last_resource_versions(self) -> dict[str, str]:
         """How far each informer has come, by the kind it watches."""
-        return {
-            "pods": self._pods.last_resource_version,
-            "nodes": self._nodes.last_resource_version,
+        informers: dict[str, Informer[Any]] = {
+            "pods": self._pods,
+            "nodes": self._nodes,
+            **self._others,
         }
+        return {name: informer.last_resource_version for name, informer in informers.items()}
 
     def statistics(self) -> AppStatistics:
         """What has been done and is to be done."""

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.cache import Cache
+    from scheduler.client import ApiObject
     from scheduler.clock import Clock
     from scheduler.queue import PriorityQueue
     from scheduler.runtime.binding import WaitingPods
 
-__all__ = ["NodeEventHandler", "PodEventHandler"]
+__all__ = ["NodeEventHandler", "ObjectEventHandler", "PodEventHandler"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -73,6 +74,40 @@ class NodeEventHandler:
 
     def _move(self, event: ClusterEvent, old: Node | None, new: Node | None) -> None:
         self._queue.move_all_to_active_or_backoff_queue(event, old, new, self._clock.now())
+
+
+class ObjectEventHandler:
+    """Objects of any other kind: what some plugin has registered for is an event, and no more.
+
+    `resource` is the name that registrations and events give the kind (`buildEvtResHandler`).
+    """
+
+    def __init__(
+        self, resource: str, actions: ActionType, *, queue: PriorityQueue, clock: Clock
+    ) -> None:
+        self._resource: Final = resource
+        self._actions: Final = actions
+        self._queue: Final = queue
+        self._clock: Final = clock
+
+    def on_add(self, obj: ApiObject, *, is_initial: bool) -> None:
+        """An object there is now."""
+        del is_initial
+        self._move(ActionType.ADD, None, obj)
+
+    def on_update(self, old: ApiObject, new: ApiObject) -> None:
+        """An object that changed, however little."""
+        self._move(ActionType.UPDATE, old, new)
+
+    def on_delete(self, obj: ApiObject, *, final_state_unknown: bool) -> None:
+        """An object that is gone."""
+        del final_state_unknown
+        self._move(ActionType.DELETE, obj, None)
+
+    def _move(self, action: ActionType, old: ApiObject | None, new: ApiObject | None) -> None:
+        if self._actions & action:
+            event = ClusterEvent(self._resource, action)
+            self._queue.move_all_to_active_or_backoff_queue(event, old, new, self._clock.now())
 
 
 class PodEventHandler:

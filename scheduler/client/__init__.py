@@ -32,6 +32,7 @@ from scheduler.client.errors import (
 )
 from scheduler.client.event_recorder import EventBroadcaster, EventRecorder, RestEventWriter
 from scheduler.client.informer import HandlerRegistration, Informer, InformerFactory
+from scheduler.client.kinds import KINDS, KINDS_BY_NAME, kind_of_event, resource_named
 from scheduler.client.kubeconfig import connect
 from scheduler.client.resources import (
     EVENTS,
@@ -56,6 +57,8 @@ from scheduler.client.wire import Event, Lease, LeaseSpec
 __all__ = [
     "EVENTS",
     "JSON_PATCH",
+    "KINDS",
+    "KINDS_BY_NAME",
     "LEASES",
     "MERGE_PATCH",
     "NAMESPACES",
@@ -97,5 +100,7 @@ __all__ = [
     "WatchEvent",
     "connect",
     "connection_to",
+    "kind_of_event",
     "object_key",
+    "resource_named",
 ]

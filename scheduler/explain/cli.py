@@ -129,7 +129,13 @@ class _Printer:
         known = {pod.key for pod in cluster.pods}
         if missing := sorted(self._only - known):
             raise ClusterError(f"no such pod: {', '.join(missing)}")
-        world = World(config, nodes=cluster.nodes, pods=cluster.pods, plugins=plugins)
+        world = World(
+            config,
+            nodes=cluster.nodes,
+            pods=cluster.pods,
+            others=cluster.others,
+            plugins=plugins,
+        )
         waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
         self.decisions(world, waiting)
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import yaml
 
 from scheduler.api.core import Node, Pod
-from scheduler.client import NODES, PODS, RestClient, connect
+from scheduler.client import (
+    KINDS,
+    KINDS_BY_NAME,
+    NODES,
+    PODS,
+    ApiObject,
+    NotFound,
+    RestClient,
+    connect,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,10 +37,11 @@ class ClusterError(ValueError):
 
 
 class Cluster(NamedTuple):
-    """What the decisions depend on."""
+    """What the decisions depend on; `others` are the objects of further kinds, by plural."""
 
     nodes: list[Node]
     pods: list[Pod]
+    others: dict[str, list[ApiObject]]
 
 
 async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster:
@@ -39,15 +50,22 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
     async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
         nodes = await client.list_all(NODES)
         pods = await client.list_all(PODS)
-    return Cluster(list(nodes.items), [pod for pod in pods.items if pod.status.phase not in _OVER])
+        others: dict[str, list[ApiObject]] = {}
+        for plural, resource in KINDS.items():
+            if resource not in (NODES, PODS):
+                # A kind that the server does not know has no objects.
+                with contextlib.suppress(NotFound):
+                    others[plural] = list((await client.list_all(resource)).items)
+    running = [pod for pod in pods.items if pod.status.phase not in _OVER]
+    return Cluster(list(nodes.items), running, others)
 
 
 def read_manifests(paths: Iterable[Path]) -> Cluster:
-    """The nodes and pods among some manifests, other kinds left out.
+    """What is in some manifests, kinds left out that no decision depends on.
 
     Raises `ClusterError` or `OSError`.
     """
-    cluster = Cluster([], [])
+    cluster = Cluster([], [], {})
     for path in paths:
         for place, document in _documents(path):
             kind = document.get("kind")
@@ -56,6 +74,9 @@ def read_manifests(paths: Iterable[Path]) -> Cluster:
                     cluster.nodes.append(msgspec.convert(document, Node))
                 elif kind == "Pod":
                     cluster.pods.append(_named(msgspec.convert(document, Pod)))
+                elif (resource := KINDS_BY_NAME.get(str(kind))) is not None:
+                    decoded: ApiObject = msgspec.convert(document, resource.type)
+                    cluster.others.setdefault(resource.plural, []).append(decoded)
             except msgspec.ValidationError as error:
                 raise ClusterError(f"{place}: {kind}: {error}") from error
     return cluster

@@ -6,12 +6,13 @@ turned down.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Union, cast
 
 import msgspec
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.pod_defaults import with_api_defaults
+from scheduler.client import KINDS_BY_NAME
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -28,6 +29,7 @@ from scheduler.snapshot import PodInfo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scheduler.client import ApiObject
     from scheduler.framework.interface import EnqueueExtensions, Plugin
     from scheduler.runtime import Framework
 
@@ -36,7 +38,7 @@ __all__ = ["cluster_events_of", "hints_of"]
 #: A JSON object.
 Json = dict[str, object]
 #: An object as it was or is; None where it was not or is not there.
-State = Pod | Node | None
+State = Union["ApiObject", None]
 
 
 def hints_of(
@@ -64,12 +66,22 @@ def cluster_events_of(old: State, new: State) -> list[ClusterEvent]:
     present = old if new is None else new
     if present is None:
         return []
-    action = ActionType.DELETE if new is None else ActionType.ADD
-    if isinstance(present, Node):
-        return [ClusterEvent(EventResource.NODE, action)]
+    action = ActionType.UPDATE
+    if new is None:
+        action = ActionType.DELETE
+    elif old is None:
+        action = ActionType.ADD
+    if not isinstance(present, Pod):
+        return [ClusterEvent(_event_resource(present), action)]
     assigned = bool(present.spec.node_name)
     resource = EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULABLE_POD
     return [ClusterEvent(resource, action)]
+
+
+def _event_resource(obj: ApiObject) -> EventResource:
+    """What events call the kind of an object: `Node`, `storage.k8s.io/CSINode`."""
+    kind = type(obj).__name__
+    return next(r for r in EventResource if r.rpartition("/")[2] == kind)
 
 
 def _answers(
@@ -91,9 +103,8 @@ def _answers(
 def _decoded(text: bytes) -> State:
     if text == b"null":
         return None
-    kind = msgspec.json.decode(text)["kind"]
-    if kind == "Node":
-        return msgspec.json.decode(text, type=Node)
-    if kind == "Pod":
-        return with_api_defaults(msgspec.json.decode(text, type=Pod))
-    return None
+    resource = KINDS_BY_NAME.get(msgspec.json.decode(text)["kind"])
+    if resource is None:
+        return None
+    decoded: ApiObject = msgspec.json.decode(text, type=resource.type)
+    return with_api_defaults(decoded) if isinstance(decoded, Pod) else decoded

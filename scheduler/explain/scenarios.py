@@ -6,12 +6,13 @@ changes whose cluster events and queueing hints are asked for. The answer to eac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.pod_defaults import with_api_defaults
+from scheduler.client import KINDS_BY_NAME, NODES, PODS
 from scheduler.config import ConfigError, default_config, load_text
 from scheduler.explain.hints import hints_of
 from scheduler.explain.world import Decision, World
@@ -19,6 +20,7 @@ from scheduler.explain.world import Decision, World
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
     from scheduler.framework.status import Status
@@ -72,19 +74,19 @@ def read_scenarios(lines: Iterable[bytes], *, source: str) -> Iterator[Scenario]
 
 def world_of(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> World:
     """The cluster a scenario describes; raises `ScenarioError` or what the profiles raise."""
-    nodes: list[Node] = []
-    pods: list[Pod] = []
+    objects: dict[str, list[ApiObject]] = {}
     try:
         for raw in scenario.objects:
-            kind = msgspec.json.decode(raw, type=_Kind).kind
-            if kind == "Node":
-                nodes.append(msgspec.json.decode(raw, type=Node))
-            elif kind == "Pod":
-                pods.append(with_api_defaults(msgspec.json.decode(raw, type=Pod)))
+            resource = KINDS_BY_NAME.get(msgspec.json.decode(raw, type=_Kind).kind)
+            if resource is not None:
+                decoded: ApiObject = msgspec.json.decode(raw, type=resource.type)
+                objects.setdefault(resource.plural, []).append(decoded)
         config = _config_of(scenario)
     except (msgspec.MsgspecError, ConfigError) as error:
         raise ScenarioError(f"scenario {scenario.name}: {error}") from error
-    return World(config, nodes=nodes, pods=pods, plugins=plugins)
+    nodes = cast("list[Node]", objects.pop(NODES.plural, []))
+    pods = [with_api_defaults(pod) for pod in cast("list[Pod]", objects.pop(PODS.plural, []))]
+    return World(config, nodes=nodes, pods=pods, others=objects, plugins=plugins)
 
 
 def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:

@@ -8,9 +8,12 @@ the same input always gives the same output.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from scheduler.cache import Cache
+from scheduler.client import KINDS, NODES, PODS, Lister
+from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.clock import SystemClock
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Diagnosis
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from scheduler.snapshot import IntArray, Nodes
 
 __all__ = ["Decision", "World"]
+
+_NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 
 
 class FirstByName:
@@ -61,7 +67,10 @@ class Decision(NamedTuple):
 
 
 class World:
-    """Nodes, the pods on them, and the profiles that decide where further pods go."""
+    """Nodes, the pods on them, and the profiles that decide where further pods go.
+
+    `others` are all other objects, by the plural of their kind.
+    """
 
     def __init__(
         self,
@@ -69,6 +78,7 @@ class World:
         *,
         nodes: Iterable[Node],
         pods: Iterable[Pod],
+        others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
         plugins: Iterable[type[Plugin] | str] = (),
     ) -> None:
         self._cache: Final = Cache()
@@ -85,7 +95,8 @@ class World:
         parts.api = _Nowhere()
         parts.activate = _ignore
         parts.event_recorder_of = lambda profile_name: _Nowhere()
-        parts.listers = {}
+        nodes, pods = list(nodes), list(pods)
+        parts.listers = _listers({**others, NODES.plural: nodes, PODS.plural: pods})
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
             config, parts, plugins=plugins
         )
@@ -151,6 +162,16 @@ class World:
         self._cache.forget_pod(assumed)
         result = "unschedulable" if status.is_rejected else "error"
         return Decision(pod, result, verdict, verdict.diagnosis, status, status.message)
+
+
+def _listers(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Lister[Any]]:
+    """What plugins may list; of kinds that are not given there is nothing."""
+    listers: dict[str, Lister[Any]] = {}
+    for plural in KINDS:
+        store: Store[Any] = Store({NAMESPACE_INDEX: by_namespace})
+        store.replace(objects.get(plural, ()))
+        listers[plural] = Lister(store)
+    return listers
 
 
 class _Nowhere:

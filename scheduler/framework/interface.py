@@ -79,9 +79,11 @@ class Plugin:
     `name` is the class's name unless said otherwise. A plugin that takes arguments has an inner
     `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it. `args`
     and `handle` are set before `__init__` runs, which takes no arguments, if there is one.
+    `reads` names the kinds, by their plural, whose objects the plugin lists (`handle.lister`).
     """
 
     name: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]] = ()
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None

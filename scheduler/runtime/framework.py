@@ -61,6 +61,8 @@ class Framework:
         self.placement_weights: Final[Mapping[str, int]] = _weights(
             "placement_score", profile.plugins, instances
         )
+        #: Every plugin, in order of creation.
+        self.instances: Final[Sequence[Plugin]] = tuple(instances.values())
         #: Every plugin that can turn a pod down, for the queue's hints, in order of creation.
         self.rejecting_plugins: Final[Sequence[Plugin]] = [
             plugin for plugin in instances.values() if _can_reject(plugin)
