@@ -10,6 +10,7 @@ import msgspec
 from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
+from scheduler.snapshot.pod_index import PodKind, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ class PodInfo:
     that asks for the same, to take over what was worked out for it.
     """
 
-    __slots__ = ("_required_node_affinity", "host_ports", "pod", "requests")
+    __slots__ = ("_kind", "_required_node_affinity", "host_ports", "pod", "requests")
 
     def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
@@ -54,6 +55,7 @@ class PodInfo:
             host_ports(pod) if like is None else like.host_ports
         )
         self._required_node_affinity: RequiredNodeAffinity | None = None
+        self._kind: PodKind | None = None if like is None else like._kind
 
     def assigned_to(self, node_name: str) -> PodInfo:
         """This pod as it will be once it is bound to a node."""
@@ -132,6 +134,14 @@ class PodInfo:
     def _is_reported_on(self) -> bool:
         status = self.pod.status
         return bool(status.container_statuses or status.init_container_statuses or status.resources)
+
+    @property
+    def kind(self) -> PodKind:
+        """What selectors and affinity terms can tell of the pod, shared by all that are alike."""
+        kind = self._kind
+        if kind is None:
+            kind = self._kind = kind_of(self.pod)
+        return kind
 
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from scheduler.snapshot.images import Image, ImageTable
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
+from scheduler.snapshot.pod_index import PodIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.pod_index import PodRule
 
 __all__ = ["NodeNotFoundError", "Snapshot"]
 
@@ -37,6 +43,9 @@ class Snapshot:
     def __init__(self) -> None:
         self.table = NodeTable()
         self.images: Final = ImageTable()
+        self.pod_index: Final = PodIndex()
+        #: The pod index's number for each node, in scheduling order: its row in the cache.
+        self._slots: IntArray = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -65,6 +74,13 @@ class Snapshot:
             raise NodeNotFoundError(name)
         return row
 
+    def count_pods(self, rule: PodRule) -> IntArray:
+        """What the pods on each node count for by a rule, in scheduling order.
+
+        Asked again, the same rule costs one copy, whatever the number of pods.
+        """
+        return self.pod_index.counts(rule).take(self._slots)
+
     def update(
         self,
         source: NodeTable,
@@ -81,9 +97,15 @@ class Snapshot:
         if order is not None:
             self.table = self.table.rearranged(source, order)
             self.images.forget_rows()
+            slots = [source.row_of[name] for name in order]
+            self.pod_index.keep_only(slots)
+            for slot, pods in zip(slots, self.table.pods, strict=True):
+                self.pod_index.set_pods(slot, pods)
+            self._slots = np.array(slots, dtype=np.int64)
         else:
             for source_row in changed_rows:
                 row = self.table.row_of.get(source.names[source_row])
                 if row is not None:
                     self.table.copy_row(row, source, source_row)
+                    self.pod_index.set_pods(source_row, self.table.pods[row])
         self.images.apply(images)

@@ -7,7 +7,7 @@ the state must be refused and change nothing. The model is plain dictionaries of
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Node
+    from scheduler.snapshot.pod_index import PodKind
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "pods", GPU)
@@ -49,7 +50,20 @@ def _node(number: int, variant: int) -> Node:
 def _pod(number: int, node: str, variant: int) -> PodInfo:
     requests = ({"cpu": "1"}, {"cpu": "2", "memory": "1Gi"}, {GPU: "1"}, {})[variant % 4]
     ports = [80, 81][: variant % 3]
-    return PodInfo(make_pod(f"p{number}", node_name=node, requests=requests, host_ports=ports))
+    labels = {"app": "ab"[variant % 2]}
+    pod = make_pod(f"p{number}", node_name=node, requests=requests, host_ports=ports, labels=labels)
+    return PodInfo(pod)
+
+
+class CountsA(NamedTuple):
+    """Counts the pods labelled `app=a`."""
+
+    namespaces: None = None
+    asks_affinity: bool = False
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 for each."""
+        return int(kind.labels["app"] == "a")
 
 
 class History:
@@ -146,7 +160,17 @@ class History:
         Not every time, lest columns be made only where there is nothing yet to keep up to date.
         """
         self.cache.update_snapshot(self.snapshot)
+        self.snapshot.pod_index.check()
         if variant & 1:
+            counts = self.snapshot.count_pods(CountsA()).tolist()
+            assert dict(zip(self.snapshot.names, counts, strict=True)) == {
+                name: sum(
+                    pod.labels["app"] == "a"
+                    for pod in self.pods.values()
+                    if pod.spec.node_name == name
+                )
+                for name in self.nodes
+            }
             assert seen(self.snapshot) == {name: self.expected(name) for name in self.nodes}
 
     def _call(self, method: Callable[..., None], *arguments: object, fits: bool) -> bool:

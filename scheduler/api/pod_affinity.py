@@ -1,0 +1,108 @@
+"""Pod affinity and anti-affinity terms, parsed: the scalar rule of which pods a term is about.
+
+Source: `AffinityTerm` and `GetAffinityTerms` in `k8s.io/kube-scheduler/framework/types.go`,
+`PodInfo.Update` in `pkg/scheduler/framework/types.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.api.field import FieldErrors
+from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
+
+__all__ = ["NO_TERMS", "AffinityTerm", "AffinityTerms", "WeightedTerm", "parse_affinity"]
+
+
+class AffinityTerm(NamedTuple):
+    """Pods that `selector` selects, in these namespaces or in those the other selector selects."""
+
+    namespaces: frozenset[str]
+    selector: Selector
+    topology_key: str
+    namespace_selector: Selector
+
+    def matches(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Whether a pod is meant: by its namespace, its labels and its namespace's labels."""
+        if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
+            return self.selector.matches(labels)
+        return False
+
+
+class WeightedTerm(NamedTuple):
+    """A preference."""
+
+    weight: int
+    term: AffinityTerm
+
+
+class AffinityTerms(NamedTuple):
+    """All of a pod's terms. A list with a malformed term is empty, and `errors` has its text."""
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+NO_TERMS: Final = AffinityTerms()
+
+
+def parse_affinity(affinity: Affinity | None, namespace: str) -> AffinityTerms:
+    """The terms of a pod in `namespace`; a term that names no namespace means the pod's own."""
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    errors: list[str] = []
+
+    def required(name: str, terms: Sequence[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
+        try:
+            return tuple([_parse(term, namespace) for term in terms])
+        except (SelectorError, FieldErrors) as error:
+            errors.append(f"{name}: {error}")
+            return ()
+
+    def preferred(name: str, terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedTerm, ...]:
+        parsed = required(name, [term.pod_affinity_term for term in terms])
+        return tuple(
+            WeightedTerm(t.weight, term) for t, term in zip(terms, parsed, strict=bool(parsed))
+        )
+
+    return AffinityTerms(
+        required(
+            "requiredAffinityTerms",
+            near.required_during_scheduling_ignored_during_execution if near else (),
+        ),
+        required(
+            "requiredAntiAffinityTerms",
+            far.required_during_scheduling_ignored_during_execution if far else (),
+        ),
+        preferred(
+            "preferredAffinityTerms",
+            near.preferred_during_scheduling_ignored_during_execution if near else (),
+        ),
+        preferred(
+            "preferredAntiAffinityTerms",
+            far.preferred_during_scheduling_ignored_during_execution if far else (),
+        ),
+        tuple(errors),
+    )
+
+
+def _parse(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
+    if not term.namespaces and term.namespace_selector is None:
+        namespaces = frozenset((namespace,))
+    else:
+        namespaces = frozenset(term.namespaces)
+    selector = parse_label_selector(term.label_selector)
+    return AffinityTerm(
+        namespaces, selector, term.topology_key, parse_label_selector(term.namespace_selector)
+    )

@@ -1,0 +1,156 @@
+"""Counting pods by rule: right after any history, and each rule is asked once per kind of pod."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.snapshot import PodInfo, pod_index
+from scheduler.snapshot.pod_index import PodIndex, PodKind
+from scheduler.testing import make_pod, snapshot_of
+from scheduler.testing.builders import make_node
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Labelled(NamedTuple):
+    """Counts the pods of a namespace with a label of some value."""
+
+    value: str
+    namespaces: frozenset[str] | None = frozenset({"default"})
+    asks_affinity: bool = False
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 for each."""
+        in_view = self.namespaces is None or kind.namespace in self.namespaces
+        return int(in_view and kind.labels.get("app") == self.value)
+
+
+class AntiAffinityTerms(NamedTuple):
+    """Counts required anti-affinity terms."""
+
+    namespaces: None = None
+    asks_affinity: bool = True
+
+    def __call__(self, kind: PodKind) -> int:
+        """As many as there are."""
+        return len(kind.affinity.required_anti_affinity)
+
+
+def _pod(name: str, app: str = "a", *, namespace: str = "default", key: str = "") -> PodInfo:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return PodInfo(
+        make_pod(
+            name,
+            namespace=namespace,
+            labels={"app": app},
+            **({"affinity": affinity} if key else {}),
+        )
+    )
+
+
+def _on(*pods: PodInfo) -> dict[str, PodInfo]:
+    return {pod.uid: pod for pod in pods}
+
+
+def test_pods_that_are_alike_are_of_one_kind() -> None:
+    first, second = _pod("p", key="zone"), _pod("q", key="zone")
+    assert first.kind is second.kind
+    assert first.kind is first.assigned_to("n").kind
+    others = (_pod("p", "b", key="zone"), _pod("p", namespace="x"), _pod("p"), _pod("p", key="h"))
+    assert len({first.kind, *(pod.kind for pod in others)}) == 5
+
+
+def test_counts_follow_pods_and_nobody_is_asked_twice_about_a_kind() -> None:
+    asked: list[str] = []
+
+    class Asked(Labelled):
+        def __call__(self, kind: PodKind) -> int:
+            asked.append(kind.labels["app"])
+            return super().__call__(kind)
+
+    index, rule = PodIndex(), Asked("a")
+    index.set_pods(0, _on(_pod("p"), _pod("q"), _pod("r", "b")))
+    assert index.counts(rule)[:2].tolist() == [2, 0]
+    index.set_pods(1, _on(*(_pod(f"s{number}") for number in range(5))))
+    index.set_pods(0, _on(_pod("q")))
+    assert index.counts(rule)[:2].tolist() == [1, 5]
+    assert asked == ["a", "b"]
+    index.set_pods(1, _on(_pod("t", "c")))
+    assert index.counts(rule)[:2].tolist() == [1, 0]
+    assert asked == ["a", "b", "c"]
+    index.check()
+
+
+def test_only_the_namespaces_and_kinds_that_matter_are_looked_at() -> None:
+    index = PodIndex()
+    index.set_pods(0, _on(_pod("p"), _pod("q", namespace="other"), _pod("r", key="zone")))
+    assert index.counts(Labelled("a"))[0] == 2
+    assert index.counts(Labelled("a", None))[0] == 3
+    assert index.counts(AntiAffinityTerms())[0] == 1
+    index.set_pods(20, _on(_pod("s", key="zone"), _pod("t", namespace="other")))
+    assert index.counts(Labelled("a"))[20] == 1
+    assert index.counts(AntiAffinityTerms())[20] == 1
+    index.check()
+
+
+def test_topology_keys_are_those_of_the_pods_there_are() -> None:
+    index = PodIndex()
+    index.set_pods(0, _on(_pod("p", key="zone"), _pod("q", key="zone"), _pod("r", "b", key="host")))
+    assert set(index.anti_affinity_keys) == {"zone", "host"}
+    assert not set(index.affinity_keys)
+    index.set_pods(0, _on(_pod("q", key="zone")))
+    assert set(index.anti_affinity_keys) == {"zone"}
+    index.keep_only([1])
+    assert not set(index.anti_affinity_keys)
+
+
+def test_the_least_recently_used_rule_is_forgotten_and_may_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pod_index, "RULES_MAX", 2)
+    index = PodIndex()
+    index.set_pods(0, _on(_pod("p"), _pod("q", "b"), _pod("r", "c")))
+    for _ in range(2):
+        for app in "abc":
+            assert index.counts(Labelled(app))[0] == 1
+    pods = _on(_pod("p"), _pod("q", "b"), _pod("r", "c"), _pod("s"))
+    index.set_pods(0, pods)
+    assert index.counts(Labelled("a"))[0] == 2
+    index.check()
+
+
+def test_a_snapshot_counts_in_scheduling_order() -> None:
+    nodes = [make_node("a", zone="z"), make_node("b", zone="z"), make_node("c", zone="y")]
+    pods = [make_pod("p", node_name="c", labels={"app": "a"})]
+    snapshot = snapshot_of(nodes, pods)
+    counts = dict(zip(snapshot.names, snapshot.count_pods(Labelled("a")).tolist(), strict=True))
+    assert counts == {"a": 0, "b": 0, "c": 1}
+
+
+_steps = st.tuples(
+    st.integers(0, 40), st.frozensets(st.tuples(st.integers(0, 9), st.sampled_from("abc")))
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(st.lists(_steps, max_size=25))
+def test_counts_are_right_after_any_history(
+    history: list[tuple[int, frozenset[tuple[int, str]]]],
+) -> None:
+    index = PodIndex()
+    rules = (Labelled("a"), Labelled("b", None), AntiAffinityTerms())
+    for step, (slot, chosen) in enumerate(history):
+        pods = {
+            str(number): _pod(f"p{number}", app, key="zone" if number % 3 else "")
+            for number, app in chosen
+        }
+        index.set_pods(slot, pods)
+        if step % 5 == 4:
+            index.keep_only(range(20))
+        index.counts(rules[step % 3])
+        index.check()
