@@ -134,6 +134,17 @@ class Interned(Generic[V]):
         column._compact_if_mostly_dead()
         return column
 
+    def gathered(self, rows: slice | IntArray) -> Interned[V]:
+        """The values of some rows, renumbered from 0, as a column that is not to be written to.
+
+        It shares this column's dictionary, and is good until the next `set` here.
+        """
+        column: Interned[V] = Interned(0)
+        column.codes = seen_from(self.codes, rows)
+        column.values = self.values
+        column._index = self._index
+        return column
+
     def view(self, rows: slice | IntArray) -> Codes[V]:
         """The column as seen from some rows."""
         return Codes(seen_from(self.codes, rows), self)

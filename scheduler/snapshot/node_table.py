@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from scheduler.api.host_ports import HostPort
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DERIVED_COLUMNS_MAX", "NodeTable", "PortSet"]
+__all__ = ["DERIVED_COLUMNS_MAX", "NO_PRIORITY", "NodeTable", "PortSet"]
 
 V = TypeVar("V", bound="Hashable")
 PortSet = frozenset["HostPort"]
 
 #: Columns derived from node objects that a table keeps; the least recently used one goes first.
 DERIVED_COLUMNS_MAX: Final = 256
+
+#: The lowest priority on a row without pods: above any that a pod can have.
+NO_PRIORITY: Final = 2**31
 
 _NO_PORTS: Final[PortSet] = frozenset()
 _CAPACITY_MIN: Final = 16
@@ -51,6 +54,8 @@ class NodeTable:
         self._free: list[int] = []
         self._capacity = max(capacity, _CAPACITY_MIN)
         self.pod_count = self._zeros()
+        #: No pod of the row has a lower priority than this.
+        self.lowest_priority = self._zeros() + NO_PRIORITY
         self.requested: Final[dict[str, IntArray]] = {}
         self.non_zero_requested: Final[dict[str, IntArray]] = {
             resources.CPU: self._zeros(),
@@ -100,6 +105,7 @@ class NodeTable:
         self.pods[row] = dict(source.pods[source_row])
         self._set_ports(row, source.host_ports[source_row])
         self.pod_count[row] = source.pod_count[source_row]
+        self.lowest_priority[row] = source.lowest_priority[source_row]
         for name, column in source.non_zero_requested.items():
             self.non_zero_requested[name][row] = column[source_row]
         for name in self.requested.keys() | source.requested.keys():
@@ -119,6 +125,7 @@ class NodeTable:
         table.host_ports.extend(source.host_ports[row] for row in rows)
         table.nodes.extend(None for _ in names)
         table.pod_count[: len(names)] = source.pod_count[rows]
+        table.lowest_priority[: len(names)] = source.lowest_priority[rows]
         for name, column in source.non_zero_requested.items():
             table.non_zero_requested[name][: len(names)] = column[rows]
         for name, column in source.requested.items():
@@ -176,6 +183,8 @@ class NodeTable:
         assert pod.uid not in self.pods[row], f"{pod} is on {self.names[row]} already"
         self.pods[row][pod.uid] = pod
         self._count(row, pod, 1)
+        if pod.priority < self.lowest_priority[row]:
+            self.lowest_priority[row] = pod.priority
         if pod.host_ports:
             self._set_ports(row, self.host_ports[row].union(pod.host_ports))
 
@@ -183,6 +192,9 @@ class NodeTable:
         """Stop counting a pod on a row; raises KeyError if it is not there."""
         pod = self.pods[row].pop(uid)
         self._count(row, pod, -1)
+        if pod.priority == self.lowest_priority[row]:
+            left_over = (other.priority for other in self.pods[row].values())
+            self.lowest_priority[row] = min(left_over, default=NO_PRIORITY)
         if pod.host_ports:
             left = (port for other in self.pods[row].values() for port in other.host_ports)
             self._set_ports(row, frozenset(left))
@@ -254,6 +266,8 @@ class NodeTable:
             memory = sum(pod.requests.non_zero_memory for pod in pods.values())
             assert self.non_zero_requested[resources.CPU][row] == cpu, f"cpu of {name}"
             assert self.non_zero_requested[resources.MEMORY][row] == memory, f"memory of {name}"
+            lowest = min((pod.priority for pod in pods.values()), default=NO_PRIORITY)
+            assert self.lowest_priority[row] == lowest, f"lowest priority on {name}"
             ports = {port for pod in pods.values() for port in pod.host_ports}
             assert self.host_ports[row] == ports, f"host ports of {name}"
 
@@ -271,6 +285,7 @@ class NodeTable:
     def _grow(self) -> None:
         self._capacity *= 2
         self.pod_count = grown(self.pod_count, self._capacity)
+        self.lowest_priority = grown(self.lowest_priority, self._capacity, fill=NO_PRIORITY)
         self._nothing = self._zeros()
         for columns in (self.requested, self.non_zero_requested, self.allocatable):
             for name, column in columns.items():

@@ -288,6 +288,18 @@ class Nodes:
         return self._view(self._table.pod_count)
 
     @property
+    def pods(self) -> list[Mapping[str, PodInfo]]:
+        """The pods on each node, by uid: to be read, not written to."""
+        pods = self._table.pods
+        rows = self._rows
+        return [*pods[rows]] if isinstance(rows, slice) else [pods[row] for row in rows.tolist()]
+
+    @property
+    def lowest_priority(self) -> IntArray:
+        """What no pod of each node is below in priority; `NO_PRIORITY` where there is no pod."""
+        return self._view(self._table.lowest_priority)
+
+    @property
     def host_ports(self) -> Codes[PortSet]:
         """The host ports in use on each node; none where there are none."""
         return self._table.port_column().view(self._rows)
