@@ -2,7 +2,8 @@
 
 Each write waits its turn for one of a bounded number of places, so that a burst of decisions cannot
 pile up requests without end, and each is made as upstream makes it: a binding once, whatever comes
-of it; a status patch again at most three times, quickly, while the server has a bad moment.
+of it; a status patch again at most three times, quickly, while the server has a bad moment; an
+update of a volume or claim once, and only if nobody has changed it meanwhile.
 Source: `pkg/scheduler/util/utils.go` (`PatchPodStatus`, `Retriable`), client-go `util/retry`.
 """
 
@@ -12,7 +13,12 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
+from scheduler.api.volumes import ANN_BOUND_BY_CONTROLLER, ANN_SELECTED_NODE
 from scheduler.client import (
+    KINDS,
+    MERGE_PATCH,
     PODS,
     STRATEGIC_MERGE_PATCH,
     ConnectionRefused,
@@ -25,12 +31,17 @@ from scheduler.framework.pod_status import pod_status_patch
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from scheduler.api.core import Pod
+    from scheduler.api.core import ObjectMeta, Pod
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.client import Resource
     from scheduler.clock import Clock
     from scheduler.framework.pod_status import Condition
     from scheduler.framework.types import NominatingInfo
 
 __all__ = ["ApiDispatcher", "DispatcherStatistics"]
+
+_VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
+_CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"]
 
 #: How many writes may be under way at once.
 _PLACES: Final = 100
@@ -73,6 +84,31 @@ class ApiDispatcher:
         """Bind a pod; never repeated, for it may have been carried out."""
         async with self._turn():
             await self._client.bind(pod, node_name)
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Keep a volume for a claim; returns it as the server has it. Raises Conflict."""
+        patch = _patch_of(volume.metadata, ANN_BOUND_BY_CONTROLLER)
+        if volume.spec.claim_ref is not None:
+            patch["spec"] = {"claimRef": msgspec.to_builtins(volume.spec.claim_ref)}
+        async with self._turn():
+            return await self._client.patch(
+                _VOLUMES, volume.metadata.name, patch, content_type=MERGE_PATCH
+            )
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Have a claim's volume made near a node; returns it as the server has it. Conflict."""
+        metadata = claim.metadata
+        patch = _patch_of(metadata, ANN_SELECTED_NODE)
+        async with self._turn():
+            return await self._client.patch(
+                _CLAIMS,
+                metadata.name,
+                patch,
+                namespace=metadata.namespace,
+                content_type=MERGE_PATCH,
+            )
 
     async def patch_pod_status(
         self,
@@ -126,3 +162,15 @@ class ApiDispatcher:
             self._backlog -= 1
             if self._backlog < _BACKLOG_MAX:
                 self._room.set()
+
+
+def _patch_of(metadata: ObjectMeta, annotation: str) -> dict[str, object]:
+    """Set an annotation if the object has not changed since it was read.
+
+    Upstream sends the whole object; ours holds only the fields that we read, and the others must
+    not be lost.
+    """
+    patched: dict[str, object] = {"resourceVersion": metadata.resource_version}
+    if annotation in metadata.annotations:
+        patched["annotations"] = {annotation: metadata.annotations[annotation]}
+    return {"metadata": patched}

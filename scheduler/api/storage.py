@@ -70,6 +70,7 @@ class AzureDisk(Struct, frozen=True):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
 
 
 class AzureFile(Struct, frozen=True):

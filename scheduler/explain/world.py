@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
@@ -191,6 +192,16 @@ class _Nowhere:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Nothing is bound."""
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Nothing is written."""
+        return volume
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Nothing is written."""
+        return claim
 
 
 def _ignore(pods: Mapping[str, PodInfo]) -> None:

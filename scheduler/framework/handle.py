@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectReference, Pod
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.framework.types import NominatingInfo, Rng
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
@@ -93,6 +94,19 @@ class ApiWriter(Protocol):
         """Give a pod its node."""
         ...
 
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write for which claim a volume is kept, and by whom; returns it as the server has it.
+
+        Refused with a conflict if the volume has changed since it was read.
+        """
+        ...
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Write near which node a claim's volume is to be made; likewise."""
+        ...
+
 
 class Lister(Protocol):
     """Objects of one kind as the informers know them; not the snapshot, and maybe newer."""
@@ -141,6 +155,10 @@ class Handle(Protocol):
 
     def now(self) -> float:
         """Epoch seconds on the scheduler's clock."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once so much time has passed on it. For the binding cycle only."""
         ...
 
     def lister(self, resource: str) -> Lister:

@@ -76,6 +76,10 @@ class ProfileHandle:
         """Epoch seconds on the scheduler's clock."""
         return self._parts.clock.now()
 
+    async def sleep(self, seconds: float) -> None:
+        """Return once so much time has passed on it."""
+        await self._parts.clock.sleep(seconds)
+
     def lister(self, resource: str) -> Lister:
         """The objects of one kind; raises KeyError if nobody watches it."""
         return self._parts.listers[resource]

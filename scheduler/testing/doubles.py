@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from scheduler.api.core import ObjectReference, Pod
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.framework.handle import Lister, WaitingPod
     from scheduler.framework.types import NominatingInfo
     from scheduler.snapshot.pod_info import PodInfo
@@ -128,6 +129,8 @@ class FakeHandle:
         self.events: Final[list[RecordedEvent]] = []
         self.bound: Final[dict[str, str]] = {}
         self.activated: Final[dict[str, PodInfo]] = {}
+        self.updated_volumes: Final[list[PersistentVolume]] = []
+        self.updated_claims: Final[list[PersistentVolumeClaim]] = []
         self.waiting_pods: Final[dict[str, WaitingPod]] = {}
         #: Raised by the next write, if set.
         self.failure: Exception | None = None
@@ -213,3 +216,23 @@ class FakeHandle:
         if self.failure is not None:
             raise self.failure
         self.bound[pod.key] = node_name
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait on the virtual clock."""
+        await self.clock.sleep(seconds)
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Record a volume as it was sent, or fail as told."""
+        if self.failure is not None:
+            raise self.failure
+        self.updated_volumes.append(volume)
+        return volume
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Record a claim as it was sent, or fail as told."""
+        if self.failure is not None:
+            raise self.failure
+        self.updated_claims.append(claim)
+        return claim
