@@ -33,7 +33,8 @@ _MESSAGES_SHOWN: Final = 8
 _NAMES_SHOWN: Final = 10
 _VIOLATIONS_SHOWN: Final = 50
 _HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
-_TAIL: Final = re.compile(r"(\.|) preemption: .*$", re.DOTALL)
+#: What PostFilter plugins add; the first part is what upstream says of pods without claims.
+_TAIL: Final = re.compile(r"\.? (no new claims to deallocate)?(, )?(preemption: .*)?$", re.DOTALL)
 _COUNT: Final = re.compile(r"(\d+) (.*)", re.DOTALL)
 
 

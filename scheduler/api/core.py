@@ -23,6 +23,7 @@ __all__ = [
     "Container",
     "ContainerImage",
     "ContainerPort",
+    "ContainerRestartRule",
     "ContainerStatus",
     "LabelSelector",
     "LabelSelectorRequirement",
@@ -260,6 +261,12 @@ class ContainerPort(Struct, frozen=True):
     protocol: str = ""
 
 
+class ContainerRestartRule(Struct, frozen=True):
+    """What is done when a container exits in a certain way."""
+
+    action: str = ""
+
+
 class Container(Struct, frozen=True):
     """A container. `restart_policy` Always makes an init container a sidecar."""
 
@@ -268,6 +275,7 @@ class Container(Struct, frozen=True):
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
@@ -291,11 +299,50 @@ class GCEPersistentDiskVolumeSource(Struct, frozen=True):
     """An inline GCE disk."""
 
     pd_name: str = ""
+    partition: int = 0
     read_only: bool = False
 
 
 class AWSElasticBlockStoreVolumeSource(Struct, frozen=True):
     """An inline EBS volume."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    partition: int = 0
+    read_only: bool = False
+
+
+class AzureDiskVolumeSource(Struct, frozen=True):
+    """An inline Azure disk."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
+    read_only: bool | None = None
+
+
+class AzureFileVolumeSource(Struct, frozen=True):
+    """An inline Azure file share."""
+
+    secret_name: str = ""
+    share_name: str = ""
+    read_only: bool = False
+
+
+class CinderVolumeSource(Struct, frozen=True):
+    """An inline Cinder volume."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class VsphereVirtualDiskVolumeSource(Struct, frozen=True):
+    """An inline vSphere disk."""
+
+    volume_path: str = ""
+
+
+class PortworxVolumeSource(Struct, frozen=True):
+    """An inline Portworx volume."""
 
     volume_id: str = msgspec.field(name="volumeID", default="")
     read_only: bool = False
@@ -338,6 +385,11 @@ class Volume(Struct, frozen=True):
     )
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 
@@ -374,6 +426,7 @@ class PodSpec(Struct, frozen=True):
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
+    host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.api.core import ObjectMeta, Struct
+from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.policy import PodDisruptionBudget
 from scheduler.api.storage import (
     CSIDriver,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "KINDS_BY_NAME", "PartialObject", "kind_of_event", "resource_named"]
 
 _STORAGE: Final = "storage.k8s.io"
+_DEVICES: Final = "resource.k8s.io"
 
 
 class PartialObject(Struct, frozen=True):
@@ -55,13 +57,9 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
     Resource(
         _STORAGE, "v1", "volumeattachments", "VolumeAttachment", VolumeAttachment, namespaced=False
     ),
-    Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", PartialObject),
-    Resource(
-        "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", PartialObject, namespaced=False
-    ),
-    Resource(
-        "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", PartialObject, namespaced=False
-    ),
+    Resource(_DEVICES, "v1", "resourceclaims", "ResourceClaim", ResourceClaim),
+    Resource(_DEVICES, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False),
+    Resource(_DEVICES, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False),
 )
 
 #: By plural.

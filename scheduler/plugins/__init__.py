@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -28,8 +30,10 @@ __all__ = ["IN_TREE"]
 IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
     {
         "DefaultBinder": DefaultBinder,
+        "DynamicResources": DynamicResources,
         "ImageLocality": ImageLocality,
         "NodeAffinity": NodeAffinity,
+        "NodeDeclaredFeatures": NodeDeclaredFeatures,
         "NodeName": NodeName,
         "NodePorts": NodePorts,
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,

@@ -82,10 +82,6 @@ def _has_claim(spec: PodSpec) -> bool:
     return any(v.persistent_volume_claim or v.ephemeral is not None for v in spec.volumes)
 
 
-def _has_resource_claim(spec: PodSpec) -> bool:
-    return bool(spec.resource_claims)
-
-
 def _never(spec: PodSpec) -> bool:
     return False
 
@@ -148,13 +144,7 @@ _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
     "InterPodAffinity": _Unbuilt(
         "required pod (anti-)affinity terms", _needs_pods_near_or_far, "filter pre_score score"
     ),
-    "DynamicResources": _Unbuilt(
-        "resource claims",
-        _has_resource_claim,
-        "pre_enqueue filter post_filter score reserve pre_bind",
-    ),
     "DefaultPreemption": _Unbuilt("", _never, "pre_enqueue post_filter"),
-    "NodeDeclaredFeatures": _Unbuilt("", _never, "filter"),
 }
 
 

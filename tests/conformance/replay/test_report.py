@@ -113,8 +113,16 @@ def test_the_rates_are_of_creating_and_of_deciding() -> None:
     assert report.passed
 
 
-def test_reasons_are_taken_from_the_messages() -> None:
-    tail = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "",
+        " no new claims to deallocate",
+        " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+        " no new claims to deallocate, preemption: 0/3 nodes are available: 3 No victims found.",
+    ],
+)
+def test_reasons_are_taken_from_the_messages(tail: str) -> None:
     messages = {
         "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory." + tail: 3,
         "0/3 nodes are available: 3 Insufficient cpu.": 1,
