@@ -74,6 +74,32 @@ def requests_of(specs: Sequence[ResourceSpec], requests: Mapping[str, int]) -> t
     return tuple([requests.get(spec.name, 0) for spec in specs])
 
 
+class ShareRule:
+    """A scorer with the resources it looks at and what the pod asks of them: a rule about loads."""
+
+    def __init__(
+        self,
+        specs: tuple[ResourceSpec, ...],
+        requests: tuple[int, ...],
+        scorer: Scorer,
+        *,
+        non_zero: bool,
+    ) -> None:
+        self._key: Final = (specs, requests, scorer, non_zero)
+        self._hash: Final = hash((requests, non_zero))
+
+    def __call__(self, nodes: Nodes) -> IntArray:
+        specs, requests, scorer, non_zero = self._key
+        shares = shares_of(nodes, specs, requests, non_zero=non_zero)
+        return score_shares(shares, len(nodes), scorer)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShareRule) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 def shares_of(
     nodes: Nodes, specs: Sequence[ResourceSpec], requests: Sequence[int], *, non_zero: bool
 ) -> list[Share]:

@@ -23,7 +23,7 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import resources_fragment
 from scheduler.framework.status import Status, skip
-from scheduler.plugins._scorers import Share, requests_of, score_shares, shares_of
+from scheduler.plugins._scorers import Share, ShareRule, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +67,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         requests = state.find(_REQUESTS) or self._requests(pod)
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
-        shares = shares_of(nodes, self._resources, requests, non_zero=False)
-        return score_shares(shares, len(nodes), _improvement)
+        rule = ShareRule(self._resources, requests, _improvement, non_zero=False)
+        return nodes.by_load(rule)[1]
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         return requests_of(self._resources, pod.requests.resources)

@@ -42,13 +42,13 @@ from scheduler.framework.status import (
 )
 from scheduler.plugins._scorers import (
     Scorer,
+    ShareRule,
     least_allocated,
     most_allocated,
     requested_to_capacity_ratio,
     requests_of,
-    score_shares,
-    shares_of,
 )
+from scheduler.snapshot.columns import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +73,40 @@ _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 
 #: The order in which shortages of these are named; all others follow by name.
 _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
+
+
+class _Shortages:
+    """What nodes lack for a pod, as a number into `statuses`; -1 where they lack nothing."""
+
+    def __init__(self, wanted: tuple[tuple[str, int], ...]) -> None:
+        self._wanted: Final = wanted
+        self._codes: Final[dict[Status, int]] = {}
+
+    @property
+    def statuses(self) -> list[Status]:
+        """Each verdict that has come up."""
+        return list(self._codes)
+
+    def __call__(self, nodes: Nodes) -> IntArray:
+        full = nodes.pod_count >= nodes.allocatable(resources.PODS)
+        verdicts: list[tuple[BoolArray, Status]] = [(full, _TOO_MANY_PODS)]
+        for name, request in self._wanted:
+            allocatable = nodes.allocatable(name)
+            short = allocatable - nodes.requested(name) < request
+            if np.count_nonzero(short):
+                verdicts.append((short, unschedulable(f"Insufficient {name}")))
+                verdicts.append((short & (allocatable < request), _HOPELESS))
+        rejections = reject_together(*verdicts)
+        if rejections is None:
+            return np.full(len(nodes), ABSENT, dtype=np.int64)
+        codes = [self._codes.setdefault(s, len(self._codes)) for s in rejections.statuses]
+        return np.array([*codes, ABSENT], dtype=np.int64).take(rejections.codes, mode="wrap")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shortages) and self._wanted == other._wanted
+
+    def __hash__(self) -> int:
+        return hash(self._wanted)
 
 
 class NodeResourcesFit(Plugin):
@@ -103,17 +137,11 @@ class NodeResourcesFit(Plugin):
             raise LookupError(
                 f'error reading "{_REQUESTS.name}" from cycleState: {error}'
             ) from error
-        full = nodes.pod_count >= nodes.allocatable(resources.PODS)
-        verdicts: list[tuple[BoolArray, Status]] = [(full, _TOO_MANY_PODS)]
-        for name in _in_order(requests):
-            if self._is_ignored(name):
-                continue
-            request, allocatable = requests[name], nodes.allocatable(name)
-            short = allocatable - nodes.requested(name) < request
-            if np.count_nonzero(short):
-                verdicts.append((short, unschedulable(f"Insufficient {name}")))
-                verdicts.append((short & (allocatable < request), _HOPELESS))
-        return reject_together(*verdicts)
+        wanted = tuple([(n, requests[n]) for n in _in_order(requests) if not self._is_ignored(n)])
+        rule, codes = nodes.by_load(_Shortages(wanted))
+        if codes.max(initial=ABSENT) == ABSENT:
+            return None
+        return Rejections(codes.astype(np.int32), rule.statuses)
 
     def _is_ignored(self, name: str) -> bool:
         """Whether a resource is not this plugin's business.
@@ -132,8 +160,8 @@ class NodeResourcesFit(Plugin):
         """A score from 0 to 100, as the strategy has it."""
         # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
         requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
-        shares = shares_of(nodes, self._scored, requests, non_zero=True)
-        return score_shares(shares, len(nodes), self._scorer)
+        rule = ShareRule(self._scored, requests, self._scorer, non_zero=True)
+        return nodes.by_load(rule)[1]
 
     def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
         """Upstream's scorer here, unlike its filter, does not know requests of the whole pod."""

@@ -97,6 +97,8 @@ class Interned(Generic[V]):
         self.values: list[V | None] = []
         self._index: dict[V, int] = {}
         self._references: list[int] = []
+        #: Changes whenever codes are given out anew.
+        self.version = 0
 
     def set(self, row: int, value: V | None) -> None:
         """Give a row its value; None for none."""
@@ -180,6 +182,7 @@ class Interned(Generic[V]):
         self.values = [self.values[code] for code in live]
         self._references = [self._references[code] for code in live]
         self._index = {value: code for code, value in enumerate(self.values) if value is not None}
+        self.version += 1
 
 
 class Codes(Generic[V]):

@@ -15,16 +15,19 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.snapshot.columns import IntArray, Interned, grown
+from scheduler.snapshot.loads import LoadRule, Loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from scheduler.api.core import Node
     from scheduler.api.host_ports import HostPort
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["DERIVED_COLUMNS_MAX", "NO_PRIORITY", "NodeTable", "PortSet"]
 
+R = TypeVar("R", bound=LoadRule)
 V = TypeVar("V", bound="Hashable")
 PortSet = frozenset["HostPort"]
 
@@ -42,10 +45,11 @@ class NodeTable:
     """Rows of nodes. A row is a slot: freed when its node goes, used again for the next one.
 
     Counts are in the scheduler's units: cpu in thousandths of a core, all else in whole units.
-    Nobody but the table's owner writes to it.
+    Nobody but the table's owner writes to it. `keeps_loads` says that rules about loads will be
+    asked again and again (`ask_of_loads`), as they are of the snapshot.
     """
 
-    def __init__(self, capacity: int = _CAPACITY_MIN) -> None:
+    def __init__(self, capacity: int = _CAPACITY_MIN, *, keeps_loads: bool = False) -> None:
         self.row_of: Final[dict[str, int]] = {}
         self.names: Final[list[str]] = []
         self.nodes: Final[list[Node | None]] = []
@@ -66,6 +70,8 @@ class NodeTable:
         self._nothing = self._zeros()
         self._port_column: Interned[PortSet] | None = None
         self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
+        self._keeps_loads: Final = keeps_loads
+        self._loads: Loads | None = None
 
     def __len__(self) -> int:
         """The number of slots in use or free; every column is at least this long."""
@@ -111,13 +117,15 @@ class NodeTable:
         for name in self.requested.keys() | source.requested.keys():
             count = source.column(source.requested, name)[source_row]
             self._column(self.requested, name)[row] = count
+        if self._loads is not None:
+            self._loads.set_row(row)
 
     def rearranged(self, source: NodeTable, names: Sequence[str]) -> NodeTable:
         """A table with these nodes of `source`, in this order, keeping this table's columns.
 
         What this table has derived from node objects is carried over where the object is the same.
         """
-        table = NodeTable(len(names))
+        table = NodeTable(len(names), keeps_loads=self._keeps_loads)
         rows = np.array([source.row_of[name] for name in names], dtype=np.int64)
         table.names.extend(names)
         table.row_of.update((name, row) for row, name in enumerate(names))
@@ -163,6 +171,8 @@ class NodeTable:
                 column[row] = offered.pop(name, 0)
             for name, count in offered.items():
                 self._column(self.allocatable, name)[row] = count
+            if self._loads is not None:
+                self._loads.set_row(row)
         for rule in [rule for rule in self._derived if not self._derive_row(rule, row, node)]:
             del self._derived[rule]
 
@@ -207,6 +217,8 @@ class NodeTable:
             self._column(self.requested, name)[row] += sign * count
         self.non_zero_requested[resources.CPU][row] += sign * requests.non_zero_cpu
         self.non_zero_requested[resources.MEMORY][row] += sign * requests.non_zero_memory
+        if self._loads is not None:
+            self._loads.set_row(row)
 
     def _set_ports(self, row: int, ports: PortSet) -> None:
         if ports is self.host_ports[row]:
@@ -229,6 +241,24 @@ class NodeTable:
             bounds = (int(column.min()), int(column.max())) if len(self) else (0, 0)
             self._bounds[name] = bounds
         return bounds
+
+    def ask_of_loads(
+        self, rule: R, rows: slice | IntArray, nodes_at: Callable[[slice | IntArray], Nodes]
+    ) -> tuple[R, IntArray]:
+        """What a rule says of some rows by their load, asked once per distinct load.
+
+        Also returns the rule that has been asked: an equal one, if there was one before.
+        """
+        if not self._keeps_loads:
+            return rule, rule(nodes_at(rows))
+        if self._loads is None:
+            columns = [self.pod_count]
+            for by_name in (self.allocatable, self.requested, self.non_zero_requested):
+                columns.extend(by_name.values())
+            self._loads = Loads(columns, self._capacity)
+            for row in range(len(self)):
+                self._loads.set_row(row)
+        return self._loads.ask(rule, rows, nodes_at)
 
     def port_column(self) -> Interned[PortSet]:
         """The sets of host ports in use, dictionary-encoded; rows without any have none."""
@@ -280,6 +310,7 @@ class NodeTable:
         column = columns.get(name)
         if column is None:
             column = columns[name] = self._zeros()
+            self._loads = None
         return column
 
     def _grow(self) -> None:
@@ -287,6 +318,7 @@ class NodeTable:
         self.pod_count = grown(self.pod_count, self._capacity)
         self.lowest_priority = grown(self.lowest_priority, self._capacity, fill=NO_PRIORITY)
         self._nothing = self._zeros()
+        self._loads = None
         for columns in (self.requested, self.non_zero_requested, self.allocatable):
             for name, column in columns.items():
                 columns[name] = grown(column, self._capacity)

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from scheduler.api.node_selectors import NodeSelectorMatcher, RequiredNodeAffinity, Term
     from scheduler.api.selectors import Requirement
     from scheduler.snapshot.images import ImageTable
+    from scheduler.snapshot.loads import LoadRule
     from scheduler.snapshot.node_table import NodeTable, PortSet
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["LabelOf", "NodeImage", "NodeInfo", "Nodes"]
 
+R = TypeVar("R", bound="LoadRule")
 V = TypeVar("V", bound="Hashable")
 
 
@@ -273,6 +275,14 @@ class Nodes:
         Known without looking at the nodes: for a quick way past what most clusters never need.
         """
         return self._table.allocatable_bounds(resource)
+
+    def by_load(self, rule: R) -> tuple[R, IntArray]:
+        """What a rule says of these nodes that depends on nothing but their load.
+
+        A load is what a node offers and what its pods have asked for. The rule is asked once per
+        distinct load, and of equal rules the first: that one is returned as well.
+        """
+        return self._table.ask_of_loads(rule, self._rows, self._others)
 
     def requested(self, resource: str) -> IntArray:
         """How much of a resource the pods on each node have asked for."""

@@ -41,7 +41,7 @@ class Snapshot:
     """All nodes with their pods, frozen for the length of a scheduling cycle."""
 
     def __init__(self) -> None:
-        self.table = NodeTable()
+        self.table = NodeTable(keeps_loads=True)
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
         #: The pod index's number for each node, in scheduling order: its row in the cache.
