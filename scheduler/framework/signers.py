@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from scheduler.api.volumes import claim_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -35,6 +37,7 @@ __all__ = [
     "node_affinity_fragment",
     "resources_fragment",
     "tolerations_fragment",
+    "volumes_fragment",
 ]
 
 DYNAMIC_RESOURCES_SIGNER_NAME: Final = "v1.Pod.Spec.DynamicResources"
@@ -87,6 +90,21 @@ def node_affinity_fragment(pod: PodInfo) -> SignFragment:
         ),
     }
     return NODE_AFFINITY_SIGNER_NAME, value
+
+
+def volumes_fragment(pod: PodInfo) -> SignFragment:
+    """The pod's volumes, whatever they are called, of the kinds that bear on where it can run.
+
+    An ephemeral volume stands for the claim made for this very pod, so that claim is named.
+    """
+    texts = []
+    for volume in pod.spec.volumes:
+        source = msgspec.to_builtins(msgspec.structs.replace(volume, name=""))
+        if volume.ephemeral is not None:
+            source["ephemeral"] = claim_name(pod.pod, volume)
+        if source:
+            texts.append(_text(source))
+    return VOLUMES_SIGNER_NAME, sorted(texts)
 
 
 def _term(term: NodeSelectorTerm) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from scheduler.plugins.node_unschedulable import NodeUnschedulable
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.volume_zone import VolumeZone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,5 +43,6 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
         "PrioritySort": PrioritySort,
         "SchedulingGates": SchedulingGates,
         "TaintToleration": TaintToleration,
+        "VolumeZone": VolumeZone,
     }
 )

@@ -137,7 +137,6 @@ _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
     "VolumeBinding": _Unbuilt(
         "persistent volume claims", _has_claim, "filter pre_score score reserve pre_bind"
     ),
-    "VolumeZone": _Unbuilt("", _never, "filter"),
     "PodTopologySpread": _Unbuilt(
         "DoNotSchedule topology spread constraints", _spreads, "filter pre_score score"
     ),
