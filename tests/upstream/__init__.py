@@ -1,0 +1,1 @@
+"""Upstream's own test tables, as data, run against our plugins."""

@@ -1,0 +1,10 @@
+"""`python -m tests.upstream` prints which share of upstream's plugin tests runs here."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.upstream.shares import shares, table
+
+if __name__ == "__main__":
+    sys.stdout.write(table(shares()) + "\n")

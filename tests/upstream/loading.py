@@ -1,0 +1,138 @@
+"""Reads data files: `data/<plugin>/<topic>.yaml`, whose form is in README.md beside this file."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import pytest
+import yaml
+
+from scheduler.api.core import Node, Pod, Struct
+from scheduler.framework import Code, PreFilterResult, Status
+from scheduler.testing import snapshot_of
+
+if TYPE_CHECKING:
+    from scheduler.snapshot import Snapshot
+    from tests.plugins.running import Verdict
+
+DATA = Path(__file__).parent / "data"
+
+T = TypeVar("T", bound=Struct)
+Fields = dict[str, Any]
+
+
+class DataError(Exception):
+    """A data file is not what README.md says; names the file and the case."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of an upstream table. `fields` is all that the plugin's own test reads."""
+
+    upstream: str
+    source: str
+    description: str
+    fields: Fields
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.fields:
+            raise DataError(f"{self.source}: no field {name!r}")
+        return self.fields[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.fields.get(name, default)
+
+
+def load(path: Path) -> list[Case]:
+    """The cases of one file; raises DataError for a file that is not in the form."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document = yaml.load(path.read_text(encoding="utf-8"), loader)
+    where = path.relative_to(DATA)
+    if not isinstance(document, dict) or document.keys() - {"upstream", "shared", "cases"}:
+        raise DataError(f"{where}: expected the keys upstream, cases and perhaps shared")
+    cases = []
+    for entry in document["cases"]:
+        fields = dict(entry)
+        source, description = fields.pop("source", ""), fields.pop("description", "")
+        if not source or not description:
+            raise DataError(f"{where}: {source or entry}: expected a source and a description")
+        cases.append(Case(document["upstream"], source, description, fields))
+    return cases
+
+
+def load_all() -> dict[Path, list[Case]]:
+    """Every data file with its cases."""
+    return {path: load(path) for path in sorted(DATA.glob("*/*.yaml"))}
+
+
+@functools.cache
+def cases(plugin: str, topic: str) -> list[Any]:
+    """The cases of `data/<plugin>/<topic>.yaml`, as parameters named after their sources."""
+    path = DATA / plugin / f"{topic}.yaml"
+    return [pytest.param(case, id=case.source) for case in load(path)]
+
+
+def pod(value: Fields, *, name: str = "pod") -> Pod:
+    """A pod from its API form. A pod without a name gets one, one without a uid gets its own."""
+    return _read(Pod, value, name)
+
+
+def node(value: Fields, *, name: str = "node") -> Node:
+    """A node from its API form. A node without a name gets one."""
+    return _read(Node, value, name)
+
+
+def api_object(kind: type[T], value: Fields) -> T:
+    """Any other object from its API form."""
+    return msgspec.convert(value, kind)
+
+
+def _read(kind: type[T], value: Fields, name: str) -> T:
+    metadata = {"name": name, **value.get("metadata", {})}
+    unique = f"uid-{metadata.get('namespace', '')}-{metadata['name']}"
+    return msgspec.convert({**value, "metadata": {"uid": unique, **metadata}}, kind)
+
+
+def nodes_of(case: Case) -> list[Node]:
+    """The case's `nodes`, or its one `node`; those without a name are node-0, node-1, ..."""
+    values = case["nodes"] if "nodes" in case.fields else [case.get("node", {})]
+    return [node(value or {}, name=f"node-{i}") for i, value in enumerate(values)]
+
+
+def pods_of(case: Case) -> list[Pod]:
+    """The case's `pods` (those there already); a pod without a name is existing-0, ..."""
+    return [pod(value, name=f"existing-{i}") for i, value in enumerate(case.get("pods") or [])]
+
+
+def snapshot(case: Case) -> Snapshot:
+    """The case's `nodes` (or `node`) with its `pods`, each on the node its spec names."""
+    return snapshot_of(nodes_of(case), pods_of(case))
+
+
+def verdict(value: Fields | str | None) -> Verdict | None:
+    """A status as data has it: a code, or `{code:, reasons: [...]}`; absent for success."""
+    if value is None or value == "Success":
+        return None
+    if isinstance(value, str):
+        return value, ()
+    return value["code"], tuple(value.get("reasons", ()))
+
+
+def verdicts(values: dict[str, Fields | str]) -> dict[str, Verdict]:
+    """Statuses by node; nodes that pass are left out."""
+    return {name: found for name, value in values.items() if (found := verdict(value))}
+
+
+def pre_filter_answer(answer: PreFilterResult | Status | None) -> Fields | None:
+    """What PreFilter said in the form of data: `{nodes: [...]}`, `{code:, reasons:}` or None."""
+    if isinstance(answer, PreFilterResult):
+        names = answer.node_names
+        return None if names is None else {"nodes": sorted(names)}
+    if answer is None or answer.code == Code.SUCCESS:
+        return None
+    shown: Fields = {"code": str(answer.code)}
+    return {**shown, "reasons": list(answer.reasons)} if answer.reasons else shown

@@ -1,0 +1,127 @@
+"""How much of upstream's plugin tests is here: counts data against `totals.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.upstream.loading import load_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TOTALS = Path(__file__).parent / "totals.yaml"
+
+_SOURCE = re.compile(r"(?P<function>\w+)(?:\[(?P<first>\d+)(?:-(?P<last>\d+))?\])?")
+
+
+@dataclass(frozen=True)
+class Share:
+    """One upstream test file: its cases, those that are data, those left out and why."""
+
+    path: str
+    all: frozenset[str]
+    ported: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...]]
+    floor: int
+
+    @property
+    def left_out_sources(self) -> frozenset[str]:
+        return frozenset(source for group in self.left_out.values() for source in group)
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Neither ported nor left out for a reason."""
+        return self.all - set(self.ported) - self.left_out_sources
+
+    def faults(self, reasons: Iterable[str]) -> list[str]:
+        """What is wrong with the data or the totals of this file."""
+        found = [f"{s} is there {n} times" for s, n in Counter(self.ported).items() if n > 1]
+        found += [f"{s} is no case of upstream's" for s in set(self.ported) - self.all]
+        found += [f"{s} is left out, but no case" for s in self.left_out_sources - self.all]
+        found += [f"{s} is both here and left out" for s in self.left_out_sources & {*self.ported}]
+        found += [f"{reason} is no reason" for reason in self.left_out.keys() - set(reasons)]
+        if len(self.ported) < self.floor:
+            found.append(f"{len(self.ported)} cases are ported, fewer than the {self.floor} before")
+        return [f"{self.path}: {fault}" for fault in found]
+
+
+def expand(source: str) -> list[str]:
+    """The cases that `TestX[3-5]` stands for; a source without an index stands for itself."""
+    match = _SOURCE.fullmatch(source)
+    if match is None:
+        return [source]
+    first, last = match["first"], match["last"]
+    if first is None or last is None:
+        return [source]
+    return [f"{match['function']}[{i}]" for i in range(int(first), int(last) + 1)]
+
+
+def _left_out(source: str, functions: dict[str, int]) -> list[str]:
+    """Like `expand`, but a table's bare name stands for all of its cases."""
+    if functions.get(source):
+        return [f"{source}[{i}]" for i in range(functions[source])]
+    return expand(source)
+
+
+def _share(path: str, entry: dict[str, Any], ported: tuple[str, ...]) -> Share:
+    functions: dict[str, int] = entry["functions"]
+    sources = [
+        source
+        for name, count in functions.items()
+        for source in ([f"{name}[{i}]" for i in range(count)] if count else [name])
+    ]
+    left_out = {
+        reason: tuple(one for source in group for one in _left_out(source, functions))
+        for reason, group in (entry.get("left_out") or {}).items()
+    }
+    return Share(path, frozenset(sources), ported, left_out, entry.get("ported", 0))
+
+
+def reasons() -> dict[str, str]:
+    """Why a case may be left out: the words of `totals.yaml` and what they mean."""
+    found: dict[str, str] = _totals()["reasons"]
+    return found
+
+
+def _totals() -> dict[str, Any]:
+    totals: dict[str, Any] = yaml.safe_load(TOTALS.read_text(encoding="utf-8"))
+    return totals
+
+
+def shares() -> list[Share]:
+    """Every upstream test file, those first that upstream's tree has first."""
+    files = _totals()["files"]
+    ported: dict[str, list[str]] = {path: [] for path in files}
+    for cases in load_all().values():
+        for case in cases:
+            ported.setdefault(case.upstream, []).append(case.source)
+    unknown: dict[str, Any] = {"functions": {}}
+    return [_share(p, files.get(p, unknown), tuple(found)) for p, found in ported.items()]
+
+
+def table(found: Iterable[Share]) -> str:
+    """The shares as text, one line per upstream file and one for all."""
+    rows = {_short(share.path): _numbers(share) for share in found}
+    rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    width = max(len(name) for name in rows)
+    lines = [f"{'test file':<{width}} {'cases':>6} {'here':>6} {'out':>6} {'open':>6} {'share':>6}"]
+    for name, numbers in rows.items():
+        cases, ported = numbers[:2]
+        portion = f"{100 * ported / cases:.0f} %" if cases else "-"
+        columns = " ".join(f"{number:>6}" for number in numbers)
+        lines.append(f"{name:<{width}} {columns} {portion:>6}")
+    return "\n".join(lines)
+
+
+def _numbers(share: Share) -> list[int]:
+    return [len(share.all), len(share.ported), len(share.left_out_sources), len(share.missing)]
+
+
+def _short(path: str) -> str:
+    return path.removeprefix("pkg/scheduler/framework/")

@@ -1,0 +1,55 @@
+"""The share of upstream's cases that run here never shrinks, and every one of them is real."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.upstream.loading import load_all
+from tests.upstream.shares import Share, expand, reasons, shares, table
+
+PATH = "pkg/x_test.go"
+ALL = frozenset({"TestA[0]", "TestA[1]", "TestB"})
+
+
+def test_the_data_agrees_with_upstream(capsys: pytest.CaptureFixture[str]) -> None:
+    """`pytest -s` shows the table."""
+    found = shares()
+    print(table(found))
+    assert [fault for share in found for fault in share.faults(reasons())] == []
+
+
+def test_no_description_is_there_twice_in_a_file() -> None:
+    for path, cases in load_all().items():
+        descriptions = [case.description for case in cases]
+        assert len(descriptions) == len(set(descriptions)), path.name
+
+
+@pytest.mark.parametrize(
+    ("ported", "left_out", "floor", "fault"),
+    [
+        (["TestB", "TestB"], {}, 0, "TestB is there 2 times"),
+        (["TestC"], {}, 0, "TestC is no case of upstream's"),
+        (["TestA"], {}, 0, "TestA is no case of upstream's"),
+        (["TestA[2]"], {}, 0, "TestA[2] is no case of upstream's"),
+        (["TestB"], {"why": ("TestB",)}, 0, "TestB is both here and left out"),
+        ([], {"why": ("TestD",)}, 0, "TestD is left out, but no case"),
+        ([], {"whim": ("TestB",)}, 0, "whim is no reason"),
+        (["TestB"], {}, 2, "1 cases are ported, fewer than the 2 before"),
+    ],
+)
+def test_a_fault_is_found(
+    ported: list[str], left_out: dict[str, tuple[str, ...]], floor: int, fault: str
+) -> None:
+    share = Share(PATH, ALL, tuple(ported), left_out, floor)
+    assert share.faults(["why"]) == [f"{PATH}: {fault}"]
+
+
+def test_what_is_neither_here_nor_left_out_is_missing() -> None:
+    share = Share(PATH, ALL, ("TestB",), {"why": ("TestA[0]",)}, 1)
+    assert share.faults(["why"]) == []
+    assert share.missing == {"TestA[1]"}
+
+
+def test_a_range_stands_for_its_cases() -> None:
+    assert expand("TestA[1-3]") == ["TestA[1]", "TestA[2]", "TestA[3]"]
+    assert expand("TestA[1]") == ["TestA[1]"]
