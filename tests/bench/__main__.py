@@ -10,15 +10,19 @@ import time
 from pathlib import Path
 
 from tests.bench.cycles import basic_workload, cycles_per_second
+from tests.bench.memory import resident_mebibytes
 
 NODE_COUNTS = (100, 1000, 5000)
 PODS = 2000
+#: Nodes and running pods whose memory is measured.
+LARGE_CLUSTER = (5000, 150_000)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--history", type=Path, help="append the numbers to this file")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best counts")
+    parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
@@ -26,6 +30,10 @@ def main() -> None:
         best = max(cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat))
         numbers[f"basic-{nodes}"] = round(best, 1)
         print(f"{'basic':<16}{nodes:>8}{best:>12.0f}{1e6 / best:>12.0f}")
+    if arguments.memory:
+        mebibytes = resident_mebibytes(*LARGE_CLUSTER)
+        numbers["memory-mebibytes"] = round(mebibytes, 1)
+        print("{} nodes, {} running pods: {:.0f} MiB".format(*LARGE_CLUSTER, mebibytes))
     if arguments.history:
         line = {
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
