@@ -186,11 +186,6 @@ PREFERRED = {
 @pytest.mark.parametrize(
     ("pod", "plugin", "what"),
     [
-        (
-            spreading("DoNotSchedule"),
-            "PodTopologySpread",
-            "DoNotSchedule topology spread constraints",
-        ),
         (affine("podAffinity", REQUIRED), "InterPodAffinity", "required pod (anti-)affinity terms"),
         (
             affine("podAntiAffinity", REQUIRED),

@@ -15,9 +15,11 @@ from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
         "NodeResourcesFit": NodeResourcesFit,
         "NodeUnschedulable": NodeUnschedulable,
+        "PodTopologySpread": PodTopologySpread,
         "PrioritySort": PrioritySort,
         "SchedulingGates": SchedulingGates,
         "TaintToleration": TaintToleration,
+        "VolumeRestrictions": VolumeRestrictions,
         "VolumeZone": VolumeZone,
     }
 )

@@ -2,7 +2,7 @@
 
 A profile may name them as upstream's does. A pod that depends on such a plugin's rule is rejected
 with a reason that says so, rather than placed as if the rule did not exist; all other pods pass.
-Preferences (soft spreading, preferred affinity) are the exception: without them a pod lands on a
+Preferences (preferred affinity) are the exception: without them a pod lands on a
 node that is allowed, if maybe not on the best one.
 """
 
@@ -54,23 +54,12 @@ class _Refusing(Plugin):
         return ()
 
 
-def _spreads(spec: PodSpec) -> bool:
-    constraints = spec.topology_spread_constraints
-    return any(c.when_unsatisfiable == "DoNotSchedule" for c in constraints)
-
-
 def _needs_pods_near_or_far(spec: PodSpec) -> bool:
     if spec.affinity is None:
         return False
     return any(
         kind is not None and kind.required_during_scheduling_ignored_during_execution
         for kind in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity)
-    )
-
-
-def _has_inline_disk(spec: PodSpec) -> bool:
-    return any(
-        v.gce_persistent_disk or v.aws_elastic_block_store or v.iscsi or v.rbd for v in spec.volumes
     )
 
 
@@ -132,13 +121,9 @@ class _Unbuilt(NamedTuple):
 
 
 _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
-    "VolumeRestrictions": _Unbuilt("inline disks", _has_inline_disk, "filter"),
     "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
     "VolumeBinding": _Unbuilt(
         "persistent volume claims", _has_claim, "filter pre_score score reserve pre_bind"
-    ),
-    "PodTopologySpread": _Unbuilt(
-        "DoNotSchedule topology spread constraints", _spreads, "filter pre_score score"
     ),
     "InterPodAffinity": _Unbuilt(
         "required pod (anti-)affinity terms", _needs_pods_near_or_far, "filter pre_score score"

@@ -62,15 +62,14 @@ def test_requests_default_to_limits_as_an_api_server_would_have_it() -> None:
     assert pod["message"] == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_a_pod_that_needs_a_plugin_not_yet_built_is_refused_and_says_so() -> None:
-    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    spread = _pod(topologySpreadConstraints=[constraint])
-    (pod,) = decided(_scenario(objects=[_node("a")], pods=[spread]))["pods"]
-    assert pod["preFilter"]["plugin"] == "PodTopologySpread"
-    assert pod["message"] == (
-        "0/1 nodes are available: DoNotSchedule topology spread constraints need the plugin "
-        "PodTopologySpread, which is not built yet."
-    )
+def test_a_pod_that_prefilter_turns_down_is_explained_by_the_plugin() -> None:
+    names = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
+    selector = {"nodeSelectorTerms": [{"matchFields": names}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": selector}
+    spec = _pod(affinity={"nodeAffinity": required})
+    (pod,) = decided(_scenario(objects=[_node("a")], pods=[spec]))["pods"]
+    assert pod["preFilter"]["plugin"] == "NodeAffinity"
+    assert pod["message"] == "0/1 nodes are available: pod affinity terms conflict."
 
 
 def test_the_search_stops_early_but_every_node_is_explained() -> None:
