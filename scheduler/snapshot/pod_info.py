@@ -11,6 +11,7 @@ from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
 from scheduler.snapshot.pod_index import PodKind, kind_of
+from scheduler.snapshot.volume_index import PodVolumes, volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ class PodInfo:
     that asks for the same, to take over what was worked out for it.
     """
 
-    __slots__ = ("_kind", "_required_node_affinity", "host_ports", "pod", "requests")
+    __slots__ = ("_kind", "_required_node_affinity", "host_ports", "pod", "requests", "volumes")
 
     def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
@@ -54,6 +55,7 @@ class PodInfo:
         self.host_ports: Final[tuple[HostPort, ...]] = (
             host_ports(pod) if like is None else like.host_ports
         )
+        self.volumes: Final[PodVolumes] = volumes_of(pod) if like is None else like.volumes
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._kind: PodKind | None = None if like is None else like._kind
 

@@ -16,6 +16,7 @@ from scheduler.snapshot.images import Image, ImageTable
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
 from scheduler.snapshot.pod_index import PodIndex
+from scheduler.snapshot.volume_index import VolumeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +45,8 @@ class Snapshot:
         self.table = NodeTable(keeps_loads=True)
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
-        #: The pod index's number for each node, in scheduling order: its row in the cache.
+        self.volume_index: Final = VolumeIndex()
+        #: The indices' number for each node, in scheduling order: its row in the cache.
         self._slots: IntArray = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -74,6 +76,14 @@ class Snapshot:
             raise NodeNotFoundError(name)
         return row
 
+    @property
+    def slots(self) -> IntArray:
+        """What the indices know each node by, in scheduling order. Not to be written to.
+
+        A node keeps its slot for as long as it is there; another may have it afterwards.
+        """
+        return self._slots
+
     def count_pods(self, rule: PodRule) -> IntArray:
         """What the pods on each node count for by a rule, in scheduling order.
 
@@ -99,8 +109,10 @@ class Snapshot:
             self.images.forget_rows()
             slots = [source.row_of[name] for name in order]
             self.pod_index.keep_only(slots)
+            self.volume_index.keep_only(slots)
             for slot, pods in zip(slots, self.table.pods, strict=True):
                 self.pod_index.set_pods(slot, pods)
+                self.volume_index.set_pods(slot, pods)
             self._slots = np.array(slots, dtype=np.int64)
         else:
             for source_row in changed_rows:
@@ -108,4 +120,5 @@ class Snapshot:
                 if row is not None:
                     self.table.copy_row(row, source, source_row)
                     self.pod_index.set_pods(source_row, self.table.pods[row])
+                    self.volume_index.set_pods(source_row, self.table.pods[row])
         self.images.apply(images)

@@ -1,0 +1,194 @@
+"""VolumeRestrictions: what one pod has mounted, another cannot always have as well.
+
+On one node, two pods cannot both mount certain disks spelled out in their specs, unless both only
+read them. In the whole cluster, one pod at a time can use a claim that is ReadWriteOncePod.
+Mirrors `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Self, cast
+
+import numpy as np
+
+from scheduler.api.core import Pod
+from scheduler.api.disks import Disk, conflicts, disks_of
+from scheduler.api.storage import PersistentVolumeClaim
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import volumes_fragment
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject_by,
+    skip,
+    unresolvable,
+    unschedulable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import BoolArray
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["VolumeRestrictions"]
+
+_NO_AVAILABLE_DISK: Final = unschedulable("node(s) had no available disk")
+_CLAIM_IN_USE: Final = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+_READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+
+class _OncePodClaims:
+    """The pod's claims that only one pod may use, and how much they are in use.
+
+    `in_use` is about the cluster as it is; `changes` says by how much that would differ if pods
+    came to or went from one node, by the node's `base_row`.
+    """
+
+    def __init__(self, names: frozenset[str], in_use: int, changes: Mapping[int, int]) -> None:
+        self.names: Final = names
+        self.in_use: Final = in_use
+        self.changes: Final = Counter(changes)
+
+    def clone(self) -> Self:
+        """A copy for a dry run."""
+        return type(self)(self.names, self.in_use, self.changes)
+
+    def change(self, node: NodeInfo, other: PodInfo, sign: int) -> None:
+        """A pod comes or goes. Its namespace is not looked at: upstream does not, either."""
+        users = sum(name in self.names for name in other.volumes.claims)
+        if users:
+            self.changes[node.base_row] += sign * users
+
+    def in_use_for(self, nodes: Nodes) -> BoolArray:
+        """In which nodes' worlds a claim is in use."""
+        in_use = np.full(len(nodes), self.in_use, dtype=np.int64)
+        if self.changes:
+            in_use += np.array([self.changes[row] for row in nodes.base_rows.tolist()])
+        return in_use > 0
+
+
+_CLAIMS: Final = StateKey[_OncePodClaims]("PreFilterVolumeRestrictions")
+
+
+class VolumeRestrictions(Plugin):
+    """Do not let pods mount what others have mounted."""
+
+    reads = ("persistentvolumeclaims",)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Find out which of the pod's claims only one pod may use, and whether one does.
+
+        Skip pods with neither disks nor such a claim in use.
+        """
+        names: set[str] = set()
+        for name in pod.volumes.claims:
+            claim = self.handle.lister("persistentvolumeclaims").get(name, pod.namespace)
+            if claim is None:
+                return unresolvable(f'persistentvolumeclaim "{name}" not found')
+            if _READ_WRITE_ONCE_POD in cast("PersistentVolumeClaim", claim).spec.access_modes:
+                names.add(name)
+        index = self.handle.snapshot.volume_index
+        in_use = sum(index.claim_users(pod.namespace, name) > 0 for name in names)
+        if not in_use and not pod.volumes.disks:
+            return skip()
+        state.write(_CLAIMS, _OncePodClaims(frozenset(names), in_use, {}))
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes where a disk is mounted already, and all while a claim is in use."""
+        mounted = self._have_mounted(pod.volumes.disks, nodes)
+        return reject_by(
+            (mounted, _NO_AVAILABLE_DISK), (_read(state).in_use_for(nodes), _CLAIM_IN_USE)
+        )
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        """Count a pod that comes, in a dry run."""
+        _read(state).change(node, added, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        """Stop counting a pod that goes."""
+        _read(state).change(node, removed, -1)
+
+    def _have_mounted(self, disks: Iterable[Disk], nodes: Nodes) -> BoolArray:
+        """Which nodes have a pod that keeps one of the disks from being mounted there."""
+        if not disks:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        snapshot = self.handle.snapshot
+        if nodes.table is not snapshot.table:
+            # Hypothetical nodes, few of them, and a kind of volume that few pods still have.
+            return np.array([_clash(disks, node.pods) for node in nodes], dtype=np.bool_)
+        slots = snapshot.volume_index.slots_without_room_for(disks)
+        return np.isin(snapshot.slots[nodes.base_rows], list(slots))
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that go, new nodes, and claims that were missing. A pod's volumes never change."""
+        return [
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, ActionType.DELETE),
+                self.is_schedulable_after_pod_deleted,
+            ),
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
+                self.is_schedulable_after_persistent_volume_claim_added,
+            ),
+        ]
+
+    def is_schedulable_after_pod_deleted(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the deleted pod, of the same namespace, had a disk or claim this one wants.
+
+        Disks know no namespaces; upstream leaves pods of other namespaces out all the same.
+        """
+        deleted, _ = as_kind(Pod, old, new)
+        if deleted is None or deleted.metadata.namespace != pod.namespace:
+            return QueueingHint.QUEUE_SKIP
+        mounted = disks_of(deleted)
+        if any(conflicts(disk, mounted) for disk in pod.volumes.disks):
+            return QueueingHint.QUEUE
+        claims = (volume.persistent_volume_claim for volume in deleted.spec.volumes)
+        wanted = pod.volumes.claims
+        return QueueingHint(any(c is not None and c.claim_name in wanted for c in claims))
+
+    def is_schedulable_after_persistent_volume_claim_added(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the pod names the claim."""
+        _, added = as_kind(PersistentVolumeClaim, old, new)
+        if added is None or added.metadata.namespace != pod.namespace:
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(added.metadata.name in pod.volumes.claims)
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The pod's volumes."""
+        return [volumes_fragment(pod)]
+
+
+def _read(state: CycleState) -> _OncePodClaims:
+    try:
+        return state.read(_CLAIMS)
+    except CycleStateError as error:
+        raise LookupError(f'cannot read "{_CLAIMS.name}" from cycleState') from error
+
+
+def _clash(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:
+    """Whether one of the pods keeps one of the disks from being mounted on its node."""
+    mounted = [disk for pod in pods for disk in pod.volumes.disks]
+    return any(conflicts(disk, mounted) for disk in disks)
