@@ -1,0 +1,108 @@
+"""Claims, device classes, and a DynamicResources plugin that knows of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from scheduler.api import core
+from scheduler.api.dynamic_resources import (
+    DeviceClass,
+    DeviceClassSpec,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from scheduler.client import Lister
+from scheduler.client.store import Store
+from scheduler.plugins.dynamic_resources import DynamicResources
+from scheduler.runtime.registry import Registry
+from scheduler.testing import FakeHandle, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.client import ApiObject
+
+#: Some devices, as a driver's allocator would write them down.
+ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}
+
+
+def dynamic_resources(
+    claims: Iterable[ResourceClaim] = (),
+    classes: Iterable[DeviceClass] = (),
+    args: Mapping[str, object] | None = None,
+) -> DynamicResources:
+    """The plugin in a cluster with these claims and classes."""
+    listers = {"resourceclaims": _lister(claims), "deviceclasses": _lister(classes)}
+    registry = Registry([DynamicResources])
+    given = dict(args) if args is not None else None
+    return cast(
+        "DynamicResources",
+        registry.create("DynamicResources", given, FakeHandle(listers=listers)),
+    )
+
+
+def _lister(objects: Iterable[ApiObject]) -> Lister[Any]:
+    store: Store[Any] = Store({})
+    store.replace(objects)
+    return Lister(store)
+
+
+def make_claim(
+    name: str = "claim",
+    *,
+    owner_uid: str = "",
+    allocation: Mapping[str, object] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    is_deleted: bool = False,
+) -> ResourceClaim:
+    """A claim in the namespace `default`; `owner_uid` is the pod it was made for."""
+    owners = (
+        (core.OwnerReference(kind="Pod", name="pod", uid=owner_uid, controller=True),)
+        if owner_uid
+        else ()
+    )
+    metadata = core.ObjectMeta(
+        name=name,
+        namespace="default",
+        uid=f"uid-{name}",
+        owner_references=owners,
+        annotations=dict(annotations or {}),
+        deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC) if is_deleted else None,
+    )
+    return ResourceClaim(metadata, ResourceClaimStatus(allocation=allocation))
+
+
+def make_class(name: str = "class", *, extended_resource_name: str | None = None) -> DeviceClass:
+    """A device class, maybe one that stands behind an extended resource."""
+    return DeviceClass(core.ObjectMeta(name=name), DeviceClassSpec(extended_resource_name))
+
+
+def with_claims(
+    *claims: core.PodResourceClaim,
+    made: Mapping[str, str | None] | None = None,
+    pod: core.Pod | None = None,
+) -> core.Pod:
+    """A pod that names these claims; `made` has those made from templates, by their entry."""
+    pod = make_pod() if pod is None else pod
+    statuses = tuple(
+        core.PodResourceClaimStatus(name=entry, resource_claim_name=claim)
+        for entry, claim in (made or {}).items()
+    )
+    return replace(
+        pod,
+        spec=replace(pod.spec, resource_claims=claims),
+        status=replace(pod.status, resource_claim_statuses=statuses),
+    )
+
+
+def by_name(name: str = "claim", *, entry: str = "devices") -> core.PodResourceClaim:
+    """An entry that names a claim."""
+    return core.PodResourceClaim(name=entry, resource_claim_name=name)
+
+
+def by_template(*, entry: str = "devices") -> core.PodResourceClaim:
+    """An entry whose claim is made from a template."""
+    return core.PodResourceClaim(name=entry, resource_claim_template_name="template")

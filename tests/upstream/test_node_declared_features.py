@@ -1,0 +1,89 @@
+"""`nodedeclaredfeatures_test.go`: features of the tests' own, as upstream's have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.api.node_declared_features import Feature, FeatureRegistry
+from scheduler.framework import CycleState
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_pod, snapshot_of
+from tests.plugins.running import hint, rejected, verdict_of
+from tests.upstream.loading import (
+    Case,
+    cases,
+    node,
+    pod,
+    snapshot,
+    verdict,
+    verdicts,
+)
+
+if TYPE_CHECKING:
+    from scheduler.api.core import PodSpec
+
+VERSION = (1, 35, 0)
+FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")
+
+
+def _always(spec: PodSpec) -> bool:
+    return True
+
+
+def _never(spec: PodSpec) -> bool:
+    return False
+
+
+def plugin_that_needs(*needed: str) -> NodeDeclaredFeatures:
+    features = (Feature(name, _always if name in needed else _never) for name in FILTER_FEATURES)
+    return NodeDeclaredFeatures(features=FeatureRegistry(features), version=VERSION)
+
+
+@pytest.mark.parametrize("case", cases("node_declared_features", "pre_filter"))
+def test_pre_filter(case: Case) -> None:
+    features = [
+        Feature(
+            value["name"],
+            _always if value["needed"] else _never,
+            tuple(value["max_version"]) if "max_version" in value else None,
+        )
+        for value in case["features"]
+    ]
+    registry, version = FeatureRegistry(features), tuple(case["version"])
+    plugin = NodeDeclaredFeatures(features=registry, version=version)
+    nodes = snapshot_of([]).nodes
+    answer = plugin.pre_filter(CycleState(), PodInfo(make_pod()), nodes)
+    assert verdict_of(answer) == verdict(case.get("pre_filter"))
+    found = registry.infer_for_pod_scheduling(make_pod().spec, version)
+    assert found == set(case["requirements"])
+
+
+@pytest.mark.parametrize("case", cases("node_declared_features", "filter"))
+def test_filter(case: Case) -> None:
+    if case["requirements"] is None:
+        plugin = plugin_that_needs()
+        with pytest.raises(LookupError) as caught:
+            plugin.filter_nodes(CycleState(), PodInfo(make_pod()), snapshot(case).nodes)
+        assert str(caught.value) == case["error"]
+        return
+    found = rejected(plugin_that_needs(*case["requirements"]), make_pod(), snapshot(case))
+    assert found == verdicts(case["statuses"])
+
+
+@pytest.mark.parametrize("case", cases("node_declared_features", "hints"))
+def test_hints(case: Case) -> None:
+    """Upstream's pods need a feature or not by the count of calls; here, by their host network."""
+    features = FeatureRegistry([Feature("TestFeature", lambda spec: spec.host_network)])
+    plugin = NodeDeclaredFeatures(features=features, version=VERSION)
+    read = node if case["kind"] == "Node" else pod
+    old, new = (read(case[which]) if case[which] else None for which in ("old", "new"))
+    waiting = pod({"metadata": {"name": "test-pod"}})
+    if case["kind"] == "Node" and old == new:
+        # No change is no event; upstream asks the hint all the same.
+        answer = plugin.is_schedulable_after_node_change(PodInfo(waiting), old, new)
+        assert str(answer) == case["hint"]
+        return
+    assert hint(plugin, waiting, old=old, new=new) == case["hint"]
