@@ -6,6 +6,7 @@ Source: `AffinityTerm` and `GetAffinityTerms` in `k8s.io/kube-scheduler/framewor
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import FieldErrors
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from scheduler.api.core import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
 
 __all__ = ["NO_TERMS", "AffinityTerm", "AffinityTerms", "WeightedTerm", "parse_affinity"]
+
+_NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AffinityTerm(NamedTuple):
@@ -43,14 +46,41 @@ class WeightedTerm(NamedTuple):
     term: AffinityTerm
 
 
-class AffinityTerms(NamedTuple):
-    """All of a pod's terms. A list with a malformed term is empty, and `errors` has its text."""
+class AffinityTerms:
+    """All of a pod's terms. A list with a malformed term is empty, and `errors` has its text.
 
-    required_affinity: tuple[AffinityTerm, ...] = ()
-    required_anti_affinity: tuple[AffinityTerm, ...] = ()
-    preferred_affinity: tuple[WeightedTerm, ...] = ()
-    preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
-    errors: tuple[str, ...] = ()
+    `errors` are by the list, as upstream calls it (`requiredAffinityTerms`). Terms are compared by
+    identity: whoever holds on to parsed terms shares them between the pods of one template.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "errors",
+        "preferred_affinity",
+        "preferred_anti_affinity",
+        "required_affinity",
+        "required_anti_affinity",
+    )
+
+    def __init__(
+        self,
+        required_affinity: tuple[AffinityTerm, ...] = (),
+        required_anti_affinity: tuple[AffinityTerm, ...] = (),
+        preferred_affinity: tuple[WeightedTerm, ...] = (),
+        preferred_anti_affinity: tuple[WeightedTerm, ...] = (),
+        errors: Mapping[str, str] = _NO_ERRORS,
+    ) -> None:
+        self.required_affinity: Final = required_affinity
+        self.required_anti_affinity: Final = required_anti_affinity
+        self.preferred_affinity: Final = preferred_affinity
+        self.preferred_anti_affinity: Final = preferred_anti_affinity
+        self.errors: Final = errors
+
+    @property
+    def message(self) -> str:
+        """All errors in one line, as `NewAggregate` has them; empty if there are none."""
+        texts = [f"{name}: {text}" for name, text in self.errors.items()]
+        return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
 
 
 NO_TERMS: Final = AffinityTerms()
@@ -61,39 +91,39 @@ def parse_affinity(affinity: Affinity | None, namespace: str) -> AffinityTerms:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
-    errors: list[str] = []
+    errors: dict[str, str] = {}
 
-    def required(name: str, terms: Sequence[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
+    def listed(name: str, terms: Sequence[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
         try:
             return tuple([_parse(term, namespace) for term in terms])
         except (SelectorError, FieldErrors) as error:
-            errors.append(f"{name}: {error}")
+            errors[name] = str(error)
             return ()
 
-    def preferred(name: str, terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedTerm, ...]:
-        parsed = required(name, [term.pod_affinity_term for term in terms])
+    def weighted(name: str, terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedTerm, ...]:
+        parsed = listed(name, [term.pod_affinity_term for term in terms])
         return tuple(
             WeightedTerm(t.weight, term) for t, term in zip(terms, parsed, strict=bool(parsed))
         )
 
     return AffinityTerms(
-        required(
+        listed(
             "requiredAffinityTerms",
             near.required_during_scheduling_ignored_during_execution if near else (),
         ),
-        required(
+        listed(
             "requiredAntiAffinityTerms",
             far.required_during_scheduling_ignored_during_execution if far else (),
         ),
-        preferred(
+        weighted(
             "preferredAffinityTerms",
             near.preferred_during_scheduling_ignored_during_execution if near else (),
         ),
-        preferred(
+        weighted(
             "preferredAntiAffinityTerms",
             far.preferred_during_scheduling_ignored_during_execution if far else (),
         ),
-        tuple(errors),
+        errors,
     )
 
 

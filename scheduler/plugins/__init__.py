@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
@@ -35,6 +36,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
         "DefaultBinder": DefaultBinder,
         "DynamicResources": DynamicResources,
         "ImageLocality": ImageLocality,
+        "InterPodAffinity": InterPodAffinity,
         "NodeAffinity": NodeAffinity,
         "NodeDeclaredFeatures": NodeDeclaredFeatures,
         "NodeName": NodeName,

@@ -54,15 +54,6 @@ class _Refusing(Plugin):
         return ()
 
 
-def _needs_pods_near_or_far(spec: PodSpec) -> bool:
-    if spec.affinity is None:
-        return False
-    return any(
-        kind is not None and kind.required_during_scheduling_ignored_during_execution
-        for kind in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity)
-    )
-
-
 def _has_inline_csi_volume(spec: PodSpec) -> bool:
     return any(v.csi is not None for v in spec.volumes)
 
@@ -124,9 +115,6 @@ _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
     "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
     "VolumeBinding": _Unbuilt(
         "persistent volume claims", _has_claim, "filter pre_score score reserve pre_bind"
-    ),
-    "InterPodAffinity": _Unbuilt(
-        "required pod (anti-)affinity terms", _needs_pods_near_or_far, "filter pre_score score"
     ),
     "DefaultPreemption": _Unbuilt("", _never, "pre_enqueue post_filter"),
 }

@@ -16,21 +16,23 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
 from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
 from scheduler.snapshot.columns import IntArray, grown
+from scheduler.snapshot.terms_in_use import TermsInUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from scheduler.api.core import Pod
+    from scheduler.api.core import Affinity, Pod
+    from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["RULES_MAX", "PodIndex", "PodKind", "PodRule", "kind_of"]
+__all__ = ["RULES_MAX", "PodIndex", "PodKind", "PodRule", "TermRule", "kind_of"]
 
 #: Rules whose counts are kept; the least recently used one goes first.
 RULES_MAX: Final = 128
@@ -83,6 +85,19 @@ class PodRule(Hashable, Protocol):
         ...
 
 
+@runtime_checkable
+class TermRule(PodRule, Protocol):
+    """A rule that answers 0 for all kinds but those that use one of some terms."""
+
+    @property
+    def terms(self) -> Iterable[AffinityTerm]:
+        """The terms that count, as the index has them (`anti_affinity_terms`)."""
+        ...
+
+
+_parsed_terms: Final[weakref.WeakValueDictionary[tuple[str, bytes], AffinityTerms]] = (
+    weakref.WeakValueDictionary()
+)
 _kinds: Final[weakref.WeakValueDictionary[tuple[object, ...], PodKind]] = (
     weakref.WeakValueDictionary()
 )
@@ -90,21 +105,26 @@ _kinds: Final[weakref.WeakValueDictionary[tuple[object, ...], PodKind]] = (
 
 def kind_of(pod: Pod) -> PodKind:
     """The kind a pod is of; the same object for all that are alike."""
-    metadata, affinity = pod.metadata, pod.spec.affinity
-    has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    metadata = pod.metadata
+    terms = _terms_of(pod.spec.affinity, metadata.namespace)
     is_terminating = metadata.deletion_timestamp is not None
-    key = (
-        metadata.namespace,
-        frozenset(metadata.labels.items()),
-        msgspec.json.encode(affinity) if has_terms else b"",
-        is_terminating,
-    )
+    key = (metadata.namespace, frozenset(metadata.labels.items()), terms, is_terminating)
     kind = _kinds.get(key)
     if kind is None:
-        terms = parse_affinity(affinity, metadata.namespace) if has_terms else NO_TERMS
         kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating=is_terminating)
         _kinds[key] = kind
     return kind
+
+
+def _terms_of(affinity: Affinity | None, namespace: str) -> AffinityTerms:
+    """The terms of a pod; the same object for all pods that say the same, as long as one lives."""
+    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+        return NO_TERMS
+    text = msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    terms = _parsed_terms.get((namespace, text))
+    if terms is None:
+        terms = _parsed_terms[namespace, text] = parse_affinity(affinity, namespace)
+    return terms
 
 
 class _Group:
@@ -158,20 +178,23 @@ class PodIndex:
         self._last_number = 0
         self._capacity = _CAPACITY_MIN
         self._tallies: Final[dict[PodRule, _Tally]] = {}
-        self._anti_affinity_keys: Final[Counter[str]] = Counter()
-        self._affinity_keys: Final[Counter[str]] = Counter()
+        self._by_term: Final[dict[AffinityTerm, dict[PodKind, _Group]]] = {}
+        #: The required anti-affinity terms of the pods there are.
+        self.anti_affinity_terms: Final = TermsInUse()
+        #: All their other terms: required affinity, and preferences.
+        self.affinity_terms: Final = TermsInUse()
 
     # Reading.
 
     @property
-    def anti_affinity_keys(self) -> Iterable[str]:
+    def anti_affinity_keys(self) -> Collection[str]:
         """The topology keys of all required anti-affinity terms of the pods there are."""
-        return self._anti_affinity_keys.keys()
+        return self.anti_affinity_terms.topology_keys
 
     @property
-    def affinity_keys(self) -> Iterable[str]:
+    def affinity_keys(self) -> Collection[str]:
         """The topology keys of all their other terms: required affinity, and preferences."""
-        return self._affinity_keys.keys()
+        return self.affinity_terms.topology_keys
 
     def counts(self, rule: PodRule) -> IntArray:
         """What the pods on each slot count for by a rule. Not to be written to, or kept."""
@@ -189,6 +212,9 @@ class PodIndex:
         return tally.counts
 
     def _candidates(self, rule: PodRule) -> Iterable[_Group]:
+        if isinstance(rule, TermRule):
+            used = [self._by_term.get(term, {}) for term in rule.terms]
+            return {kind: group for groups in used for kind, group in groups.items()}.values()
         if rule.asks_affinity:
             return self._with_affinity.values()
         if rule.namespaces is None:
@@ -261,8 +287,11 @@ class PodIndex:
         self._in_order.append(group)
         if kind.affinity is not NO_TERMS:
             self._with_affinity[kind] = group
-            self._anti_affinity_keys.update(_anti_affinity_keys(kind.affinity))
-            self._affinity_keys.update(_affinity_keys(kind.affinity))
+            anti_affinity, others = kind.affinity.required_anti_affinity, _other_terms(kind)
+            self.anti_affinity_terms.add(anti_affinity)
+            self.affinity_terms.add(others)
+            for term in (*anti_affinity, *others):
+                self._by_term.setdefault(term, {})[kind] = group
         return group
 
     def _drop_group(self, group: _Group) -> None:
@@ -274,8 +303,14 @@ class PodIndex:
             del self._by_namespace[kind.namespace]
         if kind.affinity is not NO_TERMS:
             del self._with_affinity[kind]
-            _subtract(self._anti_affinity_keys, _anti_affinity_keys(kind.affinity))
-            _subtract(self._affinity_keys, _affinity_keys(kind.affinity))
+            anti_affinity, others = kind.affinity.required_anti_affinity, _other_terms(kind)
+            self.anti_affinity_terms.remove(anti_affinity)
+            self.affinity_terms.remove(others)
+            for term in {*anti_affinity, *others}:
+                users = self._by_term[term]
+                del users[kind]
+                if not users:
+                    del self._by_term[term]
         if len(self._in_order) > _COMPACT_MIN + 2 * len(self._groups):
             self._in_order = [group for group in self._in_order if group.slots]
 
@@ -304,18 +339,8 @@ class PodIndex:
             assert (self.counts(rule) == expected).all(), f"counts by {rule}"
 
 
-def _anti_affinity_keys(terms: AffinityTerms) -> list[str]:
-    return [term.topology_key for term in terms.required_anti_affinity]
-
-
-def _affinity_keys(terms: AffinityTerms) -> list[str]:
+def _other_terms(kind: PodKind) -> list[AffinityTerm]:
+    """All terms of a kind but its required anti-affinity."""
+    terms = kind.affinity
     preferred = (*terms.preferred_affinity, *terms.preferred_anti_affinity)
-    keys = [term.topology_key for term in terms.required_affinity]
-    return keys + [weighted.term.topology_key for weighted in preferred]
-
-
-def _subtract(counter: Counter[str], keys: Iterable[str]) -> None:
-    for key in keys:
-        counter[key] -= 1
-        if not counter[key]:
-            del counter[key]
+    return [*terms.required_affinity, *(weighted.term for weighted in preferred)]

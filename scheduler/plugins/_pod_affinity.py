@@ -1,0 +1,248 @@
+"""What InterPodAffinity counts: which pods are meant by whose terms, and how many per domain.
+
+A domain is the set of nodes with one value of a topology key. Pods are counted by rules, per node
+(`scheduler.snapshot.pod_index`), and the counts of a domain's nodes are added up, all domains at
+once. There are two directions:
+
+    terms of the incoming pod     mean existing pods    `MeantByAll`, `MeantByEach`
+    terms of existing pods        mean the incoming pod `UsersOf`, `UsersOfWeighted`
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from scheduler.api.selectors import NOTHING
+from scheduler.snapshot.columns import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.api.pod_affinity import AffinityTerm
+    from scheduler.snapshot.columns import BoolArray, FloatArray, IntArray
+    from scheduler.snapshot.pod_index import PodKind, PodRule
+    from scheduler.snapshot.snapshot import Snapshot
+
+__all__ = [
+    "Domains",
+    "MeantByAll",
+    "MeantByEach",
+    "UsersOf",
+    "UsersOfWeighted",
+    "by_topology_key",
+    "is_open",
+]
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class _Rule:
+    """A rule that is what its key is. Rules are compared far more often than made."""
+
+    __slots__ = ("_hash", "_key")
+
+    def __init__(self, key: object) -> None:
+        self._key: Final = key
+        self._hash: Final = hash((type(self), key))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is type(self) and other._key == self._key)  # type: ignore[attr-defined] # of the same type
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class MeantByAll(_Rule):
+    """Counts the pods that every one of the incoming pod's terms means; none if it has no term.
+
+    Namespace selectors are asked about a namespace without labels: what they select has been put
+    into `namespaces` before. Source: `podMatchesAllAffinityTerms`.
+    """
+
+    __slots__ = ("_terms", "namespaces")
+
+    asks_affinity: Final = False
+
+    def __init__(self, terms: tuple[AffinityTerm, ...]) -> None:
+        super().__init__(terms)
+        self._terms: Final = terms
+        self.namespaces: Final = _common([_namespaces_of(term) for term in terms])
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 for each pod."""
+        return int(self.means(kind.namespace, kind.labels))
+
+    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether the terms mean a pod with these labels."""
+        return bool(self._terms) and all(
+            term.matches(namespace, labels, _NO_LABELS) for term in self._terms
+        )
+
+
+class MeantByEach(_Rule):
+    """Adds up the weights of those of the incoming pod's terms that mean a pod.
+
+    Namespace selectors are asked as by `MeantByAll`.
+    """
+
+    __slots__ = ("_terms", "namespaces")
+
+    asks_affinity: Final = False
+
+    def __init__(self, terms: tuple[tuple[int, AffinityTerm], ...]) -> None:
+        super().__init__(terms)
+        self._terms: Final = terms
+        self.namespaces: Final = _any_of([_namespaces_of(term) for _, term in terms])
+
+    def __call__(self, kind: PodKind) -> int:
+        """The sum for one pod."""
+        namespace, labels = kind.namespace, kind.labels
+        return sum(
+            weight for weight, term in self._terms if term.matches(namespace, labels, _NO_LABELS)
+        )
+
+
+class UsersOf(_Rule):
+    """Counts required anti-affinity terms of existing pods: those that are among some terms."""
+
+    __slots__ = ("terms",)
+
+    asks_affinity: Final = True
+    namespaces: Final = None
+
+    def __init__(self, terms: frozenset[AffinityTerm]) -> None:
+        super().__init__(terms)
+        self.terms: Final = terms
+
+    def __call__(self, kind: PodKind) -> int:
+        """How many terms of one pod are."""
+        return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
+
+
+class UsersOfWeighted(_Rule):
+    """Adds up the weights of existing pods' other terms that are among some terms.
+
+    Preferred anti-affinity counts against, required affinity for `hard_weight`.
+    Source: `processExistingPod`.
+    """
+
+    __slots__ = ("_hard_weight", "terms")
+
+    asks_affinity: Final = True
+    namespaces: Final = None
+
+    def __init__(self, terms: frozenset[AffinityTerm], hard_weight: int) -> None:
+        super().__init__((terms, hard_weight))
+        self.terms: Final = terms
+        self._hard_weight: Final = hard_weight
+
+    def __call__(self, kind: PodKind) -> int:
+        """The sum for one pod."""
+        terms, affinity = self.terms, kind.affinity
+        weight = self._hard_weight * sum(term in terms for term in affinity.required_affinity)
+        weight += sum(w for w, term in affinity.preferred_affinity if term in terms)
+        return weight - sum(w for w, term in affinity.preferred_anti_affinity if term in terms)
+
+
+def is_open(term: AffinityTerm) -> bool:
+    """Whether it depends on the namespaces there are which pods a term means."""
+    selector = term.namespace_selector
+    return selector is not NOTHING and not selector.is_empty
+
+
+def by_topology_key(
+    terms: Iterable[tuple[int, AffinityTerm]],
+) -> dict[str, tuple[tuple[int, AffinityTerm], ...]]:
+    """Weighted terms, sorted out by topology key."""
+    found: dict[str, list[tuple[int, AffinityTerm]]] = {}
+    for weight, term in terms:
+        found.setdefault(term.topology_key, []).append((weight, term))
+    return {key: tuple(weighted) for key, weighted in found.items()}
+
+
+def _namespaces_of(term: AffinityTerm) -> frozenset[str] | None:
+    """The namespaces that a term of an incoming pod looks at; None for all."""
+    return None if term.namespace_selector.matches(_NO_LABELS) else term.namespaces
+
+
+def _common(sets: list[frozenset[str] | None]) -> frozenset[str] | None:
+    limited = [names for names in sets if names is not None]
+    return frozenset.intersection(*limited) if limited else None
+
+
+def _any_of(sets: list[frozenset[str] | None]) -> frozenset[str] | None:
+    limited = [names for names in sets if names is not None]
+    return frozenset.union(*limited) if limited and len(limited) == len(sets) else None
+
+
+class Domains:
+    """What pods count for in each domain of a topology key, as seen from each node of a snapshot.
+
+    A dry run changes nodes one by one, each in a world of its own: `change` is seen from the node
+    changed, and from no other node of its domain.
+    """
+
+    __slots__ = ("_changes", "_is_empty", "_numbers", "_sums")
+
+    def __init__(self, numbers: IntArray, sums: FloatArray, *, is_empty: bool) -> None:
+        #: Each node's domain, counted from 1; 0 for nodes without the key.
+        self._numbers: Final = numbers
+        self._sums: Final = sums
+        self._is_empty: Final = is_empty
+        self._changes: IntArray | None = None
+
+    @classmethod
+    def counted(cls, snapshot: Snapshot, topology_key: str, *rules: PodRule) -> Self:
+        """Count the pods on all nodes by the sum of some rules, and add them up by domain."""
+        numbers = snapshot.nodes.labels(topology_key).codes - np.int64(ABSENT)
+        counts = snapshot.count_pods(rules[0])
+        for rule in rules[1:]:
+            counts += snapshot.count_pods(rule)
+        # Sums of counts and weights stay far below 2**53, up to which floats are exact.
+        sums = np.bincount(numbers, weights=counts, minlength=1)
+        sums[0] = 0.0
+        return cls(numbers, sums, is_empty=not np.count_nonzero(sums))
+
+    @classmethod
+    def empty(cls, nodes_total: int) -> Self:
+        """No pod counts on any node of the snapshot, so far."""
+        return cls(np.zeros(nodes_total, dtype=np.int64), np.zeros(1), is_empty=True)
+
+    def __bool__(self) -> bool:
+        """Whether pods count for anything in any domain, or something has been changed."""
+        return not self._is_empty or self._changes is not None
+
+    @property
+    def total(self) -> int:
+        """The sum over all domains, whatever has been changed."""
+        return int(self._sums.sum())
+
+    def at(self, rows: IntArray) -> FloatArray:
+        """The sum of the domain of each of these rows; 0 for nodes without the key."""
+        sums = self._sums.take(self._numbers.take(rows))
+        if self._changes is not None:
+            sums += self._changes.take(rows)
+        return sums
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Which of these rows have the topology key."""
+        return self._numbers.take(rows) > 0
+
+    def change(self, row: int, count: int) -> None:
+        """So much more for the domain of a node, which must have the key, as seen from there."""
+        if self._changes is None:
+            self._changes = np.zeros(len(self._numbers), dtype=np.int64)
+        self._changes[row] += count
+
+    def changes(self, rows: IntArray) -> IntArray | int:
+        """What has been changed on each of these rows."""
+        return 0 if self._changes is None else self._changes.take(rows)
+
+    def clone(self) -> Self:
+        """A copy whose changes are its own."""
+        copy = type(self)(self._numbers, self._sums, is_empty=self._is_empty)
+        if self._changes is not None:
+            copy._changes = self._changes.copy()
+        return copy
