@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
+from scheduler.client import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.profiles import build_profiles
@@ -22,6 +23,7 @@ from scheduler.schedule_one import ScheduleOne
 from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import make_node, make_pod
+from scheduler.testing.doubles import FakeLister
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -91,6 +93,7 @@ class _Bench:
             pod_lister=lambda namespace, name: None,
         )
         parts.nominator = self._queue.nominator
+        parts.listers = {plural: FakeLister() for plural in KINDS}
         failures = _Failures()
         self._schedule_one = ScheduleOne(
             profiles=profiles,
@@ -108,6 +111,7 @@ class _Bench:
                 dispatcher=None,
                 failures=failures,
                 waiting_pods=waiting_pods,
+                pods_in_pre_bind=parts.pods_in_pre_bind,
                 clock=clock,
             ),
             failures=failures,
