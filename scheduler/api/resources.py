@@ -26,6 +26,7 @@ __all__ = [
     "NON_ZERO_REQUESTS",
     "PODS",
     "count",
+    "count_text",
     "counted",
     "is_extended_resource_name",
     "is_pod_level_resource",
@@ -230,6 +231,17 @@ def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[st
         for name, nanos in requests.items()
         if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name in also or is_scalar_resource_name(name)
     }
+
+
+def count_text(name: str, number: int) -> str:
+    """A count as people write it: `500m` of cpu, `2` of it, `512Mi` of memory, `3` of a device."""
+    if name == CPU:
+        return f"{number}m" if number % 1000 else str(number // 1000)
+    if name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(_HUGE_PAGES_PREFIX):
+        for power, suffix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if number and number % 1024**power == 0:
+                return f"{number // 1024**power}{suffix}"
+    return str(number)
 
 
 def node_allocatable(allocatable: Quantities) -> dict[str, int]:

@@ -21,6 +21,7 @@ __all__ = [
     "PREFER_NO_SCHEDULE",
     "find_untolerated_taint",
     "is_tolerated",
+    "taint_text",
     "tolerates",
 ]
 
@@ -46,6 +47,12 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Whether any of the tolerations covers the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def taint_text(taint: Taint) -> str:
+    """A taint as kubectl writes it: `key=value:Effect`, or `key:Effect`."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
 
 
 def find_untolerated_taint(

@@ -18,6 +18,7 @@ from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
 from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, read_manifests
+from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.scenarios import (
     Scenario,
     ScenarioError,
@@ -25,7 +26,7 @@ from scheduler.explain.scenarios import (
     read_scenarios,
     world_of,
 )
-from scheduler.explain.table import decision_table
+from scheduler.explain.table import decision_table, remedies_table
 from scheduler.explain.world import World
 from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.runtime import FrameworkError
@@ -35,9 +36,14 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.explain.remedies import NodeRemedies
+    from scheduler.explain.world import Decision
+    from scheduler.framework.status import Status
 
 __all__ = ["main"]
 
+#: For how many nodes it is said what would have to change.
+_NEAREST_MAX: Final = 3
 _FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, ScenarioError)
 
 
@@ -145,6 +151,13 @@ class _Printer:
             decision = world.decide(with_api_defaults(pod))
             if not self._only or decision.pod.key in self._only:
                 self._console.print(decision_table(decision, nodes_max=self._nodes_max))
+                if decision.result == "unschedulable":
+                    self._console.print(remedies_table(*_remedies(world, decision)))
+
+
+def _remedies(world: World, decision: Decision) -> tuple[Status | None, list[NodeRemedies]]:
+    framework = world.profiles[decision.pod.spec.scheduler_name]
+    return nearest_nodes(framework, world.snapshot, decision.pod, nodes_max=_NEAREST_MAX)
 
 
 def _print_decisions(paths: Iterable[str], plugins: tuple[str, ...]) -> None:

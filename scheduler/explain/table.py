@@ -10,13 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
+    from scheduler.explain.remedies import NodeRemedies
     from scheduler.explain.world import Decision
+    from scheduler.framework.status import Status
     from scheduler.framework.types import Diagnosis
     from scheduler.schedule_pod import Verdict
 
-__all__ = ["decision_table"]
+__all__ = ["decision_table", "remedies_table"]
 
 #: Plugin names are long, scores are short: names break between their words.
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -37,6 +41,22 @@ def decision_table(decision: Decision, *, nodes_max: int | None = None) -> Rende
         parts += _rejections(decision.diagnosis, nodes_max)
     if decision.verdict is not None:
         parts += _scores(decision.verdict, nodes_max)
+    return Group(*parts, Text())
+
+
+def remedies_table(status: Status | None, nodes: Sequence[NodeRemedies]) -> RenderableType:
+    """What would have to change for an unschedulable pod to fit, on the nearest nodes."""
+    parts: list[RenderableType] = []
+    if status is not None:
+        parts.append(Text(f"on every node: {status.message} ({status.plugin})"))
+    if nodes:
+        table = _table("nearest node", "plugin", "would fit if")
+        for node in nodes:
+            name = node.node
+            for plugin, remedy in node.remedies:
+                table.add_row(name, plugin, remedy.text)
+                name = ""
+        parts.append(table)
     return Group(*parts, Text())
 
 

@@ -19,7 +19,7 @@ Source: `k8s.io/kube-scheduler/framework/interface.go`, v1.36.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
@@ -61,6 +61,8 @@ __all__ = [
     "PreFilterPlugin",
     "PreScorePlugin",
     "QueueSortPlugin",
+    "Remedy",
+    "RemedyPlugin",
     "ReservePlugin",
     "ScoreNodesPlugin",
     "ScorePlugin",
@@ -283,6 +285,27 @@ class PostBindPlugin(Protocol):
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None]:
         """Called after a successful bind; for tidying up."""
+        ...
+
+
+class Remedy(NamedTuple):
+    """A change after which a plugin would accept a node, in words.
+
+    `distance` says how far off it is: 1 for a change of any size, less for a small step.
+    """
+
+    text: str
+    distance: float = 1.0
+
+
+class RemedyPlugin(Protocol):
+    """Says what would have to change on a node, for people who ask why their pod waits."""
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]:
+        """Called by `kubesched-explain` with a node that this plugin's filter has rejected.
+
+        The scheduler itself never asks. All of the remedies together make the node acceptable.
+        """
         ...
 
 

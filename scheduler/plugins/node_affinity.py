@@ -19,6 +19,7 @@ from scheduler.api.node_selectors import (
     NodeSelectorMatcher,
     PreferredTerms,
     RequiredNodeAffinity,
+    field_value,
     parse_node_selector,
     parse_preferred_terms,
 )
@@ -34,7 +35,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.signers import NODE_SELECTOR_SIGNER_NAME, node_affinity_fragment
 from scheduler.framework.status import (
     Rejections,
@@ -47,11 +48,15 @@ from scheduler.framework.status import (
 from scheduler.framework.types import PreFilterResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from scheduler.api.core import NodeAffinity as NodeAffinitySpec
     from scheduler.api.core import NodeSelector, NodeSelectorTerm
+    from scheduler.api.node_selectors import Term
+    from scheduler.api.selectors import Requirement
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["NodeAffinity"]
@@ -99,6 +104,16 @@ class NodeAffinity(Plugin):
         return reject_by(
             (~nodes.selected_by(self._added), _ENFORCED_MISMATCH), (mismatch, _POD_MISMATCH)
         )
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """The labels that are missing or wrong: by the node selector, and by the nearest term."""
+        wanted = pod.required_node_affinity
+        unmet = [*_unmet(wanted.node_selector.requirements, node)] if wanted.node_selector else []
+        for terms in (self._added, wanted.terms):
+            if terms is not None and not terms.matches(node.node):
+                options = [_unmet_of(term, node) for term in terms.terms if not term.errors]
+                unmet += min(options or [["a well-formed node affinity term"]], key=len)
+        return [Remedy(text) for text in unmet]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without preferences; raises `ValueError` for malformed ones."""
@@ -161,6 +176,38 @@ def _names_of(required: NodeSelector) -> frozenset[str] | None:
             return None
         named |= names
     return named if required.node_selector_terms else None
+
+
+def _unmet_of(term: Term, node: NodeInfo) -> list[str]:
+    """What a node lacks to meet one term."""
+    names = [
+        f"{r.key} {r.operator} ({', '.join(r.values)})"
+        for r in term.fields
+        if not r.accepts(field_value(r.key, node.node))
+    ]
+    return [*_unmet(term.expressions, node), *names]
+
+
+def _unmet(requirements: Iterable[Requirement], node: NodeInfo) -> Iterator[str]:
+    for requirement in requirements:
+        if not requirement.matches(node.labels):
+            yield _label_text(requirement)
+
+
+def _label_text(requirement: Requirement) -> str:
+    """The label that would do: `label disk=ssd`, `label zone in (a, b)`, `no label gpu`."""
+    key, values = requirement.key, ", ".join(requirement.values)
+    match requirement.operator:
+        case "In":
+            one = len(requirement.values) == 1
+            return f"label {key}={values}" if one else f"label {key} in ({values})"
+        case "NotIn":
+            return f"label {key} not in ({values})"
+        case "Exists":
+            return f"label {key}"
+        case "DoesNotExist":
+            return f"no label {key}"
+    return f"label {key} {'>' if requirement.operator == 'Gt' else '<'} {values}"
 
 
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:

@@ -20,13 +20,13 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.signers import host_ports_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
 
 if TYPE_CHECKING:
     from scheduler.framework.interface import SignFragment
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["NodePorts"]
@@ -54,6 +54,14 @@ class NodePorts(Plugin):
             raise LookupError(f'reading "{_WANTED.name}" from cycleState: {error}') from error
         taken = nodes.host_ports.where(lambda used: used is not None and conflicts(wanted, used))
         return reject(taken, _NO_FREE_PORTS)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """The ports in use."""
+        return [
+            Remedy(f"free host port {port.port}/{port.protocol}")
+            for port in state.read(_WANTED)
+            if conflicts((port,), node.host_ports)
+        ]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A pod that goes, and a new node. A pod's ports never change."""

@@ -31,7 +31,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.signers import resources_fragment
 from scheduler.framework.status import (
     Rejections,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray, IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["NodeResourcesFit"]
@@ -142,6 +142,21 @@ class NodeResourcesFit(Plugin):
         if codes.max(initial=ABSENT) == ABSENT:
             return None
         return Rejections(codes.astype(np.int32), rule.statuses)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """The missing amount of each resource."""
+        allocatable, requested = node.allocatable, node.requested
+        remedies = []
+        if node.pod_count >= node.allowed_pods:
+            remedies.append(Remedy("needs room for one more pod"))
+        requests = state.read(_REQUESTS)
+        for name in _in_order(requests):
+            request = requests[name]
+            short = request - (allocatable.get(name, 0) - requested.get(name, 0))
+            if request and short > 0 and not self._is_ignored(name):
+                text = f"needs {resources.count_text(name, short)} more {name}"
+                remedies.append(Remedy(text, short / request))
+        return remedies
 
     def _is_ignored(self, name: str) -> bool:
         """Whether a resource is not this plugin's business.

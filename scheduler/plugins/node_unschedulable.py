@@ -19,14 +19,14 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import SignFragment
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["NodeUnschedulable"]
@@ -45,6 +45,10 @@ class NodeUnschedulable(Plugin):
         if rejections is None or is_tolerated(_TAINT, pod.spec.tolerations):
             return None
         return rejections
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Uncordon the node."""
+        return [Remedy(f"uncordon the node, or tolerate {_TAINT.key}:{_TAINT.effect}")]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A node that comes or is uncordoned, and a pod that tolerates more."""

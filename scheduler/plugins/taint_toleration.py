@@ -15,6 +15,7 @@ from scheduler.api.tolerations import (
     PREFER_NO_SCHEDULE,
     find_untolerated_taint,
     is_tolerated,
+    taint_text,
 )
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
@@ -26,7 +27,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Taint
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["TaintToleration"]
@@ -54,6 +55,14 @@ class TaintToleration(Plugin):
         """Reject nodes with a taint that forbids the pod."""
         tolerations = pod.spec.tolerations
         return reject(nodes.taints.where(lambda taints: _forbid(taints, tolerations)), _UNTOLERATED)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """The taints that the pod does not tolerate."""
+        return [
+            Remedy(f"tolerate {taint_text(taint)}")
+            for taint in node.taints
+            if _forbid((taint,), pod.spec.tolerations)
+        ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Sort out the tolerations that bear on preferences."""
