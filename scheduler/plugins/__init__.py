@@ -20,6 +20,7 @@ from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.volume_binding import VolumeBinding
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 
@@ -48,6 +49,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
         "PrioritySort": PrioritySort,
         "SchedulingGates": SchedulingGates,
         "TaintToleration": TaintToleration,
+        "VolumeBinding": VolumeBinding,
         "VolumeRestrictions": VolumeRestrictions,
         "VolumeZone": VolumeZone,
     }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Scorer",
     "Share",
+    "broken_linear",
     "least_allocated",
     "most_allocated",
     "requested_to_capacity_ratio",
@@ -158,7 +159,7 @@ def requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Score
 
     A resource that scores 0 counts neither way.
     """
-    table = np.array([_broken_linear(shape, p) for p in range(_MAX_UTILIZATION + 1)])
+    table = np.array([broken_linear(shape, p) for p in range(_MAX_UTILIZATION + 1)])
 
     def score(shares: Sequence[Share], nodes_total: int) -> IntArray:
         total = np.zeros(nodes_total)
@@ -198,7 +199,7 @@ def _weighted_mean(
     return total.astype(np.int64)
 
 
-def _broken_linear(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
+def broken_linear(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
     """The function through the points, in Go's integers; flat before the first, after the last.
 
     Source: `BuildBrokenLinearFunction`.

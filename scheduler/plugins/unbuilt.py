@@ -12,8 +12,6 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from scheduler.config.plugin_args import PLUGIN_ARGS
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, skip, unresolvable, unschedulable
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.status import NodeToStatus
-    from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -58,29 +55,12 @@ def _has_inline_csi_volume(spec: PodSpec) -> bool:
     return any(v.csi is not None for v in spec.volumes)
 
 
-def _has_claim(spec: PodSpec) -> bool:
-    return any(v.persistent_volume_claim or v.ephemeral is not None for v in spec.volumes)
-
-
 def _never(spec: PodSpec) -> bool:
     return False
 
 
 def _no_objection(self: Plugin, *about: object) -> None:
-    """Enqueue, filter, reserve, bind: as far as this plugin is concerned, go on."""
-
-
-def _leave_out(self: Plugin, *about: object) -> Status:
-    """PreScore, and the flight before PreBind: nothing to do."""
-    return skip()
-
-
-def _all_alike(self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-    return np.zeros(len(nodes), dtype=np.int64)
-
-
-async def _no_work(self: Plugin, state: CycleState, pod: PodInfo, node_name: str) -> None:
-    """PreBind: nothing to do."""
+    """Enqueue, filter: as far as this plugin is concerned, go on."""
 
 
 async def _no_help(
@@ -96,10 +76,6 @@ _ABSTENTIONS: Final[Mapping[str, Mapping[str, object]]] = {
     "pre_enqueue": {"pre_enqueue": _no_objection},
     "filter": {"filter_nodes": _no_objection},
     "post_filter": {"post_filter": _no_help},
-    "pre_score": {"pre_score": _leave_out},
-    "score": {"score_nodes": _all_alike},
-    "reserve": {"reserve": _no_objection, "unreserve": _no_objection},
-    "pre_bind": {"pre_bind_pre_flight": _leave_out, "pre_bind": _no_work},
 }
 
 
@@ -113,9 +89,6 @@ class _Unbuilt(NamedTuple):
 
 _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
     "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
-    "VolumeBinding": _Unbuilt(
-        "persistent volume claims", _has_claim, "filter pre_score score reserve pre_bind"
-    ),
     "DefaultPreemption": _Unbuilt("", _never, "pre_enqueue post_filter"),
 }
 
