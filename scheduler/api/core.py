@@ -213,11 +213,12 @@ class Toleration(Struct, frozen=True):
 
 
 class Taint(Struct, frozen=True):
-    """What a node holds against pods that do not tolerate it."""
+    """What a node holds against pods that do not tolerate it; the time matters to evictions."""
 
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: datetime | None = None
 
 
 class TopologySpreadConstraint(Struct, frozen=True):

@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.node_selectors import METADATA_NAME
@@ -46,7 +47,11 @@ class LabelOf:
 
 
 def _taints(node: Node) -> tuple[Taint, ...]:
-    return node.spec.taints
+    """The node's taints without their times, which tell many nodes apart and decide nothing."""
+    taints = node.spec.taints
+    if all(taint.time_added is None for taint in taints):
+        return taints
+    return tuple(replace(taint, time_added=None) for taint in taints)
 
 
 def _unschedulable(node: Node) -> bool:

@@ -33,6 +33,8 @@ def _node_status(**changes: object) -> core.Node:
 READY, NOT_READY = (core.NodeCondition("Ready", status) for status in ("True", "False"))
 PRESSURE = core.NodeCondition("MemoryPressure", "False")
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+OTHER = {"key": "k", "effect": "NoExecute"}
+LATER = {"timeAdded": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,8 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
         (_node(labels={"a": "b"}), _node(labels={"a": "c"}), [A.UPDATE_NODE_LABEL]),
         (_node(), _node(taints=[TAINT]), [A.UPDATE_NODE_TAINT]),
         (_node(taints=[TAINT]), _node(taints=[TAINT | {"value": "w"}]), [A.UPDATE_NODE_TAINT]),
+        (_node(taints=[TAINT]), _node(taints=[TAINT | LATER]), [A.UPDATE_NODE_TAINT]),
+        (_node(taints=[TAINT, OTHER]), _node(taints=[OTHER, TAINT]), [A.UPDATE_NODE_TAINT]),
         (
             _node_status(conditions=(READY,)),
             _node_status(conditions=(NOT_READY,)),
@@ -76,6 +80,11 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
         (
             _node_status(declared_features=("a",)),
             _node_status(declared_features=("a", "b")),
+            [A.UPDATE_NODE_DECLARED_FEATURE],
+        ),
+        (
+            _node_status(declared_features=("a", "b")),
+            _node_status(declared_features=("b", "a")),
             [A.UPDATE_NODE_DECLARED_FEATURE],
         ),
         # Several things at once are several events, in this order.
@@ -111,7 +120,9 @@ def _pod_status(**changes: object) -> core.Pod:
 
 SMALL, LARGE = {"cpu": "1"}, {"cpu": "2"}
 CLAIM = core.PodResourceClaimStatus(name="c", resource_claim_name="x")
+OTHER_CLAIM = core.PodResourceClaimStatus(name="d", resource_claim_name="y")
 EXTENDED = core.PodExtendedResourceClaimStatus(resource_claim_name="x")
+OTHER_EXTENDED = core.PodExtendedResourceClaimStatus(resource_claim_name="y")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +157,37 @@ EXTENDED = core.PodExtendedResourceClaimStatus(resource_claim_name="x")
             _pod(),
             _pod_status(extended_resource_claim_status=EXTENDED),
             [A.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
+        ),
+        (
+            _pod_status(resource_claim_statuses=(CLAIM, OTHER_CLAIM)),
+            _pod_status(resource_claim_statuses=(OTHER_CLAIM, CLAIM)),
+            [A.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
+        ),
+        (
+            _pod_status(extended_resource_claim_status=EXTENDED),
+            _pod_status(extended_resource_claim_status=OTHER_EXTENDED),
+            [A.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
+        ),
+        # The API server lets nobody change a toleration: their number tells.
+        (
+            _pod(tolerations=[{"operator": "Exists"}]),
+            _pod(tolerations=[{"key": "k", "operator": "Exists"}]),
+            [A.UPDATE],
+        ),
+        # Several things at once are several events, in this order.
+        (
+            _pod(requests=LARGE, scheduling_gates=["g"]),
+            msgspec.structs.replace(
+                _pod(requests=SMALL, labels={"a": "b"}, tolerations=[{"operator": "Exists"}]),
+                status=core.PodStatus(resource_claim_statuses=(CLAIM,)),
+            ),
+            [
+                A.UPDATE_POD_LABEL,
+                A.UPDATE_POD_SCALE_DOWN,
+                A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+                A.UPDATE_POD_TOLERATION,
+                A.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+            ],
         ),
     ],
 )
