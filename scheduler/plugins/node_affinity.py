@@ -112,7 +112,8 @@ class NodeAffinity(Plugin):
         for terms in (self._added, wanted.terms):
             if terms is not None and not terms.matches(node.node):
                 options = [_unmet_of(term, node) for term in terms.terms if not term.errors]
-                unmet += min(options or [["a well-formed node affinity term"]], key=len)
+                nearest: list[str] = min(options or [["a well-formed node affinity term"]], key=len)
+                unmet += nearest
         return [Remedy(text) for text in unmet]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
