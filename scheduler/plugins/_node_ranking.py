@@ -128,4 +128,5 @@ class NodeRanking:
         clash = np.zeros(len(ranks), dtype=np.bool_)
         for others in taken:
             clash |= ranks == others
-        return clash & (ranks != self.nothing)
+        clash &= ranks != self.nothing
+        return clash

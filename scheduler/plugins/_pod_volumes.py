@@ -239,10 +239,9 @@ class PodVolumeSearch:
     def _all_wanted(self) -> list[WantedVolume]:
         """The claims without a volume; sorted out once, when the first node gets that far."""
         if self._static is None:
-            selected, looking = [], []
-            for claim in self._claims.unbound_claims_delay_binding:
-                named = ANN_SELECTED_NODE in claim.metadata.annotations
-                (selected if named else looking).append(claim)
+            claims = self._claims.unbound_claims_delay_binding
+            selected = [c for c in claims if ANN_SELECTED_NODE in c.metadata.annotations]
+            looking = [c for c in claims if ANN_SELECTED_NODE not in c.metadata.annotations]
             volumes = self._claims.unbound_volumes_delay_binding
             self._static = static = StaticMatching(looking, volumes)
             total = len(self._passed)
