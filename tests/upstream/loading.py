@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from scheduler.api.core import Node, Pod, Struct
-from scheduler.framework import Code, PreFilterResult, Status
 from scheduler.testing import snapshot_of
 
 if TYPE_CHECKING:
@@ -125,14 +124,3 @@ def verdict(value: Fields | str | None) -> Verdict | None:
 def verdicts(values: dict[str, Fields | str]) -> dict[str, Verdict]:
     """Statuses by node; nodes that pass are left out."""
     return {name: found for name, value in values.items() if (found := verdict(value))}
-
-
-def pre_filter_answer(answer: PreFilterResult | Status | None) -> Fields | None:
-    """What PreFilter said in the form of data: `{nodes: [...]}`, `{code:, reasons:}` or None."""
-    if isinstance(answer, PreFilterResult):
-        names = answer.node_names
-        return None if names is None else {"nodes": sorted(names)}
-    if answer is None or answer.code == Code.SUCCESS:
-        return None
-    shown: Fields = {"code": str(answer.code)}
-    return {**shown, "reasons": list(answer.reasons)} if answer.reasons else shown

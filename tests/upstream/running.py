@@ -1,0 +1,100 @@
+"""Runs a plugin over a case, point by point, and says what it answered in the form of data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scheduler.api.core import Node, Pod
+from scheduler.framework import CycleState, EventResource, PreFilterResult, Status
+from scheduler.snapshot import PodInfo
+from tests.plugins.running import verdict_of
+from tests.upstream.loading import Case, node, pod, snapshot
+
+if TYPE_CHECKING:
+    from scheduler.framework.events import QueueingHintFn
+    from scheduler.framework.interface import (
+        EnqueueExtensions,
+        FilterNodesPlugin,
+        PreFilterPlugin,
+        ScoreNodesPlugin,
+    )
+    from tests.plugins.running import Verdict
+
+
+def incoming(case: Case) -> PodInfo:
+    """The case's `pod`: the one to be placed."""
+    return PodInfo(pod(case.get("pod") or {}))
+
+
+def pre_filter(plugin: PreFilterPlugin, case: Case, state: CycleState) -> Any:
+    """What PreFilter answers: `{nodes: [...]}`, a status as `(code, reasons)`, or None."""
+    answer = plugin.pre_filter(state, incoming(case), snapshot(case).nodes)
+    if isinstance(answer, PreFilterResult):
+        return None if answer.node_names is None else {"nodes": sorted(answer.node_names)}
+    return verdict_of(answer)
+
+
+def filter_statuses(plugin: FilterNodesPlugin, case: Case, state: CycleState) -> dict[str, Verdict]:
+    """Filter's statuses by node, those that are not Success."""
+    nodes = snapshot(case).nodes
+    rejections = plugin.filter_nodes(state, incoming(case), nodes)
+    if rejections is None:
+        return {}
+    statuses = [rejections.status(index) for index in range(len(nodes))]
+    return {
+        name: (str(status.code), status.reasons)
+        for name, status in zip(nodes.names, statuses, strict=True)
+        if status is not None
+    }
+
+
+def scores(
+    plugin: ScoreNodesPlugin, case: Case, state: CycleState, *, normalized: bool = True
+) -> dict[str, int]:
+    """Scores by node, after PreScore if the case needs it; `normalized` as the framework has it."""
+    info, nodes = incoming(case), snapshot(case).nodes
+    found = plugin.score_nodes(state, info, nodes)
+    if normalized and hasattr(plugin, "normalize_score"):
+        found = plugin.normalize_score(state, info, found)
+    return dict(zip(nodes.names, found.tolist(), strict=True))
+
+
+def pre_score(plugin: Any, case: Case, state: CycleState) -> Verdict | None:
+    """PreScore's status."""
+    answer: Status | None = plugin.pre_score(state, incoming(case), snapshot(case).nodes)
+    return verdict_of(answer)
+
+
+_KINDS = {EventResource.POD: (Pod, pod), EventResource.NODE: (Node, node)}
+
+
+def hint(plugin: EnqueueExtensions, case: Case, resource: EventResource) -> str:
+    """What the hint that is registered for a resource says of `old` and `new`.
+
+    A value that is no object is given to it as it is. `case["raises"]` says whether that, or
+    anything else, makes the hint raise; the queue then acts as for `Queue`.
+    """
+    kind, read = _KINDS[resource]
+    old, new = (
+        read(value, name=kind.__name__.lower()) if isinstance(value, dict) else value
+        for value in (case.get("old"), case.get("new"))
+    )
+    ask = registered_hint(plugin, resource)
+    try:
+        answer = str(ask(incoming(case), old, new))
+    except (TypeError, ValueError):
+        assert case.get("raises"), "the hint raised"
+        return "Queue"
+    assert not case.get("raises"), "the hint did not raise"
+    return answer
+
+
+def registered_hint(plugin: EnqueueExtensions, resource: EventResource) -> QueueingHintFn:
+    """The one hint function that a plugin has registered for a resource's events."""
+    found = [
+        entry.queueing_hint_fn
+        for entry in plugin.events_to_register()
+        if entry.event.resource == resource and entry.queueing_hint_fn is not None
+    ]
+    assert len(found) == 1
+    return found[0]

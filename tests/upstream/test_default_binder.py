@@ -1,0 +1,28 @@
+"""DefaultBinder against upstream's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.framework import CycleState
+from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.testing import FakeHandle
+from tests.upstream.loading import Case, cases
+from tests.upstream.running import incoming
+
+
+class ServerError(Exception):
+    """What the API server answers."""
+
+
+@pytest.mark.parametrize("case", cases("default_binder", "bind"))
+async def test_bind(case: Case) -> None:
+    plugin = DefaultBinder()
+    plugin.handle = handle = FakeHandle()
+    if failure := case.get("failure"):
+        handle.failure = ServerError(failure)
+        with pytest.raises(ServerError, match=failure):
+            await plugin.bind(CycleState(), incoming(case), case["node_name"])
+    else:
+        await plugin.bind(CycleState(), incoming(case), case["node_name"])
+    assert handle.bound == case["bound"]

@@ -1,0 +1,26 @@
+"""ImageLocality against upstream's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.framework import CycleState
+from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
+from tests.plugins.running import build
+from tests.upstream.loading import Case, cases
+from tests.upstream.running import incoming, scores
+
+
+@pytest.mark.parametrize("case", cases("image_locality", "score"))
+def test_score(case: Case) -> None:
+    assert scores(build(ImageLocality), case, CycleState()) == case["scores"]
+
+
+@pytest.mark.parametrize("case", cases("image_locality", "signature"))
+def test_signature(case: Case) -> None:
+    assert dict(build(ImageLocality).sign(incoming(case))) == case["signature"]
+
+
+@pytest.mark.parametrize("case", cases("image_locality", "names"))
+def test_name(case: Case) -> None:
+    assert normalized_image_name(case["image"]) == case["normalized"]

@@ -1,0 +1,22 @@
+"""Rules that upstream's plugins share, against upstream's own cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduler.api.tolerations import HARD_EFFECTS
+from scheduler.framework.arithmetic import default_normalize_score
+from tests.upstream.loading import Case, cases
+
+
+@pytest.mark.parametrize("case", cases("plugin_helper", "normalize_score"))
+def test_normalize_score(case: Case) -> None:
+    scores = np.array(case["scores"], dtype=np.int64)
+    normalized = default_normalize_score(scores, reverse=case["reverse"])
+    assert normalized.tolist() == case["normalized"]
+
+
+@pytest.mark.parametrize("case", cases("plugin_helper", "taint_effects"))
+def test_effects_that_keep_pods_off(case: Case) -> None:
+    assert (case["effect"] in HARD_EFFECTS) is case["forbids"]
