@@ -1,0 +1,43 @@
+"""NodeAffinity against upstream's own cases."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scheduler.framework import CycleState, EventResource
+from scheduler.plugins.node_affinity import NodeAffinity
+from tests.plugins.running import build
+from tests.upstream.loading import Case, cases, verdict, verdicts
+from tests.upstream.running import filter_statuses, hint, pre_filter, pre_score, scores
+
+
+@pytest.mark.parametrize("case", cases("node_affinity", "filter"))
+def test_filter(case: Case) -> None:
+    """Filter answers as it does whatever PreFilter said; the framework would not ask it."""
+    plugin, state, expected = build(NodeAffinity, case.get("args")), CycleState(), None
+    if not case.get("without_pre_filter"):
+        expected = case.get("pre_filter")
+        names_nodes = isinstance(expected, dict) and "nodes" in expected
+        found = pre_filter(plugin, case, state)
+        assert found == (expected if names_nodes else verdict(expected))
+    assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
+
+
+@pytest.mark.parametrize("case", cases("node_affinity", "score"))
+def test_score(case: Case) -> None:
+    plugin, state = build(NodeAffinity, case.get("args")), CycleState()
+    if "error" in case.fields:
+        with pytest.raises(ValueError, match=re.escape(case["error"])):
+            pre_score(plugin, case, state)
+        return
+    if not case.get("without_pre_score"):
+        assert pre_score(plugin, case, state) == verdict(case.get("pre_score"))
+    if "pre_score" not in case.fields:
+        assert scores(plugin, case, state) == case["scores"]
+
+
+@pytest.mark.parametrize("case", cases("node_affinity", "hints"))
+def test_hint(case: Case) -> None:
+    assert hint(build(NodeAffinity, case.get("args")), case, EventResource.NODE) == case["hint"]
