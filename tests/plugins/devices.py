@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.client import ApiObject
+    from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
 
 #: Some devices, as a driver's allocator would write them down.
 ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}
@@ -32,15 +33,14 @@ ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"
 def dynamic_resources(
     claims: Iterable[ResourceClaim] = (),
     classes: Iterable[DeviceClass] = (),
-    args: Mapping[str, object] | None = None,
+    args: DynamicResourcesArgs | None = None,
 ) -> DynamicResources:
     """The plugin in a cluster with these claims and classes."""
     listers = {"resourceclaims": _lister(claims), "deviceclasses": _lister(classes)}
     registry = Registry([DynamicResources])
-    given = dict(args) if args is not None else None
     return cast(
         "DynamicResources",
-        registry.create("DynamicResources", given, FakeHandle(listers=listers)),
+        registry.create("DynamicResources", args, FakeHandle(listers=listers)),
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot import Nodes
 
 TAINT = Taint("dedicated", "db", "NoSchedule")
+TIMES = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
 
 NODES = [
     make_node("n0", labels={"zone": "a", "cores": "8"}, images={"app:1": 100}),
@@ -77,6 +78,14 @@ def test_a_view_answers_for_its_rows_however_they_are_held(view: Callable[[], No
     ports = nodes.host_ports
     assert [ports[i] for i in range(3)] == [None, {HostPort("TCP", "0.0.0.0", 80)}, None]
     assert repr(nodes) == "<Nodes: 3 of 5>"
+
+
+def test_the_time_of_a_taint_tells_no_nodes_apart() -> None:
+    later = {"key": TAINT.key, "value": TAINT.value, "effect": TAINT.effect}
+    nodes = [make_node(f"n{i}", taints=[{**later, "timeAdded": t}]) for i, t in enumerate(TIMES)]
+    taints = snapshot_of(nodes).nodes.taints
+    assert [taints[i] for i in range(2)] == [(TAINT,), (TAINT,)]
+    assert taints.codes[0] == taints.codes[1]
 
 
 def _first_label(node: Node) -> str | None:

@@ -1,0 +1,247 @@
+"""DynamicResources, for pods that need no device, and for those that are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api import core
+from scheduler.api.dynamic_resources import ResourceClaim, ResourceSlice
+from scheduler.config.duration import SECOND, Duration
+from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
+from scheduler.framework import Code, CycleState, NodeToStatus, Status
+from scheduler.framework.cycle_state import CycleStateError
+from scheduler.runtime import PluginSetupError
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.devices import (
+    ALLOCATION,
+    by_name,
+    by_template,
+    dynamic_resources,
+    make_claim,
+    make_class,
+    with_claims,
+)
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, verdict_of
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod
+    from scheduler.plugins.dynamic_resources import DynamicResources
+
+GPU = "example.com/gpu"
+GPU_CLASS = make_class("gpu", extended_resource_name=GPU)
+CLAIMS_NOT_BUILT = "resource claims need the allocation of devices, which is not built yet"
+EXTENDED_NOT_BUILT = (
+    "extended resources backed by device classes need the allocation of devices, "
+    "which is not built yet"
+)
+SNAPSHOT = snapshot_of([make_node("plain"), make_node("gpu", allocatable={GPU: "2"})])
+NO_STATUSES = NodeToStatus((), {})
+OWN_UID = make_pod().metadata.uid
+
+
+def pre_filter(plugin: DynamicResources, pod: Pod) -> tuple[CycleState, Status | None]:
+    state = CycleState()
+    return state, plugin.pre_filter(state, PodInfo(pod), SNAPSHOT.nodes)
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (make_pod(), None),
+        (with_claims(by_name()), None),
+        (with_claims(by_template(), made={"devices": "own"}), None),
+        # A controller may find that no claim is needed.
+        (with_claims(by_template(), made={"devices": None}), None),
+        (with_claims(by_template()), 'pod "default/pod": ResourceClaim not created yet'),
+        (
+            with_claims(by_template(), made={"others": "own"}),
+            'pod "default/pod": ResourceClaim not created yet',
+        ),
+        (with_claims(by_name("absent")), 'could not find ResourceClaim "default/absent"'),
+        (with_claims(by_name("dying")), 'resourceclaim "dying" is being deleted'),
+        (
+            with_claims(by_template(), made={"devices": "claim"}),
+            "ResourceClaim default/claim was not created for Pod default/pod (Pod is not owner)",
+        ),
+        (
+            with_claims(core.PodResourceClaim(name="devices")),
+            'pod "default/pod", spec.resourceClaim "devices": none of the supported fields are set',
+        ),
+        # The first that is missing is named.
+        (
+            with_claims(by_name(), by_name("a", entry="x"), by_name("b", entry="y")),
+            'could not find ResourceClaim "default/a"',
+        ),
+    ],
+)
+def test_a_pod_waits_until_its_claims_are_there(pod: Pod, reason: str | None) -> None:
+    claims = [make_claim(), make_claim("own", owner_uid=OWN_UID)]
+    plugin = dynamic_resources([*claims, make_claim("dying", is_deleted=True)])
+    expected = (UNRESOLVABLE, (reason,)) if reason else None
+    assert verdict_of(plugin.pre_enqueue(PodInfo(pod))) == expected
+
+
+def test_a_claim_that_goes_between_queue_and_cycle_is_missed() -> None:
+    _, answer = pre_filter(dynamic_resources(), with_claims(by_name()))
+    assert verdict_of(answer) == (UNRESOLVABLE, ('could not find ResourceClaim "default/claim"',))
+
+
+@pytest.mark.parametrize("allocation", [None, ALLOCATION])
+def test_a_pod_with_a_claim_is_refused_not_ignored(allocation: dict[str, object] | None) -> None:
+    plugin = dynamic_resources([make_claim(allocation=allocation)])
+    _, answer = pre_filter(plugin, with_claims(by_name()))
+    assert verdict_of(answer) == (UNRESOLVABLE, (CLAIMS_NOT_BUILT,))
+
+
+async def test_a_pod_without_claims_passes_all_points() -> None:
+    plugin, pod = dynamic_resources(classes=[GPU_CLASS]), make_pod(requests={"cpu": "1"})
+    state, answer = pre_filter(plugin, pod)
+    assert verdict_of(answer) == ("Skip", ())
+    info, nodes = PodInfo(pod), SNAPSHOT.nodes
+    assert plugin.filter_nodes(state, info, nodes) is None
+    assert plugin.score_nodes(state, info, nodes).tolist() == [0, 0]
+    plugin.reserve(state, info, "plain")
+    assert plugin.pre_bind_pre_flight(state, info, "plain") == (True, True)
+    plugin.unreserve(state, info, "plain")
+
+
+async def test_when_it_fits_nowhere_there_is_nothing_to_deallocate() -> None:
+    plugin = dynamic_resources([make_claim()], [GPU_CLASS])
+    for pod in (make_pod(), with_claims(by_name()), with_claims(by_name("absent"))):
+        state, _ = pre_filter(plugin, pod)
+        result, status = await plugin.post_filter(state, PodInfo(pod), NO_STATUSES)
+        assert result is None
+        assert verdict_of(status) == ("Unschedulable", ("no new claims to deallocate",))
+
+
+async def test_after_a_cycle_that_ended_before_it_was_asked_it_has_no_answer() -> None:
+    """The error is why upstream's message then ends in `not found`, and nobody is preempted."""
+    plugin, info, state = dynamic_resources(), PodInfo(make_pod()), CycleState()
+    with pytest.raises(CycleStateError, match="not found"):
+        await plugin.post_filter(state, info, NO_STATUSES)
+    for point in (plugin.reserve, plugin.pre_bind_pre_flight):
+        with pytest.raises(CycleStateError, match="not found"):
+            point(state, info, "plain")
+
+
+@pytest.mark.parametrize(
+    ("requests", "refused"),
+    [
+        ({GPU: "1"}, {"plain": EXTENDED_NOT_BUILT}),
+        ({GPU: "0"}, {}),
+        ({"vendor.io/fpga": "1"}, {}),
+        ({GPU: "1", "vendor.io/fpga": "1"}, dict.fromkeys(("plain", "gpu"), "cannot fit resource")),
+        (
+            {"deviceclass.resource.kubernetes.io/gpu": "1"},
+            dict.fromkeys(("plain", "gpu"), EXTENDED_NOT_BUILT),
+        ),
+        ({"deviceclass.resource.kubernetes.io/other": "1"}, {}),
+    ],
+)
+def test_an_extended_resource_behind_which_a_class_stands_must_be_offered(
+    requests: dict[str, str], refused: dict[str, str]
+) -> None:
+    plugin = dynamic_resources(classes=[GPU_CLASS])
+    expected = {name: (UNRESOLVABLE, (reason,)) for name, reason in refused.items()}
+    assert rejected(plugin, make_pod(requests=requests), SNAPSHOT) == expected
+
+
+async def test_a_pod_on_a_node_that_offers_it_is_bound_without_a_claim() -> None:
+    plugin, pod = dynamic_resources(classes=[GPU_CLASS]), make_pod(requests={GPU: "1"})
+    state, answer = pre_filter(plugin, pod)
+    assert answer is None
+    plugin.reserve(state, PodInfo(pod), "gpu")
+    assert plugin.pre_bind_pre_flight(state, PodInfo(pod), "gpu") == (True, False)
+    await plugin.pre_bind(state, PodInfo(pod), "gpu")
+    _, status = await plugin.post_filter(state, PodInfo(pod), NO_STATUSES)
+    assert verdict_of(status) == ("Unschedulable", ("still not schedulable",))
+
+
+@pytest.mark.parametrize(
+    ("owner_uid", "refused"), [(OWN_UID, True), ("uid-of-another", False)], ids=str
+)
+def test_a_claim_that_another_scheduler_made_for_the_pod_is_not_overlooked(
+    owner_uid: str, *, refused: bool
+) -> None:
+    marked = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    claim = make_claim("left-over", owner_uid=owner_uid, annotations=marked)
+    plugin = dynamic_resources([claim], [GPU_CLASS])
+    _, answer = pre_filter(plugin, make_pod(requests={GPU: "1"}))
+    assert verdict_of(answer) == ((UNRESOLVABLE, (EXTENDED_NOT_BUILT,)) if refused else None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, make_node(), QUEUE),
+        (make_node(), make_node(labels={"a": "b"}), QUEUE),
+        (make_node(), make_node(allocatable={"cpu": "8"}), QUEUE),
+        (make_node(), make_node(annotations={"a": "b"}), None),
+        (make_node(unschedulable=True), make_node(), None),
+        (make_node(), None, None),
+    ],
+)
+def test_a_node_may_bring_devices(old: Node | None, new: Node | None, expected: str | None) -> None:
+    assert hint(dynamic_resources(), make_pod(), old=old, new=new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, make_claim(), QUEUE),
+        (None, make_claim("other"), SKIP),
+        (make_claim(), make_claim(annotations={"a": "b"}), SKIP),
+        (make_claim(), make_claim(allocation=ALLOCATION), QUEUE),
+        (make_claim(allocation=ALLOCATION), make_claim(), QUEUE),
+        (make_claim("other", allocation=ALLOCATION), make_claim("other"), QUEUE),
+        (make_claim("other"), make_claim("other", allocation=ALLOCATION), SKIP),
+        (make_claim(), None, SKIP),
+    ],
+)
+def test_a_claim_may_help_the_pod_that_names_it_or_free_devices(
+    old: ResourceClaim | None, new: ResourceClaim | None, expected: str
+) -> None:
+    plugin, pod = dynamic_resources([make_claim()]), PodInfo(with_claims(by_name()))
+    assert str(plugin.is_schedulable_after_claim_change(pod, old, new)) == expected
+    # As long as another of its claims is missing, nothing helps.
+    waiting = PodInfo(with_claims(by_name(), by_name("absent", entry="x")))
+    assert str(plugin.is_schedulable_after_claim_change(waiting, old, new)) == SKIP
+
+
+def test_a_pod_whose_claims_have_been_made_is_tried_again() -> None:
+    plugin = dynamic_resources([make_claim("made", owner_uid=OWN_UID)])
+    before = with_claims(by_template())
+    after = with_claims(by_template(), made={"devices": "made"})
+    assert hint(plugin, before, old=before, new=after) == QUEUE
+    too_early = with_claims(by_template(), made={"devices": "absent"})
+    assert hint(plugin, before, old=before, new=too_early) == SKIP
+    other = replace(after, metadata=make_pod("other").metadata)
+    assert hint(plugin, before, old=before, new=other) == SKIP
+
+
+@pytest.mark.parametrize("wrong", ["a text", ResourceSlice()])
+def test_hints_want_the_right_kind(wrong: object) -> None:
+    plugin, pod = dynamic_resources(), PodInfo(make_pod())
+    with pytest.raises(TypeError, match="expected ResourceClaim"):
+        plugin.is_schedulable_after_claim_change(pod, None, wrong)
+    with pytest.raises(TypeError, match="expected Pod"):
+        plugin.is_schedulable_after_pod_change(pod, None, wrong)
+
+
+def test_pods_with_claims_do_not_sign() -> None:
+    plugin = dynamic_resources()
+    assert plugin.sign(PodInfo(make_pod())) == []
+    answer = plugin.sign(PodInfo(with_claims(by_name())))
+    assert isinstance(answer, Status)
+    assert answer.code == Code.UNSCHEDULABLE
+    assert answer.message == "pods with dra resource claims are not signable"
+
+
+def test_its_arguments_are_checked() -> None:
+    dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND)))
+    with pytest.raises(PluginSetupError, match="must be at least 1 second"):
+        dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND // 2)))

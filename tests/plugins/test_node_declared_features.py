@@ -1,0 +1,110 @@
+"""NodeDeclaredFeatures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api import core
+from scheduler.framework import CycleState, Status
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod
+
+RESTARTS = "RestartAllContainersOnContainerExits"
+HOST_USERS = "UserNamespacesHostNetworkSupport"
+MISMATCH = (UNRESOLVABLE, ("node(s) didn't match Pod's required features",))
+
+RULE = core.ContainerRestartRule("RestartAllContainers")
+RESTARTING = make_pod(containers=[core.Container(name="c", restart_policy_rules=(RULE,))])
+
+
+def _on_host_network(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, host_network=True, host_users=False))
+
+
+def _node(name: str, *features: str) -> Node:
+    node = make_node(name)
+    return replace(node, status=replace(node.status, declared_features=features))
+
+
+SNAPSHOT = snapshot_of(
+    [
+        _node("none"),
+        _node("restarts", RESTARTS),
+        _node("users", HOST_USERS),
+        _node("all", "AFeatureOfTomorrow", RESTARTS, HOST_USERS),
+        _node("muddled", HOST_USERS, RESTARTS),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("pod", "refused"),
+    [
+        (make_pod(), set()),
+        (RESTARTING, {"none", "users", "muddled"}),
+        (_on_host_network(make_pod()), {"none", "restarts"}),
+        (_on_host_network(RESTARTING), {"none", "restarts", "users", "muddled"}),
+    ],
+)
+def test_a_node_must_declare_all_that_the_pod_needs(pod: Pod, refused: set[str]) -> None:
+    assert rejected(NodeDeclaredFeatures(), pod, SNAPSHOT) == dict.fromkeys(refused, MISMATCH)
+
+
+def test_a_pod_that_needs_nothing_is_skipped() -> None:
+    answer = NodeDeclaredFeatures().pre_filter(CycleState(), PodInfo(make_pod()), SNAPSHOT.nodes)
+    assert isinstance(answer, Status)
+    assert answer.is_skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, _node("n"), QUEUE),
+        (_node("n"), _node("n", RESTARTS), QUEUE),
+        (_node("n", RESTARTS), _node("n"), QUEUE),
+        (_node("n"), _node("n", "AFeatureOfTomorrow"), QUEUE),
+        (_node("n"), make_node("n", labels={"a": "b"}), None),
+        (_node("n"), None, None),
+    ],
+)
+def test_a_node_that_declares_other_features_may_help(
+    old: Node | None, new: Node | None, expected: str | None
+) -> None:
+    assert hint(NodeDeclaredFeatures(), RESTARTING, old=old, new=new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (RESTARTING, make_pod(), QUEUE),
+        (make_pod(), RESTARTING, QUEUE),
+        (RESTARTING, replace(RESTARTING, status=core.PodStatus("Pending")), SKIP),
+        # Whatever else has changed, and whatever event it is.
+        (make_pod(labels={"a": "b"}), make_pod(), SKIP),
+        (make_pod(scheduling_gates=["a"]), make_pod(), SKIP),
+        (replace(RESTARTING, metadata=core.ObjectMeta(uid="other")), None, None),
+    ],
+)
+def test_a_pod_that_needs_other_features_is_tried_again(
+    old: Pod, new: Pod | None, expected: str | None
+) -> None:
+    assert hint(NodeDeclaredFeatures(), make_pod(), old=old, new=new) == expected
+
+
+def test_another_pods_needs_are_no_help() -> None:
+    other = replace(RESTARTING, metadata=make_pod("other").metadata)
+    assert hint(NodeDeclaredFeatures(), RESTARTING, old=make_pod("other"), new=other) == SKIP
+
+
+def test_pods_with_the_same_needs_sign_equally() -> None:
+    sign = NodeDeclaredFeatures().sign
+    assert sign(PodInfo(RESTARTING)) == [("v1.Pod.Spec.RequiredFeatures()", "00010")]
+    assert sign(PodInfo(make_pod())) == [("v1.Pod.Spec.RequiredFeatures()", "00000")]
