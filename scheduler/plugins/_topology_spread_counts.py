@@ -136,16 +136,16 @@ class _TwoLeast(NamedTuple):
 
 
 class _Domains:
-    """One hard constraint: the pods in each domain, and what a node may have at most."""
+    """One hard constraint: the pods in each domain, and how many a node's may have at most."""
 
     def __init__(
         self, constraint: SpreadConstraint, pod: PodInfo, nodes: Nodes, counted: BoolArray
     ) -> None:
         self.selector: Final = constraint.selector
-        column = nodes.labels(constraint.topology_key)
-        self.codes: Final = column.codes
+        self.column: Final = nodes.labels(constraint.topology_key)
+        self.codes: Final = self.column.codes
         self.counted: Final = counted
-        self._size: Final = max(len(column.values), 1)
+        self._size: Final = max(len(self.column.values), 1)
         #: How much a domain's count may exceed the least one.
         self._margin: Final = constraint.max_skew - int(constraint.selector.matches(pod.labels))
         self._is_any_counted: Final = bool(np.count_nonzero(counted))
@@ -155,7 +155,7 @@ class _Domains:
         """How many domains there are; 1 stands for any number where more are not asked for."""
         if constraint.min_domains <= 1:
             return int(self._is_any_counted)
-        return int(np.count_nonzero(np.bincount(self.codes[self.counted])))
+        return len(self.codes_counted)
 
     def count(self, counts: IntArray) -> NDArray[np.int16]:
         """Take in the pods on each node; the verdict on each node."""
@@ -165,10 +165,15 @@ class _Domains:
         self.least = int(of_counted.min()) if self._is_any_counted else _NO_DOMAIN
         return self._verdicts(self.codes, by_node, self.least)
 
+    @property
+    def codes_counted(self) -> IntArray:
+        """The domains that there are, by code."""
+        nodes = np.bincount(self.codes[self.counted], minlength=self._size)
+        return np.flatnonzero(nodes)
+
     @functools.cached_property
     def _two_least(self) -> _TwoLeast:
-        exists = np.bincount(self.codes[self.counted], minlength=self._size) > 0
-        codes = np.flatnonzero(exists)
+        codes = self.codes_counted
         counts = self.by_domain[codes]
         lowest = int(counts.argmin())
         others = np.delete(counts, lowest)
@@ -268,6 +273,18 @@ class HardSpread:
                     shape = (len(self._domains), len(self._has_keys))
                     self._deltas = np.zeros(shape, dtype=np.int64)
                 self._deltas[index, row] += by
+
+    def counts(self, row: int) -> list[dict[str | None, int]]:
+        """The pods in each domain, in the world of the node at this row. For tests."""
+        found = []
+        for index, domains in enumerate(self._domains):
+            counts = domains.by_domain.copy()
+            if self._deltas is not None:
+                counts[domains.codes[row]] += self._deltas[index, row]
+            values = domains.column.values
+            codes = domains.codes_counted.tolist()
+            found.append({values[code]: int(counts[code]) for code in codes})
+        return found
 
     def rejections(self, rows: IntArray) -> Rejections | None:
         """The verdicts on the nodes at these rows; None if all pass."""

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
-__all__ = ["SoftSpread"]
+__all__ = ["Charge", "SoftSpread"]
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class _Charge(NamedTuple):
-    """What a constraint charges a node: its domain's count times a weight, and a bit more."""
+class Charge(NamedTuple):
+    """What a constraint charges a node: a count times a weight, and a bit more."""
 
     topology_key: str
     counts: IntArray
@@ -68,15 +68,15 @@ class SoftSpread:
         candidates = np.ones(len(nodes), dtype=np.bool_)
         judged = feasible
         #: Which of the feasible nodes are ignored; None for none of them.
-        self._ignored: BoolArray | None = None
+        self.ignored: BoolArray | None = None
         if requires_all_keys:
             candidates = all_keys_present(nodes, constraints)
             present = all_keys_present(feasible, constraints)
             if np.count_nonzero(present) != len(feasible):
-                self._ignored, judged = ~present, feasible.take(present)
+                self.ignored, judged = ~present, feasible.take(present)
         counts = PodCounts(snapshot, pod.namespace)
         counted = counted_nodes(pod, nodes, constraints, candidates)
-        self._charges: Final = [
+        self.charges: Final = [
             _charge_by_node(constraint, counts.of(constraint), len(judged))
             if constraint.topology_key == _HOSTNAME
             else _charge_by_domain(constraint, counts.of(constraint), nodes, which, judged)
@@ -86,7 +86,7 @@ class SoftSpread:
     def scores(self, nodes: Nodes) -> IntArray:
         """What each of the feasible nodes is charged in all."""
         total = np.zeros(len(nodes), dtype=np.float64)
-        for charge in self._charges:
+        for charge in self.charges:
             codes = nodes.labels(charge.topology_key).codes
             if charge.is_by_node:
                 points = _weighed(charge.counts.take(nodes.base_rows), charge)
@@ -97,27 +97,27 @@ class SoftSpread:
                 points[lacking] = 0.0
             total += points
         scores = round_half_away(total)
-        if self._ignored is not None:
-            scores[self._ignored] = 0
+        if self.ignored is not None:
+            scores[self.ignored] = 0
         return scores
 
     def normalized(self, scores: IntArray) -> IntArray:
         """100 for the least charge there is if that is 0, less for more; 0 for ignored nodes."""
-        judged = scores if self._ignored is None else scores[~self._ignored]
+        judged = scores if self.ignored is None else scores[~self.ignored]
         highest = int(judged.max(initial=0))
         if highest == 0:
             normalized = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
         else:
             lowest = int(judged.min())
             normalized = truncated_div((highest + lowest - scores) * MAX_NODE_SCORE, highest)
-        if self._ignored is not None:
-            normalized[self._ignored] = 0
+        if self.ignored is not None:
+            normalized[self.ignored] = 0
         return normalized
 
 
-def _charge_by_node(constraint: SpreadConstraint, counts: IntArray, judged: int) -> _Charge:
+def _charge_by_node(constraint: SpreadConstraint, counts: IntArray, judged: int) -> Charge:
     weight = _normalizing_weight(judged)
-    return _Charge(constraint.topology_key, counts, True, weight, constraint.max_skew - 1)
+    return Charge(constraint.topology_key, counts, True, weight, constraint.max_skew - 1)
 
 
 def _charge_by_domain(
@@ -126,7 +126,7 @@ def _charge_by_domain(
     nodes: Nodes,
     counted: BoolArray,
     judged: Nodes,
-) -> _Charge:
+) -> Charge:
     """Count the pods in each domain, on whichever nodes; weigh by the domains of judged nodes."""
     column = nodes.labels(constraint.topology_key)
     size = len(column.values) + 1
@@ -135,7 +135,7 @@ def _charge_by_domain(
     seen = codes if len(judged) == len(nodes) else codes.take(judged.base_rows)
     domains = np.count_nonzero(np.bincount(seen, minlength=size))
     weight = _normalizing_weight(int(domains))
-    return _Charge(constraint.topology_key, sums, False, weight, constraint.max_skew - 1)
+    return Charge(constraint.topology_key, sums, False, weight, constraint.max_skew - 1)
 
 
 def _with_absent_as_empty(column: Codes[str]) -> NDArray[np.int32]:
@@ -158,7 +158,7 @@ def _normalizing_weight(size: int) -> float:
     return math.log(size + 2)
 
 
-def _weighed(counts: IntArray, charge: _Charge) -> FloatArray:
+def _weighed(counts: IntArray, charge: Charge) -> FloatArray:
     points = counts.astype(np.float64)
     points *= charge.weight
     points += charge.surcharge
