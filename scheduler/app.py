@@ -32,6 +32,7 @@ from scheduler.failure_handler import FailureHandler
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.runtime.background import run_in_parallel
 from scheduler.schedule_one import ScheduleOne
 from scheduler.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.scheduler import Scheduler
@@ -120,6 +121,8 @@ class SchedulerApp:
             asyncio.get_running_loop().create_future()
         )
         self._group: asyncio.TaskGroup | None = None
+        #: What plugins have under way in the background.
+        self._plugin_works = 0
         self._build(config, plugins, rng, tie_break)
 
     def _build(
@@ -138,6 +141,8 @@ class SchedulerApp:
         recorders = {name: self._broadcaster.recorder(name) for name in self.profiles}
         parts.nominator = self._queue.nominator
         parts.api = self._dispatcher
+        parts.spawn = self._spawn_for_plugin
+        parts.run_in_parallel = run_in_parallel
         parts.activate = lambda pods: self._queue.activate(pods, clock.now())
         parts.listers = self._watch_other_kinds()
         parts.event_recorder_of = recorders.__getitem__
@@ -154,6 +159,7 @@ class SchedulerApp:
             dispatcher=self._dispatcher,
             failures=failures,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
             clock=clock,
         )
         self._schedule_one = ScheduleOne(
@@ -260,6 +266,7 @@ class SchedulerApp:
         events = self._broadcaster.statistics()
         return (
             self._scheduler.is_idle
+            and not self._plugin_works
             and not self._dispatcher.statistics().backlog
             and not (events.queued or events.sending)
         )
@@ -295,6 +302,19 @@ class SchedulerApp:
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         assert self._group is not None, "work comes only while running"
         self._group.create_task(work, name=name)
+
+    def _spawn_for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
+        self._plugin_works += 1
+        self._spawn(self._for_plugin(work, name), name)
+
+    async def _for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """See a plugin's work through; what it does not see to itself must not stop us all."""
+        try:
+            await work
+        except Exception:
+            _log.exception("Background work of a plugin failed: %s", name)
+        finally:
+            self._plugin_works -= 1
 
     def _stop_for(self, error: CacheCorruptedError) -> None:
         if not self._corrupted.done():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue import PriorityQueue
-    from scheduler.runtime.binding import PreFlight, WaitingPods
+    from scheduler.runtime.binding import PodsInPreBind, PreFlight, WaitingPods
     from scheduler.runtime.framework import Framework
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -79,6 +79,7 @@ class BindingCycle:
         dispatcher: ApiDispatcher,
         failures: FailureHandler,
         waiting_pods: WaitingPods,
+        pods_in_pre_bind: PodsInPreBind,
         clock: Clock,
     ) -> None:
         self._cache: Final = cache
@@ -86,6 +87,7 @@ class BindingCycle:
         self._dispatcher: Final = dispatcher
         self._failures: Final = failures
         self._waiting_pods: Final = waiting_pods
+        self._pods_in_pre_bind: Final = pods_in_pre_bind
         self._clock: Final = clock
         self.bound = 0
 
@@ -149,7 +151,11 @@ class BindingCycle:
 
     async def _pre_bind_and_bind(self, assumed: Assumed, pre_flight: PreFlight) -> Status | None:
         framework, state, _, node_name = assumed
-        status = await framework.binding.pre_bind(pre_flight, state, assumed.pod, node_name)
+        status = None
+        if pre_flight.status is None:
+            # For as long as this takes, a preemption can have the place without deleting the pod.
+            work = framework.binding.pre_bind(pre_flight, state, assumed.pod, node_name)
+            status = await self._pods_in_pre_bind.run(assumed.pod.uid, work)
         if status is None:
             status = await framework.binding.bind(state, assumed.pod, node_name)
         return status

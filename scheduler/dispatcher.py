@@ -21,7 +21,9 @@ from scheduler.client import (
     MERGE_PATCH,
     PODS,
     STRATEGIC_MERGE_PATCH,
+    Conflict,
     ConnectionRefused,
+    NotFound,
     RestClient,
     ServerError,
 )
@@ -116,8 +118,11 @@ class ApiDispatcher:
         *,
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
-    ) -> None:
-        """Set a condition, a nominated node, or both; nothing is sent if nothing changes."""
+    ) -> bool:
+        """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
+
+        False if the pod is gone.
+        """
         patch = pod_status_patch(
             pod,
             condition=condition,
@@ -125,18 +130,35 @@ class ApiDispatcher:
             timestamp=rfc3339(self._clock.now()),
         )
         if patch is None:
-            return
-        async with self._turn():
-            for pause_seconds in _PATCH_PAUSES_SECONDS:
-                try:
-                    return await self._patch_status(pod, patch)
-                except ConnectionRefused:
-                    await self._clock.sleep(pause_seconds)
-                except ServerError as error:
-                    if error.status not in _PASSING:
-                        raise
-                    await self._clock.sleep(pause_seconds)
-            await self._patch_status(pod, patch)
+            return True
+        try:
+            async with self._turn():
+                await self._patch_status_until_it_works(pod, patch)
+        except NotFound:
+            return False
+        return True
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        """Have a pod deleted, by its name alone, as upstream does; False if it is gone already."""
+        try:
+            async with self._turn():
+                metadata = pod.metadata
+                await self._client.delete(PODS, metadata.name, namespace=metadata.namespace)
+        except NotFound:
+            return False
+        return True
+
+    async def _patch_status_until_it_works(self, pod: Pod, patch: object) -> None:
+        for pause_seconds in _PATCH_PAUSES_SECONDS:
+            try:
+                return await self._patch_status(pod, patch)
+            except (ConnectionRefused, Conflict):
+                await self._clock.sleep(pause_seconds)
+            except ServerError as error:
+                if error.status not in _PASSING:
+                    raise
+                await self._clock.sleep(pause_seconds)
+        await self._patch_status(pod, patch)
 
     async def _patch_status(self, pod: Pod, patch: object) -> None:
         await self._client.patch(

@@ -121,9 +121,11 @@ class FailureHandler:
         self, pod: Pod, condition: Condition, nominating_info: NominatingInfo | None
     ) -> None:
         try:
-            await self._dispatcher.patch_pod_status(
+            found = await self._dispatcher.patch_pod_status(
                 pod, condition=condition, nominating_info=nominating_info
             )
+            if not found:
+                _log.error("Error updating pod %s: it is gone", pod.key)
         except ClientError as error:
             _log.error("Error updating pod %s: %s", pod.key, error)
 

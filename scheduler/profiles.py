@@ -77,16 +77,17 @@ def build_profiles(
         name = profile.scheduler_name
         if name in profiles:
             raise PluginSetupError(f'duplicate profile with scheduler name "{name}"')
+        handle = ProfileHandle(name, parts)
         try:
-            profiles[name] = Framework(
-                _with_plugins(profile, asked_for),
-                registry=registry,
-                handle=ProfileHandle(name, parts),
+            framework = Framework(
+                _with_plugins(profile, asked_for), registry=registry, handle=handle
             )
         except PluginSetupError as error:
             raise PluginSetupError(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
             ) from error
+        handle.filters = framework.filters
+        profiles[name] = framework
     return profiles
 
 

@@ -108,6 +108,7 @@ class Line:
             dispatcher=dispatcher,
             failures=failures,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
             clock=self.clock,
         )
         self.schedule_one = ScheduleOne(

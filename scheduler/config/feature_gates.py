@@ -23,5 +23,6 @@ DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
         "DRASchedulerFilterTimeout",
         "DynamicResourceAllocation",
         "NodeDeclaredFeatures",
+        "SchedulerAsyncPreemption",
     }
 )

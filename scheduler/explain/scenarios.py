@@ -15,7 +15,7 @@ from scheduler.api.pod_defaults import with_api_defaults
 from scheduler.client import KINDS_BY_NAME, NODES, PODS
 from scheduler.config import ConfigError, default_config, load_text
 from scheduler.explain.hints import hints_of
-from scheduler.explain.world import Decision, World
+from scheduler.explain.world import Decision, PostFilterOutcome, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,6 +124,8 @@ def decision_json(decision: Decision) -> Json:
             answer["filter"] = rejected
         if decision.result == "unschedulable":
             answer["unschedulablePlugins"] = sorted(diagnosis.unschedulable_plugins)
+    if decision.post_filter is not None:
+        answer["postFilter"] = _post_filter_json(decision.post_filter)
     if decision.result == "scheduled":
         answer.update(_placement_json(decision))
     return answer
@@ -148,6 +150,15 @@ def _placement_json(decision: Decision) -> Json:
         },
         "total": dict(zip(names, total, strict=True)),
     }
+
+
+def _post_filter_json(outcome: PostFilterOutcome) -> Json:
+    answer: Json = {"code": str(outcome.status.code), "victims": list(outcome.victims)}
+    if outcome.status.message:
+        answer["message"] = outcome.status.message
+    if outcome.nominated_node:
+        answer["nominatedNode"] = outcome.nominated_node
+    return answer
 
 
 def _status_json(status: Status) -> Json:

@@ -9,34 +9,41 @@ from __future__ import annotations
 
 import random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from scheduler.cache import Cache
 from scheduler.client import KINDS, NODES, PODS, Lister
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.clock import SystemClock
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
+from scheduler.preemption import PREEMPTION
+from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.profiles import build_profiles
 from scheduler.queue import Nominator
-from scheduler.runtime import FrameworkError, SchedulerParts, WaitingPods
+from scheduler.runtime import FrameworkError, PluginFailedError, SchedulerParts, WaitingPods
 from scheduler.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, Verdict
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
-    from scheduler.framework.types import Diagnosis
+    from scheduler.framework.pod_status import Condition
+    from scheduler.framework.types import Diagnosis, NominatingInfo
+    from scheduler.preemption import Preemption
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, Nodes
 
-__all__ = ["Decision", "World"]
+__all__ = ["Decision", "PostFilterOutcome", "World"]
+
+R = TypeVar("R")
 
 _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 
@@ -65,6 +72,19 @@ class Decision(NamedTuple):
     #: How many nodes the scheduler's own search would have looked at, and found feasible: it stops
     #: when it has enough. What is shown here is all nodes.
     counts: tuple[int, int] = (0, 0)
+    #: What PostFilter came to, for a pod that fits nowhere.
+    post_filter: PostFilterOutcome | None = None
+
+
+class PostFilterOutcome(NamedTuple):
+    """How room would be made: nothing is done about it here."""
+
+    status: Status
+    nominated_node: str
+    #: The pods that would be deleted, by key.
+    victims: Sequence[str]
+    #: What preemption has found, if it got as far as choosing a node.
+    preemption: Preemption | None
 
 
 class World:
@@ -90,14 +110,21 @@ class World:
             clock=clock,
             rng=random.Random(0),
             waiting_pods=WaitingPods(clock),
+            feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
         )
-        self._nominator: Final = Nominator(lambda namespace, name: None)
-        parts.nominator = self._nominator
-        parts.api = _Nowhere()
-        parts.activate = _ignore
-        parts.event_recorder_of = lambda profile_name: _Nowhere()
         nodes, pods = list(nodes), list(pods)
-        parts.listers = _listers({**others, NODES.plural: nodes, PODS.plural: pods})
+        stores = _stores({**others, NODES.plural: nodes, PODS.plural: pods})
+        self._pods: Final[Store[Pod]] = stores[PODS.plural]
+        pod_lister = Lister(self._pods)
+        self._nominator: Final = Nominator(lambda namespace, name: pod_lister.get(name, namespace))
+        self._api: Final = _Nowhere()
+        parts.nominator = self._nominator
+        parts.api = self._api
+        parts.activate = _ignore
+        parts.spawn = _leave_out
+        parts.run_in_parallel = _one_after_another
+        parts.event_recorder_of = lambda profile_name: self._api
+        parts.listers = {plural: Lister(store) for plural, store in stores.items()}
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
             config, parts, plugins=plugins
         )
@@ -130,12 +157,19 @@ class World:
             if status is not None and not status.is_success:
                 return Decision(info, "gated", status=status.with_plugin(plugin.name))
         self._cache.update_snapshot(self.snapshot)
+        self._pods.put(pod)
         state = CycleState()
         try:
             sampled = self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
             verdict = self._exhaustive.schedule_pod(framework, state, info, score_single_node=True)
         except FitError as error:
-            return Decision(info, "unschedulable", diagnosis=error.diagnosis, message=str(error))
+            return Decision(
+                info,
+                "unschedulable",
+                diagnosis=error.diagnosis,
+                message=str(error),
+                post_filter=self._post_filter(framework, state, info, error),
+            )
         except NoNodesAvailableError as error:
             return Decision(info, "unschedulable", message=str(error))
         except FrameworkError as error:
@@ -144,6 +178,17 @@ class World:
         found, searched = sampled[0], sampled[1].node_to_status
         counts = (len(found) + len(searched), len(found))
         return self._assume(framework, state, info, verdict, counts)
+
+    def _post_filter(
+        self, framework: Framework, state: CycleState, pod: PodInfo, fit_error: FitError
+    ) -> PostFilterOutcome:
+        self._api.deleted.clear()
+        statuses = fit_error.diagnosis.node_to_status
+        result, status = _result_of(framework.run_post_filter_plugins(state, pod, statuses))
+        info = result.nominating_info if result is not None else None
+        nominated_node = info.nominated_node_name if info is not None else ""
+        deleted = tuple(self._api.deleted)
+        return PostFilterOutcome(status, nominated_node, deleted, state.find(PREEMPTION))
 
     def _assume(
         self,
@@ -165,18 +210,20 @@ class World:
         return Decision(pod, result, verdict, verdict.diagnosis, status, status.message)
 
 
-def _listers(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Lister[Any]]:
+def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:
     """What plugins may list; of kinds that are not given there is nothing."""
-    listers: dict[str, Lister[Any]] = {}
+    stores: dict[str, Store[Any]] = {}
     for plural in KINDS:
-        store: Store[Any] = Store({NAMESPACE_INDEX: by_namespace})
+        store = stores[plural] = Store({NAMESPACE_INDEX: by_namespace})
         store.replace(objects.get(plural, ()))
-        listers[plural] = Lister(store)
-    return listers
+    return stores
 
 
 class _Nowhere:
-    """Takes events and writes, and does nothing with them."""
+    """Takes events and writes, and does nothing but remember whom it should have deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: Final[list[str]] = []
 
     def event(
         self,
@@ -193,6 +240,21 @@ class _Nowhere:
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Nothing is bound."""
 
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None,
+        nominating_info: NominatingInfo | None,
+    ) -> bool:
+        """Nothing is written."""
+        return True
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        """The pod stays."""
+        self.deleted.append(pod.key)
+        return True
+
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Nothing is written."""
         return volume
@@ -206,3 +268,24 @@ class _Nowhere:
 
 def _ignore(pods: Mapping[str, PodInfo]) -> None:
     """There is no queue in which to activate anything."""
+
+
+def _leave_out(work: Coroutine[None, None, None], name: str) -> None:
+    """Nothing goes on in the background."""
+    work.close()
+
+
+async def _one_after_another(works: Iterable[Coroutine[None, None, None]]) -> None:
+    for work in works:
+        await work
+
+
+def _result_of(work: Coroutine[Any, None, R]) -> R:
+    """What asynchronous work comes to that has nothing to wait for, for nothing happens here."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    work.close()
+    raise PluginFailedError("a PostFilter plugin waits for something that never happens here")

@@ -6,18 +6,35 @@ Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.pod_status import Condition
+    from scheduler.framework.status import Rejections
     from scheduler.framework.types import NominatingInfo, Rng
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
-__all__ = ["ApiWriter", "EventSink", "Handle", "Lister", "PodNominator", "WaitingPod"]
+__all__ = [
+    "ApiWriter",
+    "EventSink",
+    "Handle",
+    "Lister",
+    "PodInPreBind",
+    "PodNominator",
+    "PreemptionExtender",
+    "Victims",
+    "WaitingPod",
+    "Worlds",
+]
 
 
 class WaitingPod(Protocol):
@@ -43,6 +60,14 @@ class WaitingPod(Protocol):
 
     def preempt(self, plugin_name: str, message: str) -> bool:
         """A plugin needs the pod's place: the pod is tried again. False if no longer waiting."""
+        ...
+
+
+class PodInPreBind(Protocol):
+    """A pod on its way from Permit to its bind, while PreBind plugins work for it."""
+
+    def cancel_pod(self, message: str) -> bool:
+        """Stop the binding, which then fails with this message; False if it is too late."""
         ...
 
 
@@ -94,6 +119,23 @@ class ApiWriter(Protocol):
         """Give a pod its node."""
         ...
 
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None,
+        nominating_info: NominatingInfo | None,
+    ) -> bool:
+        """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
+
+        False if the pod is gone.
+        """
+        ...
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        """Have a pod deleted, with the grace it asks for; False if it is gone already."""
+        ...
+
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write for which claim a volume is kept, and by whom; returns it as the server has it.
 
@@ -117,6 +159,70 @@ class Lister(Protocol):
 
     def list(self, namespace: str = "") -> Iterable[object]:
         """All objects, or those of one namespace."""
+        ...
+
+
+class Worlds(Protocol):
+    """A dry run: one world for each of some nodes, numbered as the nodes are.
+
+    In each of them pods come and go on its own node, and all else is as in the snapshot.
+    """
+
+    @property
+    def failures(self) -> Mapping[int, Exception]:
+        """The worlds in which a plugin could not follow a pod, and why."""
+        ...
+
+    def add_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+        """Put pods there: the first on the node of the first of `worlds`, and so on."""
+        ...
+
+    def remove_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+        """Take pods away that are there, likewise."""
+        ...
+
+    def run_filters(self, worlds: IntArray | None = None) -> Rejections | None:
+        """The verdict on the pod in each of these worlds (all by default); None if all pass.
+
+        Nominated pods are taken into account. A filter that fails gives an Error status.
+        """
+        ...
+
+
+class Victims(NamedTuple):
+    """The pods that would have to leave a node, the most important one first."""
+
+    pods: Sequence[PodInfo]
+    #: How many of them no disruption budget lets go.
+    num_pdb_violations: int
+
+
+class PreemptionExtender(Protocol):
+    """A process outside that has a say in whom to preempt."""
+
+    @property
+    def name(self) -> str:
+        """For logs."""
+        ...
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether scheduling goes on without it when it fails."""
+        ...
+
+    @property
+    def supports_preemption(self) -> bool:
+        """Whether it wants to be asked about victims at all."""
+        ...
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether it wants to be asked about this pod."""
+        ...
+
+    async def process_preemption(
+        self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
+    ) -> dict[str, Victims]:
+        """Fewer nodes, or other victims, by node name; may raise anything."""
         ...
 
 
@@ -149,8 +255,30 @@ class Handle(Protocol):
         ...
 
     @property
+    def extenders(self) -> Sequence[PreemptionExtender]:
+        """The extenders, in the order in which they are asked."""
+        ...
+
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """The names of the feature gates that are on."""
+        ...
+
+    @property
     def rng(self) -> Rng:
         """The scheduler's seeded chance."""
+        ...
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """A dry run of this profile's filters for a pod on some nodes. For PostFilter."""
+        ...
+
+    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Have work done in the background, which must see to its own failures and soon end."""
+        ...
+
+    async def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> None:
+        """Do several things at a time; the first failure cancels the others, and is raised."""
         ...
 
     def now(self) -> float:
@@ -171,6 +299,10 @@ class Handle(Protocol):
 
     def get_waiting_pod(self, uid: str) -> WaitingPod | None:
         """A pod held at Permit."""
+        ...
+
+    def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        """A pod that PreBind plugins are at work for."""
         ...
 
     def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:

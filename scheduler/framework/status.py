@@ -312,13 +312,19 @@ class NodeToStatus:
             if count
         ]
 
-    def names_with(self, code: Code) -> list[str]:
-        """The nodes with this kind of status, those left out of the search included."""
+    def rows_with(self, code: Code) -> IntArray:
+        """The nodes with this kind of status, in scheduling order, those left out of the search
+        included.
+        """
         wanted = np.zeros(len(self._statuses) + 1, dtype=np.bool_)
         for index, status in enumerate(self._statuses):
             wanted[index] = status.code == code
         wanted[ABSENT] = self.absent_nodes_status.code == code
-        return [self._names[row] for row in np.flatnonzero(wanted[self._codes]).tolist()]
+        return np.flatnonzero(wanted[self._codes])
+
+    def names_with(self, code: Code) -> list[str]:
+        """Likewise, by name."""
+        return [self._names[row] for row in self.rows_with(code).tolist()]
 
     def reasons(self, nodes_total: int) -> Counter[str]:
         """How many nodes each reason applies to, out of so many in all."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -35,6 +36,7 @@ __all__ = ["IN_TREE"]
 IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
     {
         "DefaultBinder": DefaultBinder,
+        "DefaultPreemption": DefaultPreemption,
         "DynamicResources": DynamicResources,
         "ImageLocality": ImageLocality,
         "InterPodAffinity": InterPodAffinity,

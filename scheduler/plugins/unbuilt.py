@@ -89,7 +89,6 @@ class _Unbuilt(NamedTuple):
 
 _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
     "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
-    "DefaultPreemption": _Unbuilt("", _never, "pre_enqueue post_filter"),
 }
 
 

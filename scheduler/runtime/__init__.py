@@ -1,6 +1,6 @@
 """Runs plugins for one profile: creates them, orders them, asks them, and minds their failures."""
 
-from scheduler.runtime.binding import BindingPlugins, PreFlight, WaitingPods
+from scheduler.runtime.binding import BindingPlugins, PodsInPreBind, PreFlight, WaitingPods
 from scheduler.runtime.errors import FrameworkError, PluginFailedError, PluginSetupError
 from scheduler.runtime.framework import Framework
 from scheduler.runtime.handle import ProfileHandle, SchedulerParts
@@ -14,6 +14,7 @@ __all__ = [
     "NodeScores",
     "PluginFailedError",
     "PluginSetupError",
+    "PodsInPreBind",
     "PreFlight",
     "ProfileHandle",
     "Registry",

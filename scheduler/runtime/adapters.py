@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["FilterNodes", "ScoreNodes", "filter_nodes_of", "score_nodes_of"]
+__all__ = ["FilterNodes", "PerNodeFilter", "ScoreNodes", "filter_nodes_of", "score_nodes_of"]
 
 FilterNodes = Callable[["CycleState", "PodInfo", "Nodes"], Rejections | None]
 ScoreNodes = Callable[["CycleState", "PodInfo", "Nodes"], IntArray]
@@ -36,7 +36,7 @@ def filter_nodes_of(plugin: Plugin) -> FilterNodes:
     """The plugin's filter over many nodes, whichever form it defines."""
     if callable(getattr(plugin, "filter_nodes", None)):
         return cast("FilterNodesPlugin", plugin).filter_nodes
-    return _PerNodeFilter(cast("FilterPlugin", plugin))
+    return PerNodeFilter(cast("FilterPlugin", plugin))
 
 
 def score_nodes_of(plugin: Plugin) -> ScoreNodes:
@@ -46,17 +46,28 @@ def score_nodes_of(plugin: Plugin) -> ScoreNodes:
     return _PerNodeScore(cast("ScorePlugin", plugin))
 
 
-class _PerNodeFilter:
-    """Asks `filter` once per node, and keeps each distinct status once."""
+class PerNodeFilter:
+    """Asks `filter` once per node, and keeps each distinct status once.
+
+    `follows_pods` says that in a dry run the plugin has a state of its own for each node.
+    """
 
     def __init__(self, plugin: FilterPlugin) -> None:
         self._filter: Final = plugin.filter
+        self.follows_pods: Final = hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
 
     def __call__(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """The verdicts on these nodes."""
+        return self.in_worlds(lambda base_row: state, pod, nodes)
+
+    def in_worlds(
+        self, state_of: Callable[[int], CycleState], pod: PodInfo, nodes: Nodes
+    ) -> Rejections | None:
+        """Likewise, each node with the state of its world, by the node's `base_row`."""
         codes = np.full(len(nodes), ABSENT, dtype=np.int32)
         index_of: dict[Status, int] = {}
         for position, node in enumerate(nodes):
-            answer = self._filter(state, pod, node)
+            answer = self._filter(state_of(node.base_row), pod, node)
             if answer is not None and (status := as_verdict(answer)) is not None:
                 codes[position] = index_of.setdefault(status, len(index_of))
         return Rejections(codes, list(index_of)) if index_of else None

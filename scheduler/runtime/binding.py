@@ -14,7 +14,7 @@ from scheduler.framework.status import Code, Status, as_verdict, error, skip
 from scheduler.framework.types import PreBindPreFlightResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from scheduler.clock import Clock
     from scheduler.framework.cycle_state import CycleState
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["BindingPlugins", "PermitOutcome", "PreFlight", "WaitingPods"]
+__all__ = ["BindingPlugins", "PermitOutcome", "PodsInPreBind", "PreFlight", "WaitingPods"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -155,6 +155,62 @@ class WaitingPods:
         if status is None or status.is_rejected:
             return status
         return status.with_reasons_before("waiting on permit for pod: ")
+
+
+class _PodInPreBind:
+    """A pod that PreBind plugins are at work for.
+
+    at work --cancel_pod--> canceled: the binding fails
+       |----all done------> finished: nobody can stop it any more
+    """
+
+    def __init__(self, work: Coroutine[None, None, Status | None]) -> None:
+        self._work: Final = asyncio.ensure_future(work)
+        self._cause: str | None = None
+
+    def cancel_pod(self, message: str) -> bool:
+        """Stop the plugins; the pod is tried again as after an error. False if it is too late."""
+        if self._work.done() and self._cause is None:
+            return False
+        if self._cause is None:
+            self._cause = message
+            self._work.cancel()
+        return True
+
+    async def wait(self) -> Status | None:
+        """What the plugins answer, or an error if the pod was canceled, whatever they made of it.
+
+        A cancellation of the caller stops the plugins and goes on to the caller.
+        """
+        try:
+            status = await self._work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._cause is None or (task is not None and task.cancelling()):
+                raise
+            status = None
+        if self._cause is not None and status is None:
+            return Status(Code.ERROR, self._cause)
+        return status
+
+
+class PodsInPreBind:
+    """All pods that PreBind plugins are at work for, of every profile, by uid."""
+
+    def __init__(self) -> None:
+        self._pods: Final[dict[str, _PodInPreBind]] = {}
+
+    def get(self, uid: str) -> _PodInPreBind | None:
+        """One of them."""
+        return self._pods.get(uid)
+
+    async def run(self, uid: str, work: Coroutine[None, None, Status | None]) -> Status | None:
+        """Let the plugins do their work for a pod, unless somebody cancels it."""
+        pod = self._pods[uid] = _PodInPreBind(work)
+        try:
+            return await pod.wait()
+        finally:
+            del self._pods[uid]
 
 
 class BindingPlugins:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
+from scheduler.framework.status import Code, Rejections, Status, unresolvable
 from scheduler.framework.types import PreFilterResult
-from scheduler.runtime.adapters import FilterNodes, filter_nodes_of
+from scheduler.runtime.adapters import FilterNodes, PerNodeFilter, filter_nodes_of
 from scheduler.runtime.errors import PluginFailedError
+from scheduler.runtime.worlds import Follower, Worlds, WorldStates
 from scheduler.snapshot.columns import ABSENT, IntArray
-from scheduler.snapshot.what_if import WhatIf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import Plugin, PreFilterPlugin
-    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["Filters", "PreFilterOutcome", "PreFilters"]
@@ -47,7 +47,8 @@ class PreFilters:
     """The PreFilter plugins of a profile, in order."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self._plugins: Final = [(p.name, _pre_filter_of(p), p) for p in plugins]
+        self._plugins: Final = [(p.name, _pre_filter_of(p)) for p in plugins]
+        self._followers: Final = [f for p in plugins if (f := _follower_of(p)) is not None]
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
         """Ask all plugins; raises `PluginFailedError`.
@@ -58,7 +59,7 @@ class PreFilters:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
-        for name, pre_filter, _ in self._plugins:
+        for name, pre_filter in self._plugins:
             try:
                 answer = pre_filter(state, pod, nodes)
             except Exception as error:
@@ -89,35 +90,9 @@ class PreFilters:
                 )
         return PreFilterOutcome(narrowed, rejection, frozenset(plugins_with_nodes))
 
-    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        """Tell the plugins whose filters are on that a pod is now on a node, in a dry run."""
-        self._tell("add_pod", "AddPod", state, pod, added, node)
-
-    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        """Tell them that a pod is no longer there, in a dry run."""
-        self._tell("remove_pod", "RemovePod", state, pod, removed, node)
-
-    def _tell(
-        self,
-        method: str,
-        upstream_name: str,
-        state: CycleState,
-        pod: PodInfo,
-        other: PodInfo,
-        node: NodeInfo,
-    ) -> None:
-        for name, _, plugin in self._plugins:
-            tell = getattr(plugin, method, None)
-            if tell is None or name in state.skip_filter_plugins:
-                continue
-            try:
-                status = as_verdict(tell(state, pod, other, node))
-                if status is not None:
-                    raise PluginFailedError(status.message)
-            except Exception as error:
-                raise PluginFailedError(
-                    f'running {upstream_name} on PreFilter plugin "{name}": {error}'
-                ) from error
+    def followers(self, state: CycleState | WorldStates) -> list[Follower]:
+        """The plugins whose filters are on, and that want to follow pods in a dry run."""
+        return [f for f in self._followers if f.name not in state.skip_filter_plugins]
 
 
 class Filters:
@@ -131,7 +106,7 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self._plugins)
 
-    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+    def run(self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """The verdicts on these nodes, None if all pass; raises `PluginFailedError`."""
         verdicts = _Verdicts(len(nodes))
         left = nodes
@@ -148,44 +123,49 @@ class Filters:
         return verdicts.rejections
 
     def run_with_nominated_pods(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes
+        self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
     ) -> Rejections | None:
         """Likewise, and where pods of at least this priority are expected, as if they were there.
 
         Passing both ways is the careful choice: those pods may come, or may end up elsewhere.
         """
         rejections = self.run(state, pod, nodes)
-        nominator = self._handle.nominator
-        if not nominator.nominated_nodes:
+        expected = self._expected(pod, nodes)
+        if not expected:
+            return rejections
+        positions = np.array(list(expected), dtype=np.int64)
+        worlds = Worlds(self, state, pod, nodes.take(positions))
+        for world, pods in enumerate(expected.values()):
+            worlds.add_pods([world] * len(pods), pods)
+        with_them = worlds.run_filters_as_is()
+        if with_them is None:
             return rejections
         verdicts = _Verdicts.from_rejections(rejections, len(nodes))
-        for name in nominator.nominated_nodes:
-            position = nodes.position(name)
-            if position is None:
-                continue
-            expected = [
+        verdicts.override(positions, with_them)
+        return verdicts.rejections
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """A dry run for a pod on these nodes."""
+        return Worlds(self, state, pod, nodes)
+
+    def followers(self, state: CycleState | WorldStates) -> list[Follower]:
+        """The plugins that want to follow pods in a dry run."""
+        return self._pre_filters.followers(state)
+
+    def _expected(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
+        """The pods nominated to these nodes that this one must leave room for, by position."""
+        nominator = self._handle.nominator
+        found: dict[int, list[PodInfo]] = {}
+        names = nominator.nominated_nodes
+        for name, position in nodes.positions(names).items() if names else ():
+            pods = [
                 other
                 for other in nominator.nominated_pods_for_node(name)
                 if other.priority >= pod.priority and other.uid != pod.uid
             ]
-            if expected:
-                node = nodes.slice(position, position + 1)
-                status = self._verdict_with(expected, state, pod, node)
-                if status is not None:
-                    verdicts.override(position, status)
-        return verdicts.rejections
-
-    def _verdict_with(
-        self, expected: Sequence[PodInfo], state: CycleState, pod: PodInfo, node: Nodes
-    ) -> Status | None:
-        """The verdict on one node, hypothetical itself in a dry run, if these pods were on it."""
-        what_if = WhatIf(node)
-        state = state.clone()
-        for other in expected:
-            what_if.add_pod(0, other)
-            self._pre_filters.add_pod(state, pod, other, what_if.node(0))
-        rejections = self.run(state, pod, what_if.nodes)
-        return None if rejections is None else rejections.status(0)
+            if pods:
+                found[position] = pods
+        return found
 
 
 class _Verdicts:
@@ -202,7 +182,7 @@ class _Verdicts:
         """Start from verdicts already there."""
         verdicts = _Verdicts(total)
         if rejections is not None:
-            verdicts._codes = rejections.codes.astype(np.int32)
+            verdicts._codes = rejections.codes.astype(np.int32)  # a copy, to be written to
             verdicts._statuses = list(rejections.statuses)
         return verdicts
 
@@ -220,12 +200,14 @@ class _Verdicts:
         self._left = self._left[~rejected]
         self._statuses += statuses
 
-    def override(self, position: int, status: Status) -> None:
-        """Put one node's verdict in place of what was there."""
+    def override(self, positions: IntArray, rejections: Rejections) -> None:
+        """Put the verdicts on some nodes in place of what was there; those that pass stay."""
         if self._codes is None:
             self._codes = np.full(self._total, ABSENT, dtype=np.int32)
-        self._codes[position] = len(self._statuses)
-        self._statuses.append(status)
+        rejected = rejections.codes >= 0
+        codes = rejections.codes[rejected].astype(np.int32)
+        self._codes[positions[rejected]] = codes + len(self._statuses)
+        self._statuses += rejections.statuses
 
     @property
     def rejections(self) -> Rejections | None:
@@ -247,11 +229,27 @@ def _nobody_left(plugins: set[str]) -> Status:
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
 
 
+def _follower_of(plugin: Plugin) -> Follower | None:
+    add_pod, remove_pod = getattr(plugin, "add_pod", None), getattr(plugin, "remove_pod", None)
+    if add_pod is None and remove_pod is None:
+        return None
+    return Follower(plugin.name, hasattr(plugin, "filter"), add_pod, remove_pod)
+
+
 def _call(
-    name: str, filter_nodes: FilterNodes, state: CycleState, pod: PodInfo, nodes: Nodes
+    name: str,
+    filter_nodes: FilterNodes,
+    state: CycleState | WorldStates,
+    pod: PodInfo,
+    nodes: Nodes,
 ) -> Rejections | None:
     try:
-        rejections = filter_nodes(state, pod, nodes)
+        if not isinstance(state, WorldStates):
+            rejections = filter_nodes(state, pod, nodes)
+        elif isinstance(filter_nodes, PerNodeFilter) and filter_nodes.follows_pods:
+            rejections = filter_nodes.in_worlds(state.of, pod, nodes)
+        else:
+            rejections = filter_nodes(state.shared, pod, nodes)
     except Exception as error:
         raise PluginFailedError(f'running "{name}" filter plugin: {error}') from error
     if rejections is None:

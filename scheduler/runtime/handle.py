@@ -9,13 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.runtime.binding import PodsInPreBind
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.clock import Clock
-    from scheduler.framework.handle import ApiWriter, EventSink, Lister, PodNominator, WaitingPod
+    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import (
+        ApiWriter,
+        EventSink,
+        Lister,
+        PodInPreBind,
+        PodNominator,
+        PreemptionExtender,
+        WaitingPod,
+    )
     from scheduler.framework.types import Rng
     from scheduler.runtime.binding import WaitingPods
+    from scheduler.runtime.filtering import Filters
+    from scheduler.runtime.worlds import Worlds
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -28,20 +44,36 @@ class SchedulerParts:
     nominator: PodNominator
     api: ApiWriter
     activate: Callable[[Mapping[str, PodInfo]], None]
+    spawn: Callable[[Coroutine[None, None, None], str], None]
+    run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]
     listers: Mapping[str, Lister]
     event_recorder_of: Callable[[str], EventSink]
 
     def __init__(
-        self, *, snapshot: Snapshot, clock: Clock, rng: Rng, waiting_pods: WaitingPods
+        self,
+        *,
+        snapshot: Snapshot,
+        clock: Clock,
+        rng: Rng,
+        waiting_pods: WaitingPods,
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
     ) -> None:
         self.snapshot: Final = snapshot
         self.clock: Final = clock
         self.rng: Final = rng
         self.waiting_pods: Final = waiting_pods
+        self.pods_in_pre_bind: Final = PodsInPreBind()
+        self.feature_gates: Final = feature_gates
+        self.extenders: Sequence[PreemptionExtender] = ()
 
 
 class ProfileHandle:
-    """The scheduler as the plugins of one profile see it; see `framework.handle.Handle`."""
+    """The scheduler as the plugins of one profile see it; see `framework.handle.Handle`.
+
+    `filters` are the profile's own, and are there once all of its plugins are.
+    """
+
+    filters: Filters
 
     def __init__(self, profile_name: str, parts: SchedulerParts) -> None:
         self.profile_name: Final = profile_name
@@ -68,6 +100,28 @@ class ProfileHandle:
         return self._parts.api
 
     @property
+    def extenders(self) -> Sequence[PreemptionExtender]:
+        """The extenders."""
+        return self._parts.extenders
+
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """The feature gates that are on."""
+        return self._parts.feature_gates
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """A dry run of this profile's filters."""
+        return self.filters.worlds(state, pod, nodes)
+
+    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Have work done in the background."""
+        self._parts.spawn(work, name)
+
+    async def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> None:
+        """Do several things at a time."""
+        await self._parts.run_in_parallel(works)
+
+    @property
     def rng(self) -> Rng:
         """The scheduler's seeded chance."""
         return self._parts.rng
@@ -91,6 +145,10 @@ class ProfileHandle:
     def get_waiting_pod(self, uid: str) -> WaitingPod | None:
         """A pod held at Permit."""
         return self._parts.waiting_pods.get(uid)
+
+    def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        """A pod that PreBind plugins are at work for."""
+        return self._parts.pods_in_pre_bind.get(uid)
 
     def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
         """Show every pod held at Permit to `callback`."""

@@ -16,7 +16,7 @@ from scheduler.api.node_selectors import METADATA_NAME
 from scheduler.snapshot.columns import BoolArray, Codes, IntArray, seen_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Taint
     from scheduler.api.node_selectors import NodeSelectorMatcher, RequiredNodeAffinity, Term
@@ -156,6 +156,20 @@ class Nodes:
             return row - rows.start if rows.start <= row < rows.stop else None
         found = (rows == row).nonzero()[0]
         return int(found[0]) if len(found) else None
+
+    def positions(self, names: Iterable[str]) -> dict[str, int]:
+        """Where some nodes stand in this view, those left out that are not in it."""
+        row_of, rows = self._table.row_of, self._rows
+        wanted = [(name, row_of[name]) for name in names if name in row_of]
+        if isinstance(rows, slice):
+            start, stop = rows.start, rows.stop
+            return {name: row - start for name, row in wanted if start <= row < stop}
+        if not wanted:
+            return {}
+        position_of = np.full(len(self._table), -1, dtype=np.int64)
+        position_of[rows] = np.arange(len(rows))
+        found = position_of[[row for _, row in wanted]].tolist()
+        return {name: at for (name, _), at in zip(wanted, found, strict=True) if at >= 0}
 
     def _others(self, rows: slice | IntArray) -> Nodes:
         return Nodes(

@@ -8,18 +8,26 @@ import itertools
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
-    from scheduler.framework.handle import Lister, WaitingPod
+    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import Lister, PodInPreBind, PreemptionExtender, WaitingPod
+    from scheduler.framework.pod_status import Condition
     from scheduler.framework.types import NominatingInfo
+    from scheduler.runtime.filtering import Filters
+    from scheduler.runtime.worlds import Worlds
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["FakeHandle", "FakeLister", "RecordedEvent", "VirtualClock"]
+__all__ = ["FakeHandle", "FakeLister", "RecordedEvent", "StatusPatch", "VirtualClock"]
 
 #: 2026-01-01T00:00:00Z, where virtual time starts.
 _START_SECONDS: Final = 1767225600.0
@@ -108,8 +116,21 @@ class FakeLister:
         return [o for (ns, _), o in self._objects.items() if not namespace or ns == namespace]
 
 
+class StatusPatch(NamedTuple):
+    """A change to a pod's status, as a plugin asked for it."""
+
+    pod: str
+    condition: Condition | None
+    nominating_info: NominatingInfo | None
+
+
 class FakeHandle:
-    """A `Handle` for one plugin on its own; what the plugin does is there to be read."""
+    """A `Handle` for one plugin on its own; what the plugin does is there to be read.
+
+    `filters` must be set for whoever does dry runs.
+    """
+
+    filters: Filters
 
     def __init__(
         self,
@@ -134,6 +155,16 @@ class FakeHandle:
         self.waiting_pods: Final[dict[str, WaitingPod]] = {}
         #: Raised by the next write, if set.
         self.failure: Exception | None = None
+        #: Raised by writes to these pods, by key.
+        self.failures: Final[dict[str, Exception]] = {}
+        #: The keys of pods that the API server does not know any more.
+        self.gone: Final[set[str]] = set()
+        self.status_patches: Final[list[StatusPatch]] = []
+        self.deleted: Final[list[str]] = []
+        self.pods_in_pre_bind: Final[dict[str, PodInPreBind]] = {}
+        self.spawned: Final[list[Coroutine[None, None, None]]] = []
+        self.extenders: Sequence[PreemptionExtender] = ()
+        self.feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
         self._listers: Final = dict(listers or {})
 
     @property
@@ -210,6 +241,46 @@ class FakeHandle:
     ) -> None:
         """Record an event."""
         self.events.append(RecordedEvent(regarding.key, type, reason, action, note))
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """A dry run of `filters`, which must have been set."""
+        return self.filters.worlds(state, pod, nodes)
+
+    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Keep the work, for the test to await."""
+        self.spawned.append(work)
+
+    async def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> None:
+        """Do the work at a time, as in earnest."""
+        await run_in_parallel(works)
+
+    def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        """One of `pods_in_pre_bind`."""
+        return self.pods_in_pre_bind.get(uid)
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None,
+        nominating_info: NominatingInfo | None,
+    ) -> bool:
+        """Record a status patch, or fail as told."""
+        self._write(pod)
+        self.status_patches.append(StatusPatch(pod.key, condition, nominating_info))
+        return pod.key not in self.gone
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        """Record a deletion, or fail as told."""
+        self._write(pod)
+        self.deleted.append(pod.key)
+        return pod.key not in self.gone
+
+    def _write(self, pod: Pod) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if pod.key in self.failures:
+            raise self.failures[pod.key]
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Record a binding, or fail as told."""

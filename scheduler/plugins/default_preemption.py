@@ -1,0 +1,103 @@
+"""DefaultPreemption: a pod that fits nowhere may push pods of lower priority off a node.
+
+PostFilter chooses the node that loses least and has the victims go in the background; until that is
+done PreEnqueue keeps the pod out of the queue. The pod is nominated to the node, and scheduled when
+the victims are gone. Not here: preemption for whole pod groups (gate WorkloadAwarePreemption, off).
+Mirrors `pkg/scheduler/framework/plugins/defaultpreemption`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from scheduler.api import field
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.plugin_args.default_preemption import DefaultPreemptionArgs
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.status import Status, unresolvable
+from scheduler.preemption import Evaluator, Executor, VictimRules
+from scheduler.preemption.executor import ASYNC_PREEMPTION
+
+if TYPE_CHECKING:
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.status import NodeToStatus
+    from scheduler.framework.types import PostFilterResult
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["DefaultPreemption"]
+
+_WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class DefaultPreemption(Plugin):
+    """Make room for the more important.
+
+    A plugin of one's own may subclass this, and define methods for the rules it wants to change:
+    `is_eligible_pod(node, victim, preemptor)`, `more_important_pod(first, second)` and
+    `ordered_score_funcs(candidates)`; see `scheduler.preemption.VictimRules`.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("poddisruptionbudgets",)
+    Args = DefaultPreemptionArgs
+    args: DefaultPreemptionArgs
+
+    def __init__(self) -> None:
+        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
+        if errors := args.validate("", DEFAULT_FEATURE_GATES):
+            raise ValueError(field.aggregate(errors))
+        self._executor: Final = Executor(self.name, self.handle)
+        self._evaluator: Final = Evaluator(
+            self.handle,
+            self._executor,
+            offset_and_num_candidates=self.offset_and_num_candidates,
+            rules=VictimRules(
+                is_eligible_pod=getattr(self, "is_eligible_pod", None),
+                more_important_pod=getattr(self, "more_important_pod", None),
+                ordered_score_funcs=getattr(self, "ordered_score_funcs", None),
+            ),
+        )
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Keep a pod out of the queue while its own preemption is under way."""
+        if self._is_async and self._executor.is_pod_running_preemption(pod.uid):
+            return _WAITING
+        return None
+
+    async def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """Preempt for a pod that fits nowhere."""
+        result, status = await self._evaluator.preempt(state, pod, statuses)
+        if status is not None and status.message:
+            status = status.with_reasons_before("preemption: ")
+        return result, status
+
+    def offset_and_num_candidates(self, nodes_total: int) -> tuple[int, int]:
+        """With which node to begin, by chance, and how many candidates are enough."""
+        share = nodes_total * self.args.min_candidate_nodes_percentage // 100
+        wanted = max(share, self.args.min_candidate_nodes_absolute)
+        return self.handle.rng.randrange(nodes_total), min(wanted, nodes_total)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A pod that goes: it may have been the last victim, for whose going PreEnqueue waits."""
+        if not self._is_async:
+            return []
+        event = ClusterEvent(EventResource.POD, ActionType.DELETE)
+        return [ClusterEventWithHint(event, self.is_pod_schedulable_after_pod_deletion)]
+
+    def is_pod_schedulable_after_pod_deletion(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Leave it to the plugins that turned the pod down: they know whether this helps."""
+        return QueueingHint.QUEUE_SKIP
+
+    @property
+    def _is_async(self) -> bool:
+        return ASYNC_PREEMPTION in self.handle.feature_gates

@@ -1,0 +1,231 @@
+"""One preemption: whether the pod may, where it would help, which node is best, and off it goes.
+
+Source: `pkg/scheduler/framework/preemption/preemption.go` (`Evaluator.Preempt`),
+`plugins/defaultpreemption/default_preemption.go` (`PodEligibleToPreemptOthers`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from scheduler.framework.cycle_state import StateKey
+from scheduler.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
+from scheduler.framework.types import (
+    Diagnosis,
+    FitError,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterResult,
+)
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.dry_run import (
+    DryRun,
+    VictimRules,
+    dry_run_preemption,
+    error_statuses,
+)
+from scheduler.preemption.importance import Candidate, Choice, pick_one_node_for_preemption
+from scheduler.snapshot.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.api.policy import PodDisruptionBudget
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import Handle, PreemptionExtender, Victims
+    from scheduler.preemption.executor import Executor
+
+__all__ = ["PREEMPTION", "Evaluator", "OffsetAndNumCandidates", "Preemption"]
+
+_log: Final = logging.getLogger(__name__)
+
+#: From the number of nodes where preemption may help: with which of them to begin, and how many
+#: candidates are enough.
+OffsetAndNumCandidates = Callable[[int], tuple[int, int]]
+
+_NOT_HELPFUL: Final = unresolvable("Preemption is not helpful for scheduling")
+_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+_TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+
+
+class Preemption(NamedTuple):
+    """What a preemption has found, for whoever explains it; see `PREEMPTION`."""
+
+    candidates: Sequence[Candidate]
+    choice: Choice
+    #: The criteria behind the choice are upstream's, `importance.CRITERIA`.
+    has_default_criteria: bool
+
+
+#: Where a pod's cycle state holds what its preemption has found, if it got as far as a choice.
+PREEMPTION: Final = StateKey[Preemption]("Preemption")
+
+
+class ExtenderError(Exception):
+    """An extender that cannot be ignored failed, or gave an answer that makes no sense."""
+
+
+class Evaluator:
+    """Makes room for pods that fit nowhere, for one plugin of one profile."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        executor: Executor,
+        *,
+        offset_and_num_candidates: OffsetAndNumCandidates,
+        rules: VictimRules,
+    ) -> None:
+        self._handle: Final = handle
+        self._executor: Final = executor
+        self._offset_and_num_candidates: Final = offset_and_num_candidates
+        self._rules: Final = rules
+
+    async def preempt(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """Find a node, have its victims go, and nominate the pod to it.
+
+        Without a result the pod's nominated node stays as it is: after a failure, and while it is
+        not the pod's turn to preempt. With a result and a rejection nothing helps, and the pod is
+        nominated nowhere.
+        """
+        known = self._handle.lister("pods").get(pod.name, pod.namespace)
+        if known is None:
+            return None, Status(Code.ERROR, f'pod "{pod.name}" not found')
+        if known is not pod.pod:
+            pod = PodInfo(cast("Pod", known))
+        complaint = self._ineligible(pod, statuses)
+        if complaint is not None:
+            return None, unschedulable(complaint)
+
+        candidates, tried, failures = self._find_candidates(state, pod, statuses)
+        if not candidates:
+            if failures:
+                return None, Status(Code.ERROR, _aggregate(failures))
+            nowhere = NominatingInfo("", NominatingMode.OVERRIDE)
+            fit_error = FitError(pod, len(self._handle.snapshot), Diagnosis(tried))
+            return PostFilterResult(nowhere), unschedulable(str(fit_error))
+        try:
+            left = await self._call_extenders(pod, candidates)
+        except ExtenderError as failure:
+            return None, Status(Code.ERROR, str(failure), cause=failure)
+        if not left:
+            return None, unschedulable("no candidate node for preemption")
+
+        score_funcs = self._rules.ordered_score_funcs
+        choice = pick_one_node_for_preemption(left, self._handle.now(), score_funcs)
+        state.write(PREEMPTION, Preemption(left, choice, score_funcs is None))
+        status = await self._executor.actuate(choice.best, pod)
+        if status is not None:
+            return None, status
+        nominated = NominatingInfo(choice.best.name, NominatingMode.OVERRIDE)
+        return PostFilterResult(nominated), None
+
+    def _ineligible(self, pod: PodInfo, statuses: NodeToStatus) -> str | None:
+        """Why the pod is not to preempt now; None if it is.
+
+        A pod that has preempted already waits while its victims take their time to go, unless its
+        node has become impossible meanwhile.
+        """
+        if pod.spec.preemption_policy == "Never":
+            return _NEVER
+        name = pod.pod.status.nominated_node_name
+        snapshot = self._handle.snapshot
+        if not name or statuses.get(name).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None
+        if name not in snapshot:
+            return None
+        node, is_eligible = snapshot.get(name), self._rules.is_eligible_pod
+        for other in node.pods:
+            if (
+                other.priority < pod.priority
+                and (is_eligible is None or is_eligible(node, other, pod))
+                and _is_terminating_by_preemption(other.pod)
+            ):
+                return _TERMINATING
+        return None
+
+    def _find_candidates(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[list[Candidate], NodeToStatus, list[Status]]:
+        """The candidates, what was said of all other nodes, and what went wrong."""
+        snapshot = self._handle.snapshot
+        outcome = NodeToStatus(snapshot.table.names, snapshot.table.row_of)
+        outcome.absent_nodes_status = _NOT_HELPFUL
+        rows = statuses.rows_with(Code.UNSCHEDULABLE)
+        if not len(rows):
+            return [], outcome, []
+        offset, num_candidates = self._offset_and_num_candidates(len(rows))
+        listed = self._handle.lister("poddisruptionbudgets").list()
+        dry_run = DryRun(
+            self._handle,
+            state,
+            pod,
+            budgets=Budgets(cast("Iterable[PodDisruptionBudget]", listed)),
+            rules=self._rules,
+            now=self._handle.now(),
+        )
+        nodes = snapshot.nodes.take(np.roll(rows, -offset))
+        candidates, tried = dry_run_preemption(dry_run, nodes, num_candidates=num_candidates)
+        if candidates:
+            return candidates, outcome, []
+        for block, rejections in tried:
+            outcome.set_rows(block.row_array, rejections)
+        return [], outcome, error_statuses(tried)
+
+    async def _call_extenders(
+        self, pod: PodInfo, candidates: Sequence[Candidate]
+    ) -> Sequence[Candidate]:
+        """The candidates that extenders leave over, with the victims they want.
+
+        Those that do not care for preemption may still turn the pod down once the victims are gone.
+        """
+        extenders = [
+            extender
+            for extender in self._handle.extenders
+            if extender.supports_preemption and extender.is_interested(pod)
+        ]
+        victims = {candidate.name: candidate.victims for candidate in candidates}
+        for extender in extenders:
+            try:
+                victims = await self._asked(extender, pod, victims)
+            except Exception as failure:
+                if not extender.is_ignorable:
+                    raise ExtenderError(str(failure)) from failure
+                _log.info("Skipped extender %s, which failed: %s", extender.name, failure)
+            if not victims:
+                break
+        if not extenders:
+            return candidates
+        return [Candidate(name, of_node) for name, of_node in victims.items()]
+
+    async def _asked(
+        self, extender: PreemptionExtender, pod: PodInfo, victims: dict[str, Victims]
+    ) -> dict[str, Victims]:
+        """What one extender leaves over; nodes that it has no victims for make no sense."""
+        answer = await extender.process_preemption(pod, victims, self._handle.snapshot)
+        empty = [name for name, of_node in answer.items() if not of_node.pods]
+        if empty and not extender.is_ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{empty[0]}"')
+        return {name: of_node for name, of_node in answer.items() if of_node.pods}
+
+
+def _is_terminating_by_preemption(pod: Pod) -> bool:
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    target = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    return (
+        target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+    )
+
+
+def _aggregate(failures: Sequence[Status]) -> str:
+    """Several failures in one line, each text once, as apimachinery's `Aggregate` has it."""
+    texts = dict.fromkeys(status.message for status in failures)
+    return next(iter(texts)) if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,0 +1,185 @@
+"""Carries a preemption out: the victims go, and pods that counted on the node think again.
+
+    start --victims but the last, at a time--> the last victim --> done
+                    |                               |
+                    +----------- a failure ---------+--> done, the preemptor is tried at once
+
+Until it is done the preemptor stays out of the queue (`is_pod_running_preemption`), so that it does
+not preempt twice; while the last victim is under way it may come in as soon as that one is seen to
+go, for its going may be the very event that the preemptor waits for.
+Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from scheduler.api.core import ObjectReference
+from scheduler.framework.pod_status import Condition
+from scheduler.framework.status import Code, Status
+from scheduler.framework.types import NominatingInfo, NominatingMode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.framework.handle import Handle
+    from scheduler.preemption.importance import Candidate
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["ASYNC_PREEMPTION", "Executor"]
+
+_log: Final = logging.getLogger(__name__)
+
+#: The feature gate behind preemption in the background.
+ASYNC_PREEMPTION: Final = "SchedulerAsyncPreemption"
+
+_DISRUPTION_TARGET: Final = "DisruptionTarget"
+_NOWHERE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
+
+
+class Executor:
+    """Evicts victims in the name of one plugin."""
+
+    def __init__(self, plugin_name: str, handle: Handle) -> None:
+        self._plugin_name: Final = plugin_name
+        self._handle: Final = handle
+        #: The uids of pods whose preemption is under way, and the last victim where it is its turn.
+        self._preempting: Final[set[str]] = set()
+        self._last_victims: Final[dict[str, Pod]] = {}
+
+    def is_pod_running_preemption(self, uid: str) -> bool:
+        """Whether a pod must wait for its own preemption to be carried out."""
+        if uid not in self._preempting:
+            return False
+        last = self._last_victims.get(uid)
+        if last is None:
+            return True
+        metadata = last.metadata
+        known = self._handle.lister("pods").get(metadata.name, metadata.namespace)
+        return known is not None and cast("Pod", known).metadata.deletion_timestamp is None
+
+    async def actuate(self, candidate: Candidate, preemptor: PodInfo) -> Status | None:
+        """Make room on a node: in the background, if that feature is on, else before returning.
+
+        Victims that are going already are left alone. A status tells of a failure.
+        """
+        victims = [v for v in candidate.victims.pods if v.pod.metadata.deletion_timestamp is None]
+        if ASYNC_PREEMPTION not in self._handle.feature_gates:
+            return await self._make_room(candidate.name, preemptor, victims)
+        if victims:
+            self._preempting.add(preemptor.uid)
+            work = self._make_room_in_background(candidate.name, preemptor, victims)
+            self._handle.spawn(work, f"preempt for {preemptor.key}")
+        return None
+
+    async def _make_room(
+        self, node_name: str, preemptor: PodInfo, victims: Sequence[PodInfo]
+    ) -> Status | None:
+        try:
+            await self._handle.run_in_parallel(
+                self._preempt_pod(victim, preemptor, node_name) for victim in victims
+            )
+        except Exception as failure:
+            return Status(Code.ERROR, str(failure), cause=failure)
+        await self._clear_nominations(node_name, preemptor)
+        return None
+
+    async def _make_room_in_background(
+        self, node_name: str, preemptor: PodInfo, victims: Sequence[PodInfo]
+    ) -> None:
+        _log.info("Preempting %d pods on node %s for %s", len(victims), node_name, preemptor.key)
+        succeeded = False
+        try:
+            cleared = await self._clear_nominations(node_name, preemptor)
+            succeeded = await self._preempt_all(victims, preemptor, node_name) and cleared
+        finally:
+            self._preempting.discard(preemptor.uid)
+            self._last_victims.pop(preemptor.uid, None)
+        if not succeeded:
+            # No event may ever come for a pod whose victims stay.
+            self._handle.activate({preemptor.key: preemptor})
+
+    async def _preempt_all(
+        self, victims: Sequence[PodInfo], preemptor: PodInfo, node_name: str
+    ) -> bool:
+        """Preempt all victims, the last one by itself and only if all others went well."""
+        *others, last = victims
+        try:
+            if others:
+                await self._handle.run_in_parallel(
+                    self._preempt_pod(victim, preemptor, node_name) for victim in others
+                )
+            self._last_victims[preemptor.uid] = last.pod
+            await self._preempt_pod(last, preemptor, node_name)
+        except Exception as failure:
+            _log.error("Preemption for pod %s failed: %s", preemptor.key, failure)
+            return False
+        return True
+
+    async def _preempt_pod(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> None:
+        """Have one victim go: from where it waits to be bound, if it does, or else for good."""
+        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        if self._is_stopped_on_its_way(victim):
+            note += " (in kube-scheduler memory)."
+        elif not await self._evict(victim, preemptor):
+            _log.info("Victim %s of pod %s is already deleted", victim.key, preemptor.key)
+            return
+        self._handle.event_recorder.event(
+            victim.pod,
+            related=ObjectReference(
+                api_version="v1",
+                kind="Pod",
+                namespace=preemptor.namespace,
+                name=preemptor.name,
+                uid=preemptor.uid,
+                resource_version=preemptor.pod.metadata.resource_version,
+            ),
+            type="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=note,
+        )
+
+    def _is_stopped_on_its_way(self, victim: PodInfo) -> bool:
+        """Whether a victim that is not bound yet goes back to the queue instead."""
+        waiting = self._handle.get_waiting_pod(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(self._plugin_name, "preempted")
+        in_pre_bind = self._handle.get_pod_in_pre_bind(victim.uid)
+        if in_pre_bind is not None:
+            return in_pre_bind.cancel_pod(f"preempted by {self._plugin_name}")
+        return False
+
+    async def _evict(self, victim: PodInfo, preemptor: PodInfo) -> bool:
+        """Say in the victim's status why it goes, and delete it; False if it is gone already."""
+        api = self._handle.api
+        condition = Condition(
+            _DISRUPTION_TARGET,
+            "True",
+            "PreemptionByScheduler",
+            f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        )
+        return await api.patch_pod_status(
+            victim.pod, condition=condition, nominating_info=None
+        ) and await api.delete_pod(victim.pod)
+
+    async def _clear_nominations(self, node_name: str, preemptor: PodInfo) -> bool:
+        """Have pods of lower priority that were to run on the node look for another one.
+
+        They may not fit there any more. False if one of them could not be told.
+        """
+        succeeded = True
+        for pod in self._handle.nominator.nominated_pods_for_node(node_name):
+            if pod.priority >= preemptor.priority or not pod.pod.status.nominated_node_name:
+                continue
+            try:
+                found = await self._handle.api.patch_pod_status(
+                    pod.pod, condition=None, nominating_info=_NOWHERE
+                )
+            except Exception as failure:
+                _log.error("Cannot clear the nominated node of pod %s: %s", pod.key, failure)
+                found = False
+            succeeded &= found
+        return succeeded
