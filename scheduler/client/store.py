@@ -6,14 +6,17 @@ thread: whoever reads without awaiting in between sees one state of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 from scheduler.client.resources import ApiObject, object_key
 
-__all__ = ["NAMESPACE_INDEX", "IndexFunction", "Lister", "Store", "by_namespace"]
+__all__ = ["CHANGES_MAX", "NAMESPACE_INDEX", "IndexFunction", "Lister", "Store", "by_namespace"]
 
 T = TypeVar("T", bound=ApiObject)
+
+#: Changes that a store remembers, for those who ask what has changed since they last asked.
+CHANGES_MAX: Final = 4096
 
 #: From an object to the values it is to be found under.
 IndexFunction = Callable[[T], Iterable[str]]
@@ -35,6 +38,8 @@ class Store(Generic[T]):
         self._indexers = dict(indexers or {})
         # index -> value -> keys, in the order in which they came (a set that remembers)
         self._indices: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
+        self._changed_keys: list[str] = []
+        self._forgotten_changes = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -59,9 +64,28 @@ class Store(Generic[T]):
         """Whether there is such an index."""
         return index in self._indexers
 
+    def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
+        """The keys under which something has changed, and the cursor to ask with next time.
+
+        None instead of keys means that anything may have: to a new reader, who asks with -1, and to
+        one who has missed too much.
+        """
+        now = self._forgotten_changes + len(self._changed_keys)
+        if cursor < self._forgotten_changes:
+            return now, None
+        return now, self._changed_keys[cursor - self._forgotten_changes :]
+
+    def _note_change(self, key: str) -> None:
+        self._changed_keys.append(key)
+        if len(self._changed_keys) > CHANGES_MAX:
+            half = CHANGES_MAX // 2
+            del self._changed_keys[:half]
+            self._forgotten_changes += half
+
     def put(self, obj: T) -> T | None:
         """Add or replace an object; returns the one it replaces."""
         key = object_key(obj)
+        self._note_change(key)
         old = self._objects.get(key)
         self._objects[key] = obj
         if self._indexers:
@@ -71,13 +95,18 @@ class Store(Generic[T]):
     def remove(self, key: str) -> T | None:
         """Take an object out; returns it."""
         old = self._objects.pop(key, None)
-        if old is not None and self._indexers:
-            self._reindex(key, old, None)
+        if old is not None:
+            self._note_change(key)
+            if self._indexers:
+                self._reindex(key, old, None)
         return old
 
     def replace(self, objects: Iterable[T]) -> dict[str, T]:
         """Hold exactly these objects from now on; returns what was held before, by key."""
         before = self._objects
+        # More than all changes there are: whoever asks next has missed too much.
+        self._forgotten_changes += len(self._changed_keys) + 1
+        self._changed_keys.clear()
         self._objects = {object_key(obj): obj for obj in objects}
         self._indices = {name: {} for name in self._indexers}
         if self._indexers:
@@ -119,6 +148,10 @@ class Lister(Generic[T]):
     def by_index(self, index: str, value: str) -> list[T]:
         """The objects under one value of an index. Raises KeyError for an index there is not."""
         return self._store.by_index(index, value)
+
+    def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
+        """The keys under which something has changed; see `Store.changes_since`."""
+        return self._store.changes_since(cursor)
 
     def list(self, namespace: str = "") -> list[T]:
         """All objects, or those of one namespace."""

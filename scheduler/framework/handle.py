@@ -161,6 +161,13 @@ class Lister(Protocol):
         """All objects, or those of one namespace."""
         ...
 
+    def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
+        """What has changed: the keys (`namespace/name`, or `name`), and the next cursor.
+
+        None instead of keys means that anything may have: always so for the cursor -1.
+        """
+        ...
+
 
 class Worlds(Protocol):
     """A dry run: one world for each of some nodes, numbered as the nodes are.

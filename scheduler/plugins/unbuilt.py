@@ -51,10 +51,6 @@ class _Refusing(Plugin):
         return ()
 
 
-def _has_inline_csi_volume(spec: PodSpec) -> bool:
-    return any(v.csi is not None for v in spec.volumes)
-
-
 def _never(spec: PodSpec) -> bool:
     return False
 
@@ -88,7 +84,6 @@ class _Unbuilt(NamedTuple):
 
 
 _UNBUILT: Final[Mapping[str, _Unbuilt]] = {
-    "NodeVolumeLimits": _Unbuilt("inline CSI volumes", _has_inline_csi_volume, "filter"),
 }
 
 

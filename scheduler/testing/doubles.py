@@ -115,6 +115,10 @@ class FakeLister:
         """All objects, or those of one namespace."""
         return [o for (ns, _), o in self._objects.items() if not namespace or ns == namespace]
 
+    def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
+        """Nothing ever changes."""
+        return 0, None if cursor < 0 else ()
+
 
 class StatusPatch(NamedTuple):
     """A change to a pod's status, as a plugin asked for it."""
