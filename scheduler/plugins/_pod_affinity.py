@@ -6,15 +6,20 @@ once. There are two directions:
 
     terms of the incoming pod     mean existing pods    `MeantByAll`, `MeantByEach`
     terms of existing pods        mean the incoming pod `UsersOf`, `UsersOfWeighted`
+
+`FilterState` is what PreFilter has counted in both, and judges nodes by it.
+Mirrors `filtering.go` and `scoring.go` of `pkg/scheduler/framework/plugins/interpodaffinity`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
 from scheduler.api.selectors import NOTHING
+from scheduler.framework.cycle_state import StateKey
+from scheduler.framework.status import Rejections, Status, reject_by, unresolvable, unschedulable
 from scheduler.snapshot.columns import ABSENT
 
 if TYPE_CHECKING:
@@ -22,18 +27,27 @@ if TYPE_CHECKING:
 
     from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.columns import BoolArray, FloatArray, IntArray
+    from scheduler.snapshot.nodes import NodeInfo
     from scheduler.snapshot.pod_index import PodKind, PodRule
     from scheduler.snapshot.snapshot import Snapshot
 
 __all__ = [
+    "FILTER_STATE",
     "Domains",
+    "FilterState",
+    "Incoming",
     "MeantByAll",
     "MeantByEach",
+    "Required",
     "UsersOf",
     "UsersOfWeighted",
     "by_topology_key",
     "is_open",
 ]
+
+_NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
+_TOO_NEAR: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
+_UNWELCOME: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -246,3 +260,120 @@ class Domains:
         if self._changes is not None:
             copy._changes = self._changes.copy()
         return copy
+
+
+class Required(NamedTuple):
+    """What an incoming pod's required terms ask about other pods.
+
+    All affinity terms must mean a pod, under all of their topology keys; anti-affinity terms are
+    asked by topology key.
+    """
+
+    affinity: MeantByAll
+    affinity_keys: frozenset[str]
+    anti_affinity: Mapping[str, MeantByEach]
+
+    @staticmethod
+    def of(affinity: Iterable[AffinityTerm], anti_affinity: Iterable[AffinityTerm]) -> Required:
+        """Sort out the terms."""
+        affinity = tuple(affinity)
+        by_key = by_topology_key((1, term) for term in anti_affinity)
+        return Required(
+            MeantByAll(affinity),
+            frozenset(term.topology_key for term in affinity),
+            {key: MeantByEach(terms) for key, terms in by_key.items()},
+        )
+
+
+class Incoming(NamedTuple):
+    """The incoming pod: what others' terms look at, and what it requires itself."""
+
+    kind: PodKind
+    namespace_labels: Mapping[str, str]
+    required: Required
+
+
+class FilterState:
+    """How many pods count in each domain, by topology key; see `preFilterState`.
+
+    `existing` counts the required anti-affinity terms of existing pods that mean the incoming pod,
+    the other two count existing pods that it means. In a dry run each node is changed in a world of
+    its own, so that one state serves for all of them.
+    """
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        *,
+        existing: dict[str, Domains],
+        affinity: dict[str, Domains],
+        anti_affinity: dict[str, Domains],
+        nodes_total: int,
+    ) -> None:
+        self._incoming: Final = incoming
+        self.existing: Final = existing
+        self.affinity: Final = affinity
+        self.anti_affinity: Final = anti_affinity
+        self._nodes_total: Final = nodes_total
+
+    def clone(self) -> FilterState:
+        """A copy whose changes are its own."""
+        return FilterState(
+            self._incoming,
+            existing=_clones(self.existing),
+            affinity=_clones(self.affinity),
+            anti_affinity=_clones(self.anti_affinity),
+            nodes_total=self._nodes_total,
+        )
+
+    def change(self, other: PodKind, node: NodeInfo, sign: int) -> None:
+        """A pod of this kind has come to the node (1), or gone from it (-1)."""
+        labels, row = node.labels, node.base_row
+        kind, namespace_labels, required = self._incoming
+        for term in other.affinity.required_anti_affinity:
+            key = term.topology_key
+            if key in labels and term.matches(kind.namespace, kind.labels, namespace_labels):
+                if key not in self.existing:
+                    self.existing[key] = Domains.empty(self._nodes_total)
+                self.existing[key].change(row, sign)
+        if self.affinity and required.affinity(other):
+            for key, domains in self.affinity.items():
+                if key in labels:
+                    domains.change(row, sign)
+        for key, rule in required.anti_affinity.items():
+            if key in labels and (terms := rule(other)):
+                self.anti_affinity[key].change(row, sign * terms)
+
+    def rejections(self, rows: IntArray) -> Rejections | None:
+        """The verdicts on these rows of the snapshot, or on hypothetical versions of them."""
+        verdicts: list[tuple[BoolArray, Status]] = []
+        if self.affinity:
+            verdicts.append((~self._in_company(rows), _NOT_NEAR))
+        for counted, status in ((self.anti_affinity, _TOO_NEAR), (self.existing, _UNWELCOME)):
+            verdicts += [(domains.at(rows) > 0, status) for domains in counted.values() if domains]
+        return reject_by(*verdicts) if verdicts else None
+
+    def _in_company(self, rows: IntArray) -> BoolArray:
+        """Which nodes have all topology keys, and wanted pods in all of their domains.
+
+        If there is no such pod anywhere the keys alone will do, if the pod is one itself: the first
+        of several that want to be together must find a place. See `satisfyPodAffinity`.
+        """
+        all_keys = np.ones(len(rows), dtype=np.bool_)
+        all_pods = np.ones(len(rows), dtype=np.bool_)
+        total = np.zeros(len(rows), dtype=np.int64)
+        for domains in self.affinity.values():
+            all_keys &= domains.present(rows)
+            all_pods &= domains.at(rows) > 0
+            total += domains.total + domains.changes(rows)
+        if self._incoming.required.affinity(self._incoming.kind):
+            all_pods |= total == 0
+        return all_keys & all_pods
+
+
+def _clones(counted: Mapping[str, Domains]) -> dict[str, Domains]:
+    return {key: domains.clone() for key, domains in counted.items()}
+
+
+#: Where PreFilter leaves its counts.
+FILTER_STATE: Final = StateKey[FilterState]("PreFilterInterPodAffinity")

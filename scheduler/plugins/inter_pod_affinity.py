@@ -12,7 +12,7 @@ Mirrors `pkg/scheduler/framework/plugins/interpodaffinity`, v1.36.3.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,18 +34,14 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import LABELS_SIGNER_NAME
-from scheduler.framework.status import (
-    Rejections,
-    Status,
-    reject_by,
-    skip,
-    unresolvable,
-    unschedulable,
-)
+from scheduler.framework.status import Rejections, Status, skip, unresolvable, unschedulable
 from scheduler.plugins._pod_affinity import (
+    FILTER_STATE,
     Domains,
-    MeantByAll,
+    FilterState,
+    Incoming,
     MeantByEach,
+    Required,
     UsersOf,
     UsersOfWeighted,
     by_topology_key,
@@ -54,11 +50,11 @@ from scheduler.plugins._pod_affinity import (
 from scheduler.snapshot.pod_index import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
     from scheduler.framework.interface import SignFragment
-    from scheduler.snapshot.columns import BoolArray, IntArray
+    from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_index import PodKind, PodRule
     from scheduler.snapshot.pod_info import PodInfo
@@ -66,130 +62,12 @@ if TYPE_CHECKING:
 
 __all__ = ["InterPodAffinity"]
 
-_NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
-_TOO_NEAR: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
-_UNWELCOME: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 #: What an incoming pod's preferred terms ask about other pods, by topology key.
 _Preferred = Mapping[str, MeantByEach]
 
 
-class _Required(NamedTuple):
-    """What an incoming pod's required terms ask about other pods.
-
-    All affinity terms must mean a pod, under all of their topology keys; anti-affinity terms are
-    asked by topology key.
-    """
-
-    affinity: MeantByAll
-    affinity_keys: frozenset[str]
-    anti_affinity: Mapping[str, MeantByEach]
-
-    @staticmethod
-    def of(affinity: Iterable[AffinityTerm], anti_affinity: Iterable[AffinityTerm]) -> _Required:
-        """Sort out the terms."""
-        affinity = tuple(affinity)
-        by_key = by_topology_key((1, term) for term in anti_affinity)
-        return _Required(
-            MeantByAll(affinity),
-            frozenset(term.topology_key for term in affinity),
-            {key: MeantByEach(terms) for key, terms in by_key.items()},
-        )
-
-
-class _Incoming(NamedTuple):
-    """The incoming pod: what others' terms look at, and what it requires itself."""
-
-    kind: PodKind
-    namespace_labels: Mapping[str, str]
-    required: _Required
-
-
-class _FilterState:
-    """How many pods count in each domain, by topology key; see `preFilterState`.
-
-    `existing` counts the required anti-affinity terms of existing pods that mean the incoming pod,
-    the other two count existing pods that it means. In a dry run each node is changed in a world of
-    its own, so that one state serves for all of them.
-    """
-
-    def __init__(
-        self,
-        incoming: _Incoming,
-        *,
-        existing: dict[str, Domains],
-        affinity: dict[str, Domains],
-        anti_affinity: dict[str, Domains],
-        nodes_total: int,
-    ) -> None:
-        self._incoming: Final = incoming
-        self._existing: Final = existing
-        self._affinity: Final = affinity
-        self._anti_affinity: Final = anti_affinity
-        self._nodes_total: Final = nodes_total
-
-    def clone(self) -> _FilterState:
-        """A copy whose changes are its own."""
-        return _FilterState(
-            self._incoming,
-            existing=_clones(self._existing),
-            affinity=_clones(self._affinity),
-            anti_affinity=_clones(self._anti_affinity),
-            nodes_total=self._nodes_total,
-        )
-
-    def change(self, other: PodKind, node: NodeInfo, sign: int) -> None:
-        """A pod of this kind has come to the node (1), or gone from it (-1)."""
-        labels, row = node.labels, node.base_row
-        kind, namespace_labels, required = self._incoming
-        for term in other.affinity.required_anti_affinity:
-            key = term.topology_key
-            if key in labels and term.matches(kind.namespace, kind.labels, namespace_labels):
-                if key not in self._existing:
-                    self._existing[key] = Domains.empty(self._nodes_total)
-                self._existing[key].change(row, sign)
-        if self._affinity and required.affinity(other):
-            for key, domains in self._affinity.items():
-                if key in labels:
-                    domains.change(row, sign)
-        for key, rule in required.anti_affinity.items():
-            if key in labels and (terms := rule(other)):
-                self._anti_affinity[key].change(row, sign * terms)
-
-    def rejections(self, rows: IntArray) -> Rejections | None:
-        """The verdicts on these rows of the snapshot, or on hypothetical versions of them."""
-        verdicts: list[tuple[BoolArray, Status]] = []
-        if self._affinity:
-            verdicts.append((~self._in_company(rows), _NOT_NEAR))
-        for counted, status in ((self._anti_affinity, _TOO_NEAR), (self._existing, _UNWELCOME)):
-            verdicts += [(domains.at(rows) > 0, status) for domains in counted.values() if domains]
-        return reject_by(*verdicts) if verdicts else None
-
-    def _in_company(self, rows: IntArray) -> BoolArray:
-        """Which nodes have all topology keys, and wanted pods in all of their domains.
-
-        If there is no such pod anywhere the keys alone will do, if the pod is one itself: the first
-        of several that want to be together must find a place. See `satisfyPodAffinity`.
-        """
-        all_keys = np.ones(len(rows), dtype=np.bool_)
-        all_pods = np.ones(len(rows), dtype=np.bool_)
-        total = np.zeros(len(rows), dtype=np.int64)
-        for domains in self._affinity.values():
-            all_keys &= domains.present(rows)
-            all_pods &= domains.at(rows) > 0
-            total += domains.total + domains.changes(rows)
-        if self._incoming.required.affinity(self._incoming.kind):
-            all_pods |= total == 0
-        return all_keys & all_pods
-
-
-def _clones(counted: Mapping[str, Domains]) -> dict[str, Domains]:
-    return {key: domains.clone() for key, domains in counted.items()}
-
-
-_FILTER_STATE: Final = StateKey[_FilterState]("PreFilterInterPodAffinity")
 #: The weights of what speaks for and against each domain, by topology key.
 _SCORES: Final = StateKey[tuple[Domains, ...]]("PreScoreInterPodAffinity")
 
@@ -205,7 +83,7 @@ class InterPodAffinity(Plugin):
         if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
             raise ValueError(field.aggregate(errors))
         # Terms that select namespaces by their labels are not kept: namespaces come and go.
-        self._required: Final[WeakKeyDictionary[AffinityTerms, _Required]] = WeakKeyDictionary()
+        self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
         self._preferred: Final[WeakKeyDictionary[AffinityTerms, _Preferred]] = WeakKeyDictionary()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
@@ -222,14 +100,14 @@ class InterPodAffinity(Plugin):
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return skip()
         required = self._required_by(terms)
-        counts = _FilterState(
-            _Incoming(kind, namespace_labels, required),
+        counts = FilterState(
+            Incoming(kind, namespace_labels, required),
             existing=existing,
             affinity=_counted(snapshot, dict.fromkeys(required.affinity_keys, required.affinity)),
             anti_affinity=_counted(snapshot, required.anti_affinity),
             nodes_total=len(snapshot),
         )
-        state.write(_FILTER_STATE, counts)
+        state.write(FILTER_STATE, counts)
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -295,11 +173,11 @@ class InterPodAffinity(Plugin):
         normalized: IntArray = (MAX_NODE_SCORE * ((scores - lowest) / spread)).astype(np.int64)
         return normalized
 
-    def _required_by(self, terms: AffinityTerms) -> _Required:
+    def _required_by(self, terms: AffinityTerms) -> Required:
         required = self._required.get(terms)
         if required is None:
             both = (*terms.required_affinity, *terms.required_anti_affinity)
-            required = _Required.of(
+            required = Required.of(
                 [self._closed(term) for term in terms.required_affinity],
                 [self._closed(term) for term in terms.required_anti_affinity],
             )
@@ -419,12 +297,12 @@ def _counted(snapshot: Snapshot, rules: Mapping[str, PodRule]) -> dict[str, Doma
     return {key: Domains.counted(snapshot, key, rule) for key, rule in rules.items()}
 
 
-def _filter_state(state: CycleState) -> _FilterState:
+def _filter_state(state: CycleState) -> FilterState:
     try:
-        return state.read(_FILTER_STATE)
+        return state.read(FILTER_STATE)
     except CycleStateError as error:
         raise LookupError(
-            f'error reading "{_FILTER_STATE.name}" from cycleState: {error}'
+            f'error reading "{FILTER_STATE.name}" from cycleState: {error}'
         ) from error
 
 
