@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from scheduler.snapshot.columns import uniform, uniform_value
+
 if TYPE_CHECKING:
     from scheduler.snapshot.columns import FloatArray, IntArray
 
@@ -79,6 +81,9 @@ def default_normalize_score(scores: IntArray, *, reverse: bool = False) -> IntAr
 
     Source: `pkg/scheduler/framework/plugins/helper/normalize_score.go`.
     """
+    if (same := uniform_value(scores)) is not None:
+        one = default_normalize_score(np.array([same]), reverse=reverse)
+        return uniform(len(scores), one[0])
     highest = int(scores.max()) if len(scores) else 0
     if highest <= 0:
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores

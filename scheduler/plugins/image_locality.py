@@ -15,12 +15,12 @@ import numpy as np
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, truncated_div
 from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import IMAGE_NAMES_SIGNER_NAME
+from scheduler.snapshot.columns import IntArray, uniform
 
 if TYPE_CHECKING:
     from scheduler.api.core import PodSpec
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import SignFragment
-    from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -38,14 +38,14 @@ class ImageLocality(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """A score from 0 to 100; 0 where none of the pod's images is."""
-        sums = np.zeros(len(nodes), dtype=np.int64)
+        sums: IntArray = uniform(len(nodes), np.int64(0))
         found = False
         for name in _images_of(pod.spec):
             image = nodes.image(name)
             if image is not None:
                 found = True
                 spread = image.num_nodes / nodes.total
-                sums += image.present * np.int64(float(image.size_bytes) * spread)
+                sums = sums + image.present * np.int64(float(image.size_bytes) * spread)
         containers = len(pod.spec.init_containers) + len(pod.spec.containers)
         return _priority(sums, containers) if found else sums
 

@@ -9,12 +9,13 @@ DeviceClasses no extended resource is left to DynamicResources (DRAExtendedResou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from scheduler.api import field, resources
 from scheduler.api.core import Node, Pod
+from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.config.plugin_args.node_resources_fit import (
     LEAST_ALLOCATED,
@@ -40,6 +41,7 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
+from scheduler.plugins._device_classes import backed_by_devices
 from scheduler.plugins._scorers import (
     Scorer,
     ShareRule,
@@ -48,10 +50,10 @@ from scheduler.plugins._scorers import (
     requested_to_capacity_ratio,
     requests_of,
 )
-from scheduler.snapshot.columns import ABSENT
+from scheduler.snapshot.columns import ABSENT, uniform_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -65,6 +67,10 @@ _TOO_MANY_PODS: Final = unschedulable("Too many pods")
 #: Joined to the reasons of a node that could not hold the pod even if it were empty.
 _HOPELESS: Final = unresolvable()
 
+_NOT_SIGNABLE: Final = unschedulable(
+    "signature disabled when dra extended resources are used in the cluster"
+)
+
 #: What the pod asks for, counted.
 _REQUESTS: Final = StateKey["Mapping[str, int]"]("PreFilterNodeResourcesFit")
 
@@ -75,10 +81,18 @@ _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
 
 
+class _Wanted(NamedTuple):
+    """How much of a resource a pod asks for; devices provide it where a node has none at all."""
+
+    name: str
+    amount: int
+    is_backed_by_devices: bool
+
+
 class _Shortages:
     """What nodes lack for a pod, as a number into `statuses`; -1 where they lack nothing."""
 
-    def __init__(self, wanted: tuple[tuple[str, int], ...]) -> None:
+    def __init__(self, wanted: tuple[_Wanted, ...]) -> None:
         self._wanted: Final = wanted
         self._codes: Final[dict[Status, int]] = {}
 
@@ -90,9 +104,11 @@ class _Shortages:
     def __call__(self, nodes: Nodes) -> IntArray:
         full = nodes.pod_count >= nodes.allocatable(resources.PODS)
         verdicts: list[tuple[BoolArray, Status]] = [(full, _TOO_MANY_PODS)]
-        for name, request in self._wanted:
+        for name, request, is_backed in self._wanted:
             allocatable = nodes.allocatable(name)
             short = allocatable - nodes.requested(name) < request
+            if is_backed:
+                short &= allocatable > 0
             if np.count_nonzero(short):
                 verdicts.append((short, unschedulable(f"Insufficient {name}")))
                 verdicts.append((short & (allocatable < request), _HOPELESS))
@@ -114,6 +130,7 @@ class NodeResourcesFit(Plugin):
 
     Args = NodeResourcesFitArgs
     args: NodeResourcesFitArgs
+    reads = ("deviceclasses",)
 
     def __init__(self) -> None:
         args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
@@ -137,9 +154,11 @@ class NodeResourcesFit(Plugin):
             raise LookupError(
                 f'error reading "{_REQUESTS.name}" from cycleState: {error}'
             ) from error
-        wanted = tuple([(n, requests[n]) for n in _in_order(requests) if not self._is_ignored(n)])
+        names = [name for name in _in_order(requests) if not self._is_ignored(name)]
+        backed = backed_by_devices(self.handle, names)
+        wanted = tuple([_Wanted(name, requests[name], name in backed) for name in names])
         rule, codes = nodes.by_load(_Shortages(wanted))
-        if codes.max(initial=ABSENT) == ABSENT:
+        if uniform_value(codes) == ABSENT or codes.max(initial=ABSENT) == ABSENT:
             return None
         return Rejections(codes.astype(np.int32), rule.statuses)
 
@@ -159,10 +178,7 @@ class NodeResourcesFit(Plugin):
         return remedies
 
     def _is_ignored(self, name: str) -> bool:
-        """Whether a resource is not this plugin's business.
-
-        Resources that a node gets from DynamicResources would be left to it here.
-        """
+        """Whether a resource is not this plugin's business."""
         return (
             name in self._ignored or name.partition("/")[0] in self._ignored_groups
         ) and resources.is_extended_resource_name(name)
@@ -183,19 +199,18 @@ class NodeResourcesFit(Plugin):
         return requests_of(self._scored, pod.non_zero_container_requests)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod that goes or shrinks, and a node that comes or offers more.
-
-        DeviceClasses that come or change would be asked for here.
-        """
+        """A pod that goes or shrinks, a node that comes or offers more, and classes of devices."""
         pod_change = ClusterEvent(
             EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         )
         node_change = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         )
+        class_change = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
         return [
             ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_event),
             ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
+            ClusterEventWithHint(class_change, self.is_schedulable_after_device_class_event),
         ]
 
     def is_schedulable_after_pod_event(
@@ -223,14 +238,17 @@ class NodeResourcesFit(Plugin):
         """Queue if the node, were it empty, could hold the pod, and is new or offers more.
 
         More means more pods, or more of a resource that the pod asks for. What this plugin is
-        configured to ignore is not ignored here: upstream's hint does not know it.
+        configured to ignore is not ignored here: upstream's hint does not know it. What the node
+        has none of, but devices may provide, is taken to be there, and to be more than before.
         """
         original, modified = as_kind(Node, old, new)
         if modified is None:
             return QueueingHint.QUEUE_SKIP
         wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
         offered = resources.node_allocatable(modified.status.allocatable)
-        if not _fits_empty(wanted, offered):
+        backed = backed_by_devices(self.handle, wanted)
+        left_to_devices = {name for name in backed if offered.get(name, 0) <= 0}
+        if not _fits_empty(wanted, offered, left_to_devices):
             return QueueingHint.QUEUE_SKIP
         if original is None:
             return QueueingHint.QUEUE
@@ -238,10 +256,32 @@ class NodeResourcesFit(Plugin):
         grown = any(
             offered.get(name, 0) > before.get(name, 0) for name in (resources.PODS, *wanted)
         )
-        return QueueingHint(grown)
+        return QueueingHint(grown or bool(left_to_devices))
 
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """What the pod asks for."""
+    def is_schedulable_after_device_class_event(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the class now stands behind a resource that the pod names, and did not before.
+
+        That is the resource called after the class, where the class is new, or the one it names.
+        """
+        original, modified = as_kind(DeviceClass, old, new)
+        if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        name = modified.spec.extended_resource_name
+        if original is None:
+            called_after = f"{DEVICE_CLASS_PREFIX}{modified.metadata.name}"
+            if called_after in pod.spec_requests:
+                return QueueingHint.QUEUE
+        elif (original.spec.extended_resource_name or "") == (name or ""):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(name is not None and name in pod.spec_requests)
+
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """What the pod asks for. Pods that may get some of it from devices do not share verdicts."""
+        wanted = [name for name, count in pod.spec_requests.items() if count]
+        if backed_by_devices(self.handle, wanted):
+            return _NOT_SIGNABLE
         return [resources_fragment(pod)]
 
 
@@ -264,9 +304,11 @@ def _in_order(requests: Mapping[str, int]) -> list[str]:
     return native + sorted(others)
 
 
-def _fits_empty(wanted: Mapping[str, int], offered: Mapping[str, int]) -> bool:
+def _fits_empty(
+    wanted: Mapping[str, int], offered: Mapping[str, int], left_out: Collection[str]
+) -> bool:
     return offered.get(resources.PODS, 0) > 0 and all(
-        count <= offered.get(name, 0) for name, count in wanted.items()
+        count <= offered.get(name, 0) for name, count in wanted.items() if name not in left_out
     )
 
 

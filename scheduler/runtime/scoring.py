@@ -13,13 +13,13 @@ from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
 from scheduler.framework.status import as_verdict
 from scheduler.runtime.adapters import ScoreNodes, score_nodes_of
 from scheduler.runtime.errors import PluginFailedError
+from scheduler.snapshot.columns import IntArray, uniform, uniform_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import NormalizeScorePlugin, Plugin, PreScorePlugin
-    from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -70,10 +70,15 @@ class Scores:
         ]
         by_plugin: dict[str, IntArray] = {}
         total = np.zeros(len(nodes), dtype=np.int64)
+        same = np.int64(0)
         for scorer, scores in scored:
             weighted = _weighted(scorer, _normalized(scorer, state, pod, scores))
             by_plugin[scorer.name] = weighted
-            total += weighted
+            if (value := uniform_value(weighted)) is not None:
+                same += value
+            else:
+                total += weighted
+        total += same
         return NodeScores(by_plugin, total)
 
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
@@ -128,8 +133,10 @@ def _checked(answer: object, wanted: int) -> IntArray:
 
 
 def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
+    value = uniform_value(scores)
+    looked_at = scores if value is None else scores[:1]
     # Seen as unsigned, a negative number is a huge one: one pass tells that all are in range.
-    if scores.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
+    if looked_at.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
         lowest, highest = int(scores.min()), int(scores.max())
         wrong = lowest if lowest < MIN_NODE_SCORE else highest
         raise PluginFailedError(
@@ -137,4 +144,6 @@ def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
             f'plugin "{scorer.name}" returns an invalid score {wrong}, it should in the range of '
             f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
         )
-    return scores if scorer.weight == 1 else scores * scorer.weight
+    if scorer.weight == 1:
+        return scores
+    return scores * scorer.weight if value is None else uniform(len(scores), value * scorer.weight)

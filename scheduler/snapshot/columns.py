@@ -23,6 +23,8 @@ __all__ = [
     "encode_flags",
     "grown",
     "seen_from",
+    "uniform",
+    "uniform_value",
 ]
 
 IntArray = NDArray[np.int64]
@@ -35,6 +37,8 @@ V = TypeVar("V", bound=Hashable)
 
 #: The code of a row that has no value.
 ABSENT: Final = -1
+
+_FALSE: Final = np.False_
 
 #: From this many combinations of flags on, those that do not occur are left out.
 _COMBINATIONS_MAX: Final = 16
@@ -59,6 +63,25 @@ def seen_from(column: NDArray[S], rows: slice | IntArray) -> NDArray[S]:
     seen = column[rows] if isinstance(rows, slice) else column.take(rows)
     seen.setflags(write=False)
     return seen
+
+
+def uniform(length: int, value: S) -> NDArray[S]:
+    """An array of equal values that is one value in memory; not to be written to.
+
+    Where a question has the same answer for all nodes, which is the rule, this costs next to
+    nothing, and `uniform_value` tells those who go on with it.
+    """
+    array: NDArray[S] = np.ndarray((length,), value.dtype, np.array(value), strides=(0,))
+    array.flags.writeable = False
+    return array
+
+
+def uniform_value(array: NDArray[S]) -> S | None:
+    """The value of an array made by `uniform`; None for any other array, and for an empty one."""
+    if array.strides == (0,) and len(array):
+        value: S = array[0]
+        return value
+    return None
 
 
 def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool, ...]]]:
@@ -223,14 +246,14 @@ class Codes(Generic[V]):
                 answers[code] = rule(value)
         answers[ABSENT] = rule(None)
         if not answers.any():
-            return np.zeros(len(self.codes), dtype=np.bool_)
+            return uniform(len(self.codes), _FALSE)
         return cast("BoolArray", answers.take(self.codes, mode="wrap"))
 
     def isin(self, values: Iterable[V]) -> BoolArray:
         """Which rows have one of these values. Cheaper than `where` when most values are unique."""
         wanted = [code for value in values if (code := self._column.code_of(value)) != ABSENT]
         if not wanted:
-            return np.zeros(len(self.codes), dtype=np.bool_)
+            return uniform(len(self.codes), _FALSE)
         if len(wanted) == 1:
             return cast("BoolArray", self.codes == wanted[0])
         answers = np.zeros(len(self._column.values) + 1, dtype=np.bool_)
@@ -256,5 +279,5 @@ class Codes(Generic[V]):
             answers = [absent if value is None else rule(value) for value in values]
             answers.append(absent)
         if answers.count(answers[ABSENT]) == len(answers):
-            return np.full(len(self.codes), answers[ABSENT], dtype=np.int64)
+            return uniform(len(self.codes), np.int64(answers[ABSENT]))
         return np.array(answers, dtype=np.int64).take(self.codes, mode="wrap")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 import numpy as np
 
-from scheduler.snapshot.columns import ABSENT, IntArray, Interned
+from scheduler.snapshot.columns import ABSENT, IntArray, Interned, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +30,8 @@ RULES_MAX: Final = 64
 
 #: Up to this many loads, looking for a row with each of them beats sorting the rows.
 _FEW: Final = 8
+
+_INT64: Final = np.iinfo(np.int64)
 
 
 class LoadRule(Hashable, Protocol):
@@ -46,13 +48,16 @@ R = TypeVar("R", bound=LoadRule)
 class _Answers:
     """What one rule has said, by code; right for the first `known` codes."""
 
-    __slots__ = ("by_code", "known", "rule", "version")
+    __slots__ = ("by_code", "highest", "known", "lowest", "rule", "version")
 
     def __init__(self, rule: LoadRule, version: int) -> None:
         self.rule: Final = rule
         self.by_code: IntArray = np.zeros(0, dtype=np.int64)
         self.known = 0
         self.version = version
+        #: Between these all answers lie, those for loads that are no more included.
+        self.lowest = _INT64.max
+        self.highest = _INT64.min
 
 
 class Loads:
@@ -83,7 +88,10 @@ class Loads:
         if answers.known < len(self._loads.values):
             self._complete(answers, nodes_at)
         self._answers[rule] = answers
-        return cast("R", answers.rule), answers.by_code.take(codes[rows])
+        chosen = codes[rows]
+        if answers.lowest == answers.highest:
+            return cast("R", answers.rule), uniform(len(chosen), np.int64(answers.lowest))
+        return cast("R", answers.rule), answers.by_code.take(chosen)
 
     def _complete(self, answers: _Answers, nodes_at: Callable[[IntArray], Nodes]) -> None:
         values = self._loads.values
@@ -91,7 +99,10 @@ class Loads:
         by_code = np.zeros(len(values), dtype=np.int64)
         by_code[: answers.known] = answers.by_code
         if new:
-            by_code[new] = answers.rule(nodes_at(self._rows_with(new)))
+            said = answers.rule(nodes_at(self._rows_with(new)))
+            by_code[new] = said
+            answers.lowest = min(answers.lowest, int(said.min()))
+            answers.highest = max(answers.highest, int(said.max()))
         answers.by_code = by_code
         answers.known = len(values)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -110,7 +110,7 @@ class PodInfo:
 
         Differs from `requests` only where the kubelet has already reported on the pod.
         """
-        if self._is_reported_on:
+        if _is_reported_on(self.pod):
             return resources.counted(resources.pod_requests(self.pod))
         return self.requests.resources
 
@@ -119,7 +119,7 @@ class PodInfo:
         """What the pod's containers ask for by their specs, with upstream's defaults for those that
         do not ask for cpu or memory; requests of the pod as a whole do not count.
         """
-        if self._is_reported_on or self.pod.spec.resources is not None:
+        if _is_reported_on(self.pod) or self.pod.spec.resources is not None:
             return resources.counted(
                 resources.pod_requests(
                     self.pod, use_pod_level=False, non_missing=resources.NON_ZERO_REQUESTS
@@ -131,11 +131,6 @@ class PodInfo:
             resources.CPU: requests.non_zero_cpu,
             resources.MEMORY: requests.non_zero_memory,
         }
-
-    @property
-    def _is_reported_on(self) -> bool:
-        status = self.pod.status
-        return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
     @property
     def kind(self) -> PodKind:
@@ -162,11 +157,42 @@ def priority_of(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
+class _Counted(NamedTuple):
+    """What a spec's requests come from, kept so that no other object gets its place in memory."""
+
+    spec: PodSpec
+    requests: PodRequests
+
+
+#: By the identity of the parts of the spec: pods from one template share them (`PartSharing`).
+_counted: Final[dict[tuple[int, ...], _Counted]] = {}
+_COUNTED_MAX: Final = 4096
+
+
 def _requests_of(pod: Pod) -> PodRequests:
     """A pod's requests, shared between pods that ask for the same.
 
     Most pods come from a few templates, and 150,000 of them need not hold 150,000 dictionaries.
     """
+    if _is_reported_on(pod):
+        return _count_requests(pod)
+    spec = pod.spec
+    key = (id(spec.containers), id(spec.init_containers), id(spec.overhead), id(spec.resources))
+    known = _counted.get(key)
+    if known is None:
+        if len(_counted) >= _COUNTED_MAX:
+            _counted.clear()
+        known = _counted[key] = _Counted(spec, _count_requests(pod))
+    return known.requests
+
+
+def _is_reported_on(pod: Pod) -> bool:
+    """Whether the kubelet has said what the pod's containers have got."""
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.resources)
+
+
+def _count_requests(pod: Pod) -> PodRequests:
     requests = resources.pod_requests(pod, use_status=True)
     missing = dict(resources.NON_ZERO_REQUESTS)
     if resources.pod_level_requests_set(pod):

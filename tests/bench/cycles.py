@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.client import KINDS
+from scheduler.client.sharing import PartSharing
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.profiles import build_profiles
@@ -59,8 +60,10 @@ def basic_workload(nodes_total: int, pods_total: int) -> Workload:
 
 def cycles_per_second(workload: Workload, *, percentage_of_nodes_to_score: int = 100) -> float:
     """Schedule all pods of a workload; raises RuntimeError if one of them does not fit."""
-    bench = _Bench(workload.nodes, workload.running, percentage_of_nodes_to_score)
-    warm_up, measured = workload.pods[:50], workload.pods[50:]
+    share = PartSharing()  # as the informer delivers them
+    running, pods = map(share, workload.running), list(map(share, workload.pods))
+    bench = _Bench(workload.nodes, running, percentage_of_nodes_to_score)
+    warm_up, measured = pods[:50], pods[50:]
     bench.schedule(warm_up)
     start = time.perf_counter()
     bench.schedule(measured)

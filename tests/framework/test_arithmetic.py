@@ -17,6 +17,7 @@ from scheduler.framework.arithmetic import (
     truncated_div,
     truncated_div_scalar,
 )
+from scheduler.snapshot.columns import uniform
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 INT = st.integers(-(2**62), 2**62)
@@ -107,4 +108,12 @@ def test_scores_are_scaled_by_the_highest(
     array = np.array(scores, dtype=np.int64)
     assert default_normalize_score(array).tolist() == normal
     assert default_normalize_score(array, reverse=True).tolist() == reverse
+
+
+@pytest.mark.parametrize("value", [-3, 0, 1, 250])
+def test_scores_that_are_uniform_are_normalized_like_any_others(value: int) -> None:
+    for reverse in (False, True):
+        found = default_normalize_score(uniform(3, np.int64(value)), reverse=reverse)
+        expected = default_normalize_score(np.full(3, value), reverse=reverse)
+        assert found.tolist() == expected.tolist()
     assert array.tolist() == scores

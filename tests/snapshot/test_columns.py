@@ -7,7 +7,16 @@ import itertools
 import numpy as np
 import pytest
 
-from scheduler.snapshot.columns import ABSENT, Codes, Interned, encode_flags, grown, seen_from
+from scheduler.snapshot.columns import (
+    ABSENT,
+    Codes,
+    Interned,
+    encode_flags,
+    grown,
+    seen_from,
+    uniform,
+    uniform_value,
+)
 
 ALL = slice(0, 4)
 
@@ -190,3 +199,28 @@ def test_flags_are_encoded_by_their_combinations(count: int) -> None:
     codes, combinations = encode_flags([np.array(column) for column in zip(*rows, strict=True)])
     assert [combinations[code] for code in codes.tolist()] == rows
     assert sorted(combinations) == combinations == sorted(set(rows))
+
+
+def test_a_uniform_array_answers_like_any_other_and_says_that_it_is_one() -> None:
+    array = uniform(3, np.int64(7))
+    assert array.tolist() == [7, 7, 7]
+    assert (array + np.arange(3)).tolist() == [7, 8, 9]
+    assert array[np.array([True, False, True])].tolist() == [7, 7]
+    assert uniform_value(array) == 7
+    assert uniform_value(array[:1]) == 7
+    assert uniform_value(array.copy()) is None
+    assert uniform_value(uniform(0, np.int64(7))) is None
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def test_what_all_rows_agree_on_is_uniform() -> None:
+    column: Interned[str] = Interned(3)
+    for row in range(3):
+        column.set(row, "a")
+    codes = column.view(slice(0, 3))
+    assert uniform_value(codes.map(lambda value: 5)) == 5
+    none = codes.where(lambda value: value == "b")
+    assert none.tolist() == [False] * 3
+    assert uniform_value(none) == np.False_
+    assert codes.isin(["c"]).tolist() == [False] * 3
