@@ -108,6 +108,7 @@ def test_scores_are_scaled_by_the_highest(
     array = np.array(scores, dtype=np.int64)
     assert default_normalize_score(array).tolist() == normal
     assert default_normalize_score(array, reverse=True).tolist() == reverse
+    assert array.tolist() == scores
 
 
 @pytest.mark.parametrize("value", [-3, 0, 1, 250])
@@ -116,4 +117,3 @@ def test_scores_that_are_uniform_are_normalized_like_any_others(value: int) -> N
         found = default_normalize_score(uniform(3, np.int64(value)), reverse=reverse)
         expected = default_normalize_score(np.full(3, value), reverse=reverse)
         assert found.tolist() == expected.tolist()
-    assert array.tolist() == scores
