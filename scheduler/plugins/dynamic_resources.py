@@ -19,11 +19,9 @@ from scheduler.api import field
 from scheduler.api.core import Pod
 from scheduler.api.dynamic_resources import (
     ClaimError,
-    DeviceClass,
     ResourceClaim,
     claim_referenced_by,
     ensure_is_for_pod,
-    is_backed_by,
     is_claim_for_extended_resources,
     is_dra_extended_resource_name,
 )
@@ -48,6 +46,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.plugins._device_classes import backed_by_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +79,7 @@ class _Wanted(NamedTuple):
     """The extended resources that a pod asks for, if a device class stands behind any of them."""
 
     #: Those that it stands behind.
-    backed: tuple[str, ...] = ()
+    backed: frozenset[str] = frozenset()
     #: All others.
     others: frozenset[str] = frozenset()
 
@@ -252,14 +251,10 @@ class DynamicResources(Plugin):
     def _wanted_by(self, pod: PodInfo) -> _Wanted:
         requests = pod.spec_requests
         names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
-        if not names:
-            return _NOTHING
-        listed = self.handle.lister("deviceclasses").list()
-        classes = cast("list[DeviceClass]", list(listed))
-        backed = tuple(name for name in names if is_backed_by(classes, name))
+        backed = backed_by_devices(self.handle, names)
         if not backed:
             return _NOTHING
-        return _Wanted(backed, frozenset(names).difference(backed))
+        return _Wanted(backed, frozenset(names) - backed)
 
 
 def _offered_by(node: Node) -> frozenset[str]:

@@ -278,7 +278,7 @@ class NodeResourcesFit(Plugin):
         return QueueingHint(name is not None and name in pod.spec_requests)
 
     def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """What the pod asks for. Pods that may get some of it from devices do not share verdicts."""
+        """What the pod asks for. Pods that devices may provide for do not share verdicts."""
         wanted = [name for name, count in pod.spec_requests.items() if count]
         if backed_by_devices(self.handle, wanted):
             return _NOT_SIGNABLE

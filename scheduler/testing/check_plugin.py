@@ -93,7 +93,8 @@ class _Trial:
         self.name: Final = plugin_class.name
         self._seed: Final = seed
         self._snapshot: Final = snapshot_of(cluster.nodes, cluster.running)
-        listers = {"pods": FakeLister((*cluster.running, *cluster.incoming))}
+        listers = {name: FakeLister() for name in plugin_class.reads}
+        listers["pods"] = FakeLister((*cluster.running, *cluster.incoming))
         handle = FakeHandle(self._snapshot, seed=seed, listers=listers)
         self._plugin: Final = Registry([plugin_class]).create(plugin_class.name, args, handle)
         self._pod: PodInfo | None = None

@@ -24,7 +24,7 @@ from scheduler.framework.property_changes import (
 )
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
-from scheduler.testing import FakeHandle
+from scheduler.testing import FakeHandle, FakeLister
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def build(plugin_class: type[P], args: Mapping[str, object] | None = None) -> P:
     return cast("P", registry.create(plugin_class.name, given, _HANDLE))
 
 
-_HANDLE = FakeHandle()
+_HANDLE = FakeHandle(listers={"deviceclasses": FakeLister()})
 
 
 def verdict_of(status: Status | None) -> Verdict | None:
