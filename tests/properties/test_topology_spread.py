@@ -1,0 +1,364 @@
+"""PodTopologySpread over all nodes at once says what its reference says of each node in turn."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.api import core, workloads
+from scheduler.framework import CycleState
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo
+from scheduler.snapshot.what_if import WhatIf
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from scheduler.testing.doubles import FakeLister
+from tests.plugins.running import rejected, verdict_of
+from tests.properties.strategies import all_of, repeatable, subset, up_to
+from tests.reference import pod_topology_spread as reference
+from tests.reference.cluster import Cluster
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.snapshot import Snapshot
+    from tests.reference.cluster import Verdict
+
+pytestmark = pytest.mark.slow
+
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+NOBODY = reference.Owners()
+LEAVING = datetime(2026, 1, 1, tzinfo=UTC)
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+
+pod_labels = subset({"app": ("web", "db"), "tier": ("a", "b"), "rev": ("1", "2")})
+selectors = st.none() | st.builds(
+    core.LabelSelector,
+    match_labels=subset({"app": ("web",), "tier": ("a",)}),
+    match_expressions=up_to(
+        1,
+        [
+            core.LabelSelectorRequirement("app", "In", ("web", "db")),
+            core.LabelSelectorRequirement("tier", "NotIn", ("b",)),
+            core.LabelSelectorRequirement("app", "Exists"),
+            core.LabelSelectorRequirement("rev", "DoesNotExist"),
+        ],
+    ),
+)
+policies = st.sampled_from((None, None, "Honor", "Ignore"))
+
+constraints = st.builds(
+    core.TopologySpreadConstraint,
+    max_skew=st.integers(1, 3),
+    topology_key=st.sampled_from((ZONE, ZONE, HOSTNAME, "rack")),
+    when_unsatisfiable=st.sampled_from((HARD, SOFT)),
+    label_selector=selectors,
+    min_domains=st.sampled_from((None, None, 1, 2, 3, 4)),
+    node_affinity_policy=policies,
+    node_taints_policy=policies,
+    match_label_keys=up_to(2, ("rev", "app", "missing")),
+)
+
+taints = up_to(1, all_of(core.Taint, key=("gpu",), effect=("NoSchedule", "PreferNoSchedule")))
+tolerations = up_to(1, all_of(core.Toleration, key=("gpu",), operator=("Exists",)))
+affinities = st.none() | st.builds(
+    core.Affinity,
+    node_affinity=st.builds(
+        core.NodeAffinity,
+        required_during_scheduling_ignored_during_execution=st.builds(
+            core.NodeSelector,
+            node_selector_terms=up_to(
+                2,
+                [
+                    core.NodeSelectorTerm(
+                        match_expressions=(core.NodeSelectorRequirement("disk", operator, values),)
+                    )
+                    for operator, values in (("In", ("ssd",)), ("DoesNotExist", ()), ("Has", ()))
+                ],
+            ),
+        ),
+    ),
+)
+
+
+@st.composite
+def nodes(draw: DrawFn, name: str) -> Node:
+    """A node that may lack any label, its hostname too, and may have empty ones."""
+    labels = {"rack": ("1", "2", ""), "disk": ("ssd", "hdd")}
+    found = {**draw(subset(labels)), ZONE: draw(st.sampled_from((None, "", "a", "a", "b", "c")))}
+    made = make_node(name, taints=draw(taints))
+    found[HOSTNAME] = draw(st.sampled_from((name, name, name, "shared", None)))
+    present = {key: value for key, value in found.items() if value is not None}
+    metadata = msgspec.structs.replace(made.metadata, labels=present)
+    return msgspec.structs.replace(made, metadata=metadata)
+
+
+@st.composite
+def pods(draw: DrawFn, name: str, node_name: str = "", *, may_leave: bool = True) -> Pod:
+    leaving = may_leave and draw(st.sampled_from((False, False, False, True)))
+    return make_pod(
+        name,
+        namespace=draw(st.sampled_from(("default", "default", "other"))),
+        labels=draw(pod_labels),
+        node_name=node_name,
+        deletion_timestamp=LEAVING if leaving else None,
+    )
+
+
+@st.composite
+def clusters(draw: DrawFn, *, may_leave: bool = True) -> Cluster:
+    names = [f"node-{i}" for i in range(draw(st.integers(1, 6)))]
+    places = draw(st.lists(st.sampled_from(names), max_size=10))
+    running = [draw(pods(f"pod-{i}", place, may_leave=may_leave)) for i, place in enumerate(places)]
+    return Cluster(tuple(draw(nodes(name)) for name in names), tuple(running))
+
+
+@st.composite
+def incoming_pods(draw: DrawFn, *, own: bool = True) -> Pod:
+    """The pod to be placed, with constraints of its own or none."""
+    return make_pod(
+        "incoming",
+        labels=draw(pod_labels),
+        node_selector=draw(subset({"disk": ("ssd",)})),
+        affinity=draw(affinities),
+        tolerations=draw(tolerations),
+        spread=draw(st.lists(constraints, min_size=1, max_size=3)) if own else (),
+    )
+
+
+def build(
+    snapshot: Snapshot, args: object = None, owners: reference.Owners = NOBODY
+) -> PodTopologySpread:
+    listers = {
+        "services": FakeLister(owners.services),
+        "replicationcontrollers": FakeLister(owners.replication_controllers),
+        "replicasets": FakeLister(owners.replica_sets),
+        "statefulsets": FakeLister(owners.stateful_sets),
+    }
+    handle = FakeHandle(snapshot, listers=listers)
+    plugin = Registry([PodTopologySpread]).create("PodTopologySpread", args, handle)
+    assert isinstance(plugin, PodTopologySpread)
+    return plugin
+
+
+def snapshot(cluster: Cluster) -> Snapshot:
+    return snapshot_of(cluster.nodes, cluster.pods)
+
+
+def scores(plugin: PodTopologySpread, pod: Pod, names: list[str]) -> list[int] | None:
+    """The normalised scores of some of the nodes, in the snapshot's order."""
+    info, state, all_nodes = PodInfo(pod), CycleState(), plugin.handle.snapshot.nodes
+    feasible = all_nodes.take(np.array([name in names for name in all_nodes.names]))
+    if plugin.pre_score(state, info, feasible) is not None:
+        return None
+    raw = plugin.score_nodes(state, info, feasible)
+    return plugin.normalize_score(state, info, raw).tolist()
+
+
+def some_nodes(cluster: Cluster, data: st.DataObject) -> list[Node]:
+    return [node for node in cluster.nodes if data.draw(st.booleans())] or [cluster.nodes[0]]
+
+
+def expected_verdicts(pod: Pod, cluster: Cluster, state: reference.State) -> dict[str, Verdict]:
+    found = {n.metadata.name: reference.filter_node(pod, n, state) for n in cluster.nodes}
+    return {name: verdict for name, verdict in found.items() if verdict is not None}
+
+
+@repeatable
+@given(clusters(), incoming_pods())
+def test_filter(cluster: Cluster, pod: Pod) -> None:
+    there = snapshot(cluster)
+    expected = expected_verdicts(pod, cluster, reference.pre_filter(pod, cluster))
+    assert rejected(build(there), pod, there) == expected
+
+
+@repeatable
+@given(clusters(), incoming_pods(), st.data())
+def test_filter_counts_only_nodes_in_view(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
+    view = Cluster(tuple(some_nodes(cluster, data)), cluster.pods)
+    there = snapshot(cluster)
+    expected = expected_verdicts(pod, view, reference.pre_filter(pod, view))
+    only = [node.metadata.name for node in view.nodes]
+    assert rejected(build(there), pod, there, only=only) == expected
+
+
+@repeatable
+@given(clusters(), incoming_pods(), st.data())
+def test_scores(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
+    feasible = some_nodes(cluster, data)
+    expected = reference.scores(pod, feasible, cluster)
+    plugin = build(snapshot(cluster))
+    assert scores(plugin, pod, [node.metadata.name for node in feasible]) == expected
+
+
+class Change(NamedTuple):
+    """In the world of one node: a pod comes, or one of its pods goes."""
+
+    row: int
+    arriving: Pod | None
+    leaving: str = ""
+
+
+@st.composite
+def changes_to(draw: DrawFn, cluster: Cluster, *, may_leave: bool) -> list[Change]:
+    changes, gone = [], set()
+    for index in range(draw(st.integers(1, 5))):
+        row = draw(st.integers(0, len(cluster.nodes) - 1))
+        node = cluster.nodes[row]
+        leaving = [p for p in cluster.pods_on(node) if p.metadata.uid not in gone]
+        if leaving and draw(st.booleans()):
+            gone.add(leaving[0].metadata.uid)
+            changes.append(Change(row, None, leaving[0].metadata.uid))
+        else:
+            guest = pods(f"guest-{index}", node.metadata.name, may_leave=may_leave)
+            changes.append(Change(row, draw(guest)))
+    return changes
+
+
+def verdicts_after(
+    plugin: PodTopologySpread, pod: Pod, cluster: Cluster, changes: list[Change]
+) -> list[Verdict | None]:
+    """The plugin's verdict on each node in its own world, in one dry run."""
+    info, outer, there = PodInfo(pod), CycleState(), plugin.handle.snapshot
+    if plugin.pre_filter(outer, info, there.nodes) is not None:
+        return [None] * len(cluster.nodes)
+    state, what_if = outer.clone(), WhatIf(there.nodes)
+    for row, arriving, leaving in changes:
+        if arriving is not None:
+            added = PodInfo(arriving)
+            what_if.add_pod(row, added)
+            plugin.add_pod(state, info, added, what_if.node(row))
+        else:
+            removed = what_if.remove_pod(row, leaving)
+            plugin.remove_pod(state, info, removed, what_if.node(row))
+    answer = plugin.filter_nodes(state, info, what_if.nodes)
+    rows = range(len(cluster.nodes))
+    return [verdict_of(answer.status(row)) if answer else None for row in rows]
+
+
+@repeatable
+@given(clusters(), incoming_pods(), st.data())
+def test_a_dry_run_tells_each_world_what_upstream_tells_its_copy(
+    cluster: Cluster, pod: Pod, data: st.DataObject
+) -> None:
+    changes = data.draw(changes_to(cluster, may_leave=True))
+    running = {p.metadata.uid: p for p in cluster.pods}
+    expected = []
+    for row, node in enumerate(cluster.nodes):
+        state = reference.pre_filter(pod, cluster)
+        for change in changes:
+            if change.row == row and change.arriving is not None:
+                reference.add_pod(state, pod, change.arriving, node)
+            elif change.row == row:
+                reference.remove_pod(state, pod, running[change.leaving], node)
+        expected.append(reference.filter_node(pod, node, state))
+    plugin = build(snapshot(cluster))
+    assert verdicts_after(plugin, pod, cluster, changes) == expected
+
+
+@repeatable
+@given(clusters(may_leave=False), incoming_pods(), st.data())
+def test_a_dry_run_sees_what_a_changed_cluster_would_show(
+    cluster: Cluster, pod: Pod, data: st.DataObject
+) -> None:
+    # Upstream counts pods by an empty selector when they come or go, but not when they are there.
+    empty = core.LabelSelector()
+    own = [c for c in pod.spec.topology_spread_constraints if c.label_selector != empty]
+    spec = msgspec.structs.replace(pod.spec, topology_spread_constraints=tuple(own))
+    pod = msgspec.structs.replace(pod, spec=spec)
+    changes = data.draw(changes_to(cluster, may_leave=False))
+    expected = []
+    for row, node in enumerate(cluster.nodes):
+        mine = [change for change in changes if change.row == row]
+        gone = {change.leaving for change in mine}
+        arriving = tuple(change.arriving for change in mine if change.arriving is not None)
+        left = tuple(p for p in cluster.pods if p.metadata.uid not in gone)
+        changed = cluster._replace(pods=left + arriving)
+        expected.append(reference.filter_node(pod, node, reference.pre_filter(pod, changed)))
+    plugin = build(snapshot(cluster))
+    assert verdicts_after(plugin, pod, cluster, changes) == expected
+
+
+def named(name: str, namespace: str = "default") -> core.ObjectMeta:
+    return core.ObjectMeta(name=name, namespace=namespace)
+
+
+label_sets = subset({"app": ("web", "db"), "tier": ("a",)})
+namespaces = st.sampled_from(("default", "default", "other"))
+equality_specs = st.builds(workloads.EqualitySelectorSpec, selector=label_sets)
+selector_specs = st.builds(workloads.LabelSelectorSpec, selector=selectors)
+
+
+@st.composite
+def owners(draw: DrawFn) -> reference.Owners:
+    def some(kind: type, specs: st.SearchStrategy[object]) -> tuple[object, ...]:
+        places = draw(st.lists(st.tuples(st.sampled_from("ab"), namespaces), unique=True))
+        return tuple(kind(metadata=named(*place), spec=draw(specs)) for place in places)
+
+    return reference.Owners(
+        some(workloads.Service, equality_specs),
+        some(workloads.ReplicationController, equality_specs),
+        some(workloads.ReplicaSet, selector_specs),
+        some(workloads.StatefulSet, selector_specs),
+    )
+
+
+owner_references = st.lists(
+    st.builds(
+        core.OwnerReference,
+        api_version=st.sampled_from(("v1", "apps/v1", "apps/v1", "a/b/c", "apps/v1beta1")),
+        kind=st.sampled_from(("ReplicationController", "ReplicaSet", "StatefulSet", "Job")),
+        name=st.sampled_from("abc"),
+        controller=st.sampled_from((True, True, False, None)),
+    ),
+    max_size=2,
+).map(tuple)
+
+SYSTEM = (
+    core.TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    core.TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+listed_constraints = st.lists(
+    st.builds(
+        core.TopologySpreadConstraint,
+        max_skew=st.integers(1, 3),
+        topology_key=st.sampled_from((ZONE, HOSTNAME, "rack")),
+        when_unsatisfiable=st.sampled_from((HARD, SOFT)),
+        min_domains=st.sampled_from((None, 2)),
+        node_taints_policy=policies,
+    ),
+    unique_by=lambda c: (c.topology_key, c.when_unsatisfiable),
+    max_size=3,
+).map(tuple)
+
+
+@repeatable
+@given(clusters(), incoming_pods(own=False), owner_references, owners(), st.data())
+def test_constraints_of_the_profile(
+    cluster: Cluster,
+    pod: Pod,
+    references: tuple[core.OwnerReference, ...],
+    owners: reference.Owners,
+    data: st.DataObject,
+) -> None:
+    metadata = msgspec.structs.replace(pod.metadata, owner_references=references)
+    pod = msgspec.structs.replace(pod, metadata=metadata)
+    listed = data.draw(st.none() | listed_constraints)
+    defaults = reference.Defaults(SYSTEM if listed is None else listed, listed is None, owners)
+    args = {"defaultingType": "System" if listed is None else "List"}
+    if listed:
+        args["defaultConstraints"] = msgspec.to_builtins(listed)
+    there = snapshot(cluster)
+    plugin = build(there, args, owners)
+    expected = expected_verdicts(pod, cluster, reference.pre_filter(pod, cluster, defaults))
+    assert rejected(plugin, pod, there) == expected
+    feasible = some_nodes(cluster, data)
+    names = [node.metadata.name for node in feasible]
+    assert scores(plugin, pod, names) == reference.scores(pod, feasible, cluster, defaults)
