@@ -82,8 +82,11 @@ def default_normalize_score(scores: IntArray, *, reverse: bool = False) -> IntAr
     Source: `pkg/scheduler/framework/plugins/helper/normalize_score.go`.
     """
     if (same := uniform_value(scores)) is not None:
-        one = default_normalize_score(np.array([same]), reverse=reverse)
-        return uniform(len(scores), one[0])
+        if reverse:
+            same = np.int64(0 if same > 0 else MAX_NODE_SCORE)
+        elif same > 0:
+            same = np.int64(MAX_NODE_SCORE)
+        return uniform(len(scores), same)
     highest = int(scores.max()) if len(scores) else 0
     if highest <= 0:
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores

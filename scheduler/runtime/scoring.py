@@ -134,9 +134,12 @@ def _checked(answer: object, wanted: int) -> IntArray:
 
 def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
     value = uniform_value(scores)
-    looked_at = scores if value is None else scores[:1]
-    # Seen as unsigned, a negative number is a huge one: one pass tells that all are in range.
-    if looked_at.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
+    if value is not None:
+        in_range = MIN_NODE_SCORE <= value <= MAX_NODE_SCORE
+    else:
+        # Seen as unsigned, a negative number is a huge one: one pass tells that all are in range.
+        in_range = scores.view(np.uint64).max(initial=0) <= MAX_NODE_SCORE
+    if not in_range:
         lowest, highest = int(scores.min()), int(scores.max())
         wrong = lowest if lowest < MIN_NODE_SCORE else highest
         raise PluginFailedError(

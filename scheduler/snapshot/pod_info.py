@@ -47,10 +47,23 @@ class PodInfo:
     that asks for the same, to take over what was worked out for it.
     """
 
-    __slots__ = ("_kind", "_required_node_affinity", "host_ports", "pod", "requests", "volumes")
+    __slots__ = (
+        "_kind",
+        "_required_node_affinity",
+        "host_ports",
+        "pod",
+        "priority",
+        "requests",
+        "uid",
+        "volumes",
+    )
 
     def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
+        #: What tells this pod from another of the same name.
+        self.uid: Final = pod.metadata.uid
+        #: The pod's priority; a pod without one has 0.
+        self.priority: Final = priority_of(pod)
         self.requests: Final[PodRequests] = _requests_of(pod) if like is None else like.requests
         self.host_ports: Final[tuple[HostPort, ...]] = (
             host_ports(pod) if like is None else like.host_ports
@@ -80,11 +93,6 @@ class PodInfo:
         return self.pod.key
 
     @property
-    def uid(self) -> str:
-        """What tells this pod from another of the same name."""
-        return self.pod.metadata.uid
-
-    @property
     def labels(self) -> Mapping[str, str]:
         """The pod's labels."""
         return self.pod.metadata.labels
@@ -98,11 +106,6 @@ class PodInfo:
     def spec(self) -> PodSpec:
         """What the pod wants."""
         return self.pod.spec
-
-    @property
-    def priority(self) -> int:
-        """The pod's priority; a pod without one has 0."""
-        return priority_of(self.pod)
 
     @property
     def spec_requests(self) -> Mapping[str, int]:
@@ -177,7 +180,8 @@ def _requests_of(pod: Pod) -> PodRequests:
     if _is_reported_on(pod):
         return _count_requests(pod)
     spec = pod.spec
-    key = (id(spec.containers), id(spec.init_containers), id(spec.overhead), id(spec.resources))
+    overhead = id(spec.overhead) if spec.overhead else 0
+    key = (id(spec.containers), id(spec.init_containers), overhead, id(spec.resources))
     known = _counted.get(key)
     if known is None:
         if len(_counted) >= _COUNTED_MAX:
