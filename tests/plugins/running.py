@@ -24,7 +24,8 @@ from scheduler.framework.property_changes import (
 )
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
-from scheduler.testing import FakeHandle, FakeLister
+from scheduler.testing import FakeHandle
+from scheduler.testing.doubles import FakeLister
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
