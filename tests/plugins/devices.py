@@ -36,7 +36,7 @@ def dynamic_resources(
     args: DynamicResourcesArgs | None = None,
 ) -> DynamicResources:
     """The plugin in a cluster with these claims and classes."""
-    listers = {"resourceclaims": _lister(claims), "deviceclasses": _lister(classes)}
+    listers = {"resourceclaims": lister(claims), "deviceclasses": lister(classes)}
     registry = Registry([DynamicResources])
     return cast(
         "DynamicResources",
@@ -44,7 +44,8 @@ def dynamic_resources(
     )
 
 
-def _lister(objects: Iterable[ApiObject]) -> Lister[Any]:
+def lister(objects: Iterable[ApiObject]) -> Lister[Any]:
+    """What an informer would know: these objects."""
     store: Store[Any] = Store({})
     store.replace(objects)
     return Lister(store)

@@ -1,0 +1,132 @@
+"""Resources behind which device classes stand: what NodeResourcesFit leaves to DynamicResources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from scheduler.framework import Status
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from tests.plugins.devices import lister, make_class
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod
+    from scheduler.api.dynamic_resources import DeviceClass
+
+GPU = "example.com/gpu"
+BY_CLASS = "deviceclass.resource.kubernetes.io/gpu"
+GPU_CLASS = make_class("gpu", extended_resource_name=GPU)
+SNAPSHOT = snapshot_of(
+    [
+        make_node("none", allocatable={"cpu": "4", "pods": "10"}),
+        make_node("zero", allocatable={"cpu": "4", "pods": "10", GPU: "0"}),
+        make_node("one", allocatable={"cpu": "4", "pods": "10", GPU: "1"}),
+        make_node("taken", allocatable={"cpu": "4", "pods": "10", GPU: "1"}),
+    ],
+    [make_pod("other", node_name="taken", requests={GPU: "1"})],
+)
+
+
+def fit(*classes: DeviceClass) -> NodeResourcesFit:
+    handle = FakeHandle(listers={"deviceclasses": lister(classes)})
+    plugin = Registry([NodeResourcesFit]).create("NodeResourcesFit", None, handle)
+    return cast("NodeResourcesFit", plugin)
+
+
+@pytest.mark.parametrize(
+    ("requests", "refused"),
+    [
+        # A node that has some must have enough; what a node has none of is left to devices.
+        ({GPU: "1"}, {"taken": UNSCHEDULABLE}),
+        ({GPU: "2"}, {"taken": UNRESOLVABLE, "one": UNRESOLVABLE}),
+        ({BY_CLASS: "1"}, {}),
+    ],
+)
+def test_a_node_that_has_none_of_it_may_get_it_from_devices(
+    requests: dict[str, str], refused: dict[str, str]
+) -> None:
+    reasons = tuple(f"Insufficient {name}" for name in requests)
+    expected = {name: (code, reasons) for name, code in refused.items()}
+    assert rejected(fit(GPU_CLASS), make_pod(requests=requests), SNAPSHOT) == expected
+
+
+def test_without_a_class_it_must_be_there() -> None:
+    pod, plugin = make_pod(requests={GPU: "1"}), fit(make_class("other"))
+    assert set(rejected(plugin, pod, SNAPSHOT)) == {"none", "zero", "taken"}
+
+
+def test_everything_else_must_be_there_all_the_same() -> None:
+    pod = make_pod(requests={GPU: "1", "cpu": "5"})
+    found = rejected(fit(GPU_CLASS), pod, SNAPSHOT)
+    assert found["none"] == (UNRESOLVABLE, ("Insufficient cpu",))
+    assert found["taken"] == (UNRESOLVABLE, ("Insufficient cpu", f"Insufficient {GPU}"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, make_class("gpu"), QUEUE),
+        (None, make_class("other"), SKIP),
+        (None, make_class("other", extended_resource_name=GPU), QUEUE),
+        (None, make_class("other", extended_resource_name="vendor.io/fpga"), SKIP),
+        (make_class("gpu"), make_class("gpu"), SKIP),
+        (make_class("other"), make_class("other", extended_resource_name=GPU), QUEUE),
+        (make_class("gpu", extended_resource_name=GPU), make_class("gpu"), SKIP),
+        (GPU_CLASS, make_class("gpu", extended_resource_name="vendor.io/fpga"), SKIP),
+        (None, None, SKIP),
+    ],
+)
+def test_a_class_that_now_stands_behind_what_the_pod_wants_may_help(
+    old: DeviceClass | None, new: DeviceClass | None, expected: str
+) -> None:
+    """`TestIsSchedulableAfterDeviceClassEvent`."""
+    pod = PodInfo(make_pod(requests={GPU: "1", BY_CLASS: "1"}))
+    assert str(fit().is_schedulable_after_device_class_event(pod, old, new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, make_node(), QUEUE),
+        # Whatever has been added may be what the devices need.
+        (make_node(), make_node(allocatable={"pods": "110", "memory": "1"}), QUEUE),
+        (make_node(), make_node(allocatable={"pods": "0"}), SKIP),
+        (
+            make_node(allocatable={"pods": "110", GPU: "1"}),
+            make_node(allocatable={"pods": "110", GPU: "1", "cpu": "1"}),
+            SKIP,
+        ),
+    ],
+)
+def test_a_node_without_it_may_help_through_devices(
+    old: Node | None, new: Node, expected: str
+) -> None:
+    pod = make_pod(requests={GPU: "1"})
+    assert hint(fit(GPU_CLASS), pod, old=old, new=new) == expected
+    if GPU not in new.status.allocatable:
+        assert hint(fit(), pod, old=old, new=new) == SKIP
+
+
+@pytest.mark.parametrize(
+    ("pod", "signs"),
+    [
+        (make_pod(requests={GPU: "1"}), False),
+        (make_pod(requests={GPU: "0"}), True),
+        (make_pod(requests={"cpu": "1"}), True),
+    ],
+    ids=["some", "none", "other"],
+)
+def test_a_pod_that_devices_may_provide_for_does_not_sign(pod: Pod, *, signs: bool) -> None:
+    answer = fit(GPU_CLASS).sign(PodInfo(pod))
+    if signs:
+        assert not isinstance(answer, Status)
+        return
+    assert isinstance(answer, Status)
+    assert answer.message == (
+        "signature disabled when dra extended resources are used in the cluster"
+    )
