@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import itertools
 import random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.runtime.background import run_in_parallel
@@ -15,7 +15,7 @@ from scheduler.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
-    from scheduler.api.core import ObjectReference, Pod
+    from scheduler.api.core import ObjectMeta, ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config.feature_gates import FeatureGates
     from scheduler.framework.cycle_state import CycleState
@@ -99,11 +99,16 @@ class RecordedEvent(NamedTuple):
     note: str
 
 
+class _ApiObject(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
 class FakeLister:
     """A lister over a fixed list of objects."""
 
-    def __init__(self, objects: Iterable[Pod] = ()) -> None:
-        self._objects: dict[tuple[str, str], Pod] = {
+    def __init__(self, objects: Iterable[_ApiObject] = ()) -> None:
+        self._objects: dict[tuple[str, str], _ApiObject] = {
             (o.metadata.namespace, o.metadata.name): o for o in objects
         }
 
