@@ -217,7 +217,7 @@ def _within(topology: _Topology, nodes: Nodes) -> BoolArray:
     within = labels.isin(topology.values)
     successor = _SUCCESSORS.get(topology.key)
     if successor is not None:
-        within |= ~labels.present & nodes.labels(successor).isin(topology.values)
+        within = within | (~labels.present & nodes.labels(successor).isin(topology.values))
     return within
 
 
