@@ -21,8 +21,8 @@ from scheduler.config.plugin_args.node_resources_balanced_allocation import (
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import resources_fragment
 from scheduler.framework.status import Status, skip
+from scheduler.plugins._device_classes import sign_requests
 from scheduler.plugins._scorers import Share, ShareRule, requests_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     Args = NodeResourcesBalancedAllocationArgs
     args: NodeResourcesBalancedAllocationArgs
+    reads = ("deviceclasses",)
 
     def __init__(self) -> None:
         args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
@@ -73,9 +74,9 @@ class NodeResourcesBalancedAllocation(Plugin):
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         return requests_of(self._resources, pod.requests.resources)
 
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """What the pod asks for."""
-        return [resources_fragment(pod)]
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """What the pod asks for. Pods that devices may provide for do not share verdicts."""
+        return sign_requests(self.handle, pod)
 
 
 def _improvement(shares: Sequence[Share], nodes_total: int) -> IntArray:

@@ -33,7 +33,6 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.signers import resources_fragment
 from scheduler.framework.status import (
     Rejections,
     Status,
@@ -41,7 +40,7 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._device_classes import backed_by_devices
+from scheduler.plugins._device_classes import backed_by_devices, sign_requests
 from scheduler.plugins._scorers import (
     Scorer,
     ShareRule,
@@ -66,10 +65,6 @@ _TOO_MANY_PODS: Final = unschedulable("Too many pods")
 
 #: Joined to the reasons of a node that could not hold the pod even if it were empty.
 _HOPELESS: Final = unresolvable()
-
-_NOT_SIGNABLE: Final = unschedulable(
-    "signature disabled when dra extended resources are used in the cluster"
-)
 
 #: What the pod asks for, counted.
 _REQUESTS: Final = StateKey["Mapping[str, int]"]("PreFilterNodeResourcesFit")
@@ -279,10 +274,7 @@ class NodeResourcesFit(Plugin):
 
     def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
         """What the pod asks for. Pods that devices may provide for do not share verdicts."""
-        wanted = [name for name, count in pod.spec_requests.items() if count]
-        if backed_by_devices(self.handle, wanted):
-            return _NOT_SIGNABLE
-        return [resources_fragment(pod)]
+        return sign_requests(self.handle, pod)
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:

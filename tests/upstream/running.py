@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from scheduler.api.core import Node, Pod
+from scheduler.client.kinds import KINDS, kind_of_event
 from scheduler.framework import CycleState, EventResource, PreFilterResult, Status
+from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
+from scheduler.testing import FakeHandle
+from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import verdict_of
-from tests.upstream.loading import Case, node, pod, snapshot
+from tests.upstream.loading import Case, api_object, node, pod, snapshot
 
 if TYPE_CHECKING:
+    from scheduler.framework import Plugin
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.interface import (
         EnqueueExtensions,
@@ -19,6 +23,22 @@ if TYPE_CHECKING:
         ScoreNodesPlugin,
     )
     from tests.plugins.running import Verdict
+
+P = TypeVar("P", bound="Plugin")
+
+
+def plugin_of(plugin_class: type[P], case: Case) -> P:
+    """A plugin with the case's `args`, in a cluster with its nodes, pods and `objects`.
+
+    `objects` are lists of further API objects by their plural, `{deviceclasses: [...]}`.
+    """
+    objects = case.get("objects") or {}
+    listers = {
+        plural: FakeLister([api_object(KINDS[plural].type, o) for o in objects.get(plural, ())])
+        for plural in {*plugin_class.reads, *objects}
+    }
+    handle = FakeHandle(snapshot(case), listers=listers)
+    return cast("P", Registry([plugin_class]).create(plugin_class.name, case.get("args"), handle))
 
 
 def incoming(case: Case) -> PodInfo:
@@ -65,20 +85,13 @@ def pre_score(plugin: Any, case: Case, state: CycleState) -> Verdict | None:
     return verdict_of(answer)
 
 
-_KINDS = {EventResource.POD: (Pod, pod), EventResource.NODE: (Node, node)}
-
-
 def hint(plugin: EnqueueExtensions, case: Case, resource: EventResource) -> str:
     """What the hint that is registered for a resource says of `old` and `new`.
 
     A value that is no object is given to it as it is. `case["raises"]` says whether that, or
     anything else, makes the hint raise; the queue then acts as for `Queue`.
     """
-    kind, read = _KINDS[resource]
-    old, new = (
-        read(value, name=kind.__name__.lower()) if isinstance(value, dict) else value
-        for value in (case.get("old"), case.get("new"))
-    )
+    old, new = (_changed(case.get(name), resource) for name in ("old", "new"))
     ask = registered_hint(plugin, resource)
     try:
         answer = str(ask(incoming(case), old, new))
@@ -87,6 +100,20 @@ def hint(plugin: EnqueueExtensions, case: Case, resource: EventResource) -> str:
         return "Queue"
     assert not case.get("raises"), "the hint did not raise"
     return answer
+
+
+def _changed(value: Any, resource: EventResource) -> object:
+    """The object of an event: a named kind's from its API form, anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    if resource == EventResource.POD:
+        return pod(value)
+    if resource == EventResource.NODE:
+        return node(value)
+    kind = kind_of_event(resource)
+    assert kind is not None
+    found: object = api_object(kind.type, value)
+    return found
 
 
 def registered_hint(plugin: EnqueueExtensions, resource: EventResource) -> QueueingHintFn:

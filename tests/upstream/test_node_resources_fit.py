@@ -1,0 +1,106 @@
+"""NodeResourcesFit against upstream's own cases."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scheduler.config.plugin_args.scoring import ResourceSpec, UtilizationShapePoint
+from scheduler.framework import CycleState, EventResource, Status
+from scheduler.plugins._scorers import broken_linear, shares_of
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.runtime.errors import PluginSetupError
+from tests.plugins.running import verdict_of
+from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts
+from tests.upstream.running import (
+    filter_statuses,
+    hint,
+    incoming,
+    plugin_of,
+    pre_filter,
+    pre_score,
+    scores,
+)
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "filter"))
+def test_filter(case: Case) -> None:
+    plugin, state = plugin_of(NodeResourcesFit, case), CycleState()
+    assert pre_filter(plugin, case, state) is None
+    assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "without_pre_filter"))
+def test_filter_without_pre_filter(case: Case) -> None:
+    with pytest.raises(LookupError, match=case["error"]):
+        filter_statuses(plugin_of(NodeResourcesFit, case), case, CycleState())
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *cases("node_resources_fit", "score"),
+        *cases("node_resources_fit", "least_allocated"),
+        *cases("node_resources_fit", "most_allocated"),
+        *cases("node_resources_fit", "requested_to_capacity_ratio"),
+    ],
+)
+def test_score(case: Case) -> None:
+    if "error" in case.fields:
+        with pytest.raises(PluginSetupError, match=re.escape(case["error"])):
+            plugin_of(NodeResourcesFit, case)
+        return
+    plugin, state = plugin_of(NodeResourcesFit, case), CycleState()
+    if not case.get("without_pre_score"):
+        assert pre_score(plugin, case, state) is None
+    assert scores(plugin, case, state) == case["scores"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "broken_linear"))
+def test_shape(case: Case) -> None:
+    """Our function is scaled to node scores, which are ten times a shape's."""
+    shape = [UtilizationShapePoint(**point) for point in case["shape"]]
+    found = [
+        [utilization, broken_linear(shape, utilization) // 10] for utilization, _ in case["values"]
+    ]
+    assert found == case["values"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "scored_requests"))
+def test_requests_that_are_scored(case: Case) -> None:
+    found = incoming(case).non_zero_container_requests
+    assert {name: found.get(name, 0) for name in case["requests"]} == case["requests"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "shares"))
+def test_what_a_node_offers(case: Case) -> None:
+    specs = [ResourceSpec(name=case["resource"], weight=1)]
+    [share] = shares_of(snapshot(case).nodes, specs, [1], non_zero=True)
+    assert share.allocatable.tolist() == [case["allocatable"]]
+    assert share.allocated.tolist() == [case["allocated"]]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "pod_hints"))
+def test_hint_for_pods(case: Case) -> None:
+    assert hint(plugin_of(NodeResourcesFit, case), case, EventResource.POD) == case["hint"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "node_hints"))
+def test_hint_for_nodes(case: Case) -> None:
+    assert hint(plugin_of(NodeResourcesFit, case), case, EventResource.NODE) == case["hint"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "device_class_hints"))
+def test_hint_for_device_classes(case: Case) -> None:
+    plugin = plugin_of(NodeResourcesFit, case)
+    assert hint(plugin, case, EventResource.DEVICE_CLASS) == case["hint"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "signature"))
+def test_signature(case: Case) -> None:
+    answer = plugin_of(NodeResourcesFit, case).sign(incoming(case))
+    if isinstance(answer, Status):
+        assert verdict_of(answer) == verdict(case["status"])
+    else:
+        assert dict(answer) == case["signature"]
