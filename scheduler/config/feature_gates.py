@@ -19,6 +19,7 @@ FeatureGates = frozenset[str]
 DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
     {
         "DRADeviceBindingConditions",
+        "DRAExtendedResource",
         "DRAResourceClaimDeviceStatus",
         "DRASchedulerFilterTimeout",
         "DynamicResourceAllocation",

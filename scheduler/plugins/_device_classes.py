@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from scheduler.framework.status import Status
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["backed_by_devices", "sign_requests"]
+__all__ = ["DRA_EXTENDED_RESOURCE", "backed_by_devices", "sign_requests"]
+
+#: The feature gate without which no device class stands behind anything.
+DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
 
 _NOT_SIGNABLE: Final = unschedulable(
     "signature disabled when dra extended resources are used in the cluster"
@@ -37,7 +40,7 @@ def backed_by_devices(handle: Handle, names: Iterable[str]) -> frozenset[str]:
     The plugin that asks must read `deviceclasses`.
     """
     candidates = [name for name in names if name not in _NATIVE]
-    if not candidates:
+    if not candidates or DRA_EXTENDED_RESOURCE not in handle.feature_gates:
         return frozenset()
     classes = cast("list[DeviceClass]", list(handle.lister("deviceclasses").list()))
     return frozenset(name for name in candidates if is_backed_by(classes, name))

@@ -25,7 +25,6 @@ from scheduler.api.dynamic_resources import (
     is_claim_for_extended_resources,
     is_dra_extended_resource_name,
 )
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
@@ -98,8 +97,8 @@ class DynamicResources(Plugin):
     reads = ("resourceclaims", "deviceclasses")
 
     def __init__(self) -> None:
-        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
-        if errors := args.validate("", DEFAULT_FEATURE_GATES):
+        gates = self.handle.feature_gates
+        if errors := self.args.with_defaults(gates).validate("", gates):
             raise ValueError(field.aggregate(errors))
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:

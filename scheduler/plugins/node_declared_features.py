@@ -6,7 +6,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.node_declared_features import DEFAULT_FEATURES
@@ -37,22 +37,25 @@ _MISMATCH: Final = unresolvable("node(s) didn't match Pod's required features")
 #: The features that the pod needs.
 _REQUIREMENTS: Final = StateKey[frozenset[str]]("PreFilterNodeDeclaredFeatures")
 
+_GATE: Final = "NodeDeclaredFeatures"
+
 #: The version of Kubernetes that this scheduler is.
 _VERSION: Final = (1, 36, 3)
 
 
 class NodeDeclaredFeatures(Plugin):
-    """Keep pods off nodes that lack a feature they need."""
+    """Keep pods off nodes that lack a feature they need; nothing, with its feature gate off."""
 
-    def __init__(
-        self, *, features: FeatureRegistry = DEFAULT_FEATURES, version: Version = _VERSION
-    ) -> None:
-        self._features: Final = features
-        self._version: Final = version
+    #: The features that are known, and the version of the cluster that they may be needed in.
+    features: ClassVar[FeatureRegistry] = DEFAULT_FEATURES
+    version: ClassVar[Version] = _VERSION
+
+    def __init__(self) -> None:
+        self._is_enabled: Final = _GATE in self.handle.feature_gates
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Find out what the pod needs; skip pods that need nothing, as most do."""
-        requirements = self._needed_by(pod.spec)
+        requirements = self._needed_by(pod.spec) if self._is_enabled else None
         if not requirements:
             return skip()
         state.write(_REQUIREMENTS, requirements)
@@ -60,17 +63,21 @@ class NodeDeclaredFeatures(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that do not declare all of it."""
+        if not self._is_enabled:
+            return None
         try:
             requirements = state.read(_REQUIREMENTS)
         except CycleStateError as error:
             raise LookupError(
                 f'error reading "{_REQUIREMENTS.name}" from cycle-state: {error}'
             ) from error
-        declared = nodes.derive(self._features.declared_by)
+        declared = nodes.derive(self.features.declared_by)
         return reject(declared.where(lambda has: has is None or not requirements <= has), _MISMATCH)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A node that comes or declares other features, and a pod that may need others."""
+        if not self._is_enabled:
+            return []
         node_change = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         )
@@ -101,7 +108,7 @@ class NodeDeclaredFeatures(Plugin):
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The features that the pod needs."""
-        return [(FEATURES_SIGNER_NAME, self._features.text_of(self._needed_by(pod.spec)))]
+        return [(FEATURES_SIGNER_NAME, self.features.text_of(self._needed_by(pod.spec)))]
 
     def _needed_by(self, spec: PodSpec) -> frozenset[str]:
-        return self._features.infer_for_pod_scheduling(spec, self._version)
+        return self.features.infer_for_pod_scheduling(spec, self.version)

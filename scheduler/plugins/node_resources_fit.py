@@ -40,7 +40,11 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._device_classes import backed_by_devices, sign_requests
+from scheduler.plugins._device_classes import (
+    DRA_EXTENDED_RESOURCE,
+    backed_by_devices,
+    sign_requests,
+)
 from scheduler.plugins._scorers import (
     Scorer,
     ShareRule,
@@ -202,11 +206,12 @@ class NodeResourcesFit(Plugin):
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         )
         class_change = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
-        return [
+        events = [
             ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_event),
             ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
             ClusterEventWithHint(class_change, self.is_schedulable_after_device_class_event),
         ]
+        return events if DRA_EXTENDED_RESOURCE in self.handle.feature_gates else events[:2]
 
     def is_schedulable_after_pod_event(
         self, pod: PodInfo, old: object, new: object

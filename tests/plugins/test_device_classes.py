@@ -32,8 +32,10 @@ SNAPSHOT = snapshot_of(
 )
 
 
-def fit(*classes: DeviceClass) -> NodeResourcesFit:
+def fit(*classes: DeviceClass, is_on: bool = True) -> NodeResourcesFit:
     handle = FakeHandle(listers={"deviceclasses": lister(classes)})
+    if not is_on:
+        handle.feature_gates -= {"DRAExtendedResource"}
     plugin = Registry([NodeResourcesFit]).create("NodeResourcesFit", None, handle)
     return cast("NodeResourcesFit", plugin)
 
@@ -58,6 +60,13 @@ def test_a_node_that_has_none_of_it_may_get_it_from_devices(
 def test_without_a_class_it_must_be_there() -> None:
     pod, plugin = make_pod(requests={GPU: "1"}), fit(make_class("other"))
     assert set(rejected(plugin, pod, SNAPSHOT)) == {"none", "zero", "taken"}
+
+
+def test_with_the_feature_gate_off_classes_mean_nothing() -> None:
+    pod, plugin = make_pod(requests={GPU: "1"}), fit(GPU_CLASS, is_on=False)
+    assert set(rejected(plugin, pod, SNAPSHOT)) == {"none", "zero", "taken"}
+    assert len(plugin.events_to_register()) == 2
+    assert len(fit().events_to_register()) == 3
 
 
 def test_everything_else_must_be_there_all_the_same() -> None:

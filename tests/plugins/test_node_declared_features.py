@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec.structs import replace
@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from scheduler.api import core
 from scheduler.framework import CycleState, Status
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
-from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, build, hint, rejected
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
@@ -55,11 +56,13 @@ SNAPSHOT = snapshot_of(
     ],
 )
 def test_a_node_must_declare_all_that_the_pod_needs(pod: Pod, refused: set[str]) -> None:
-    assert rejected(NodeDeclaredFeatures(), pod, SNAPSHOT) == dict.fromkeys(refused, MISMATCH)
+    assert rejected(build(NodeDeclaredFeatures), pod, SNAPSHOT) == dict.fromkeys(refused, MISMATCH)
 
 
 def test_a_pod_that_needs_nothing_is_skipped() -> None:
-    answer = NodeDeclaredFeatures().pre_filter(CycleState(), PodInfo(make_pod()), SNAPSHOT.nodes)
+    answer = build(NodeDeclaredFeatures).pre_filter(
+        CycleState(), PodInfo(make_pod()), SNAPSHOT.nodes
+    )
     assert isinstance(answer, Status)
     assert answer.is_skip
 
@@ -78,7 +81,7 @@ def test_a_pod_that_needs_nothing_is_skipped() -> None:
 def test_a_node_that_declares_other_features_may_help(
     old: Node | None, new: Node | None, expected: str | None
 ) -> None:
-    assert hint(NodeDeclaredFeatures(), RESTARTING, old=old, new=new) == expected
+    assert hint(build(NodeDeclaredFeatures), RESTARTING, old=old, new=new) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,15 +99,27 @@ def test_a_node_that_declares_other_features_may_help(
 def test_a_pod_that_needs_other_features_is_tried_again(
     old: Pod, new: Pod | None, expected: str | None
 ) -> None:
-    assert hint(NodeDeclaredFeatures(), make_pod(), old=old, new=new) == expected
+    assert hint(build(NodeDeclaredFeatures), make_pod(), old=old, new=new) == expected
 
 
 def test_another_pods_needs_are_no_help() -> None:
     other = replace(RESTARTING, metadata=make_pod("other").metadata)
-    assert hint(NodeDeclaredFeatures(), RESTARTING, old=make_pod("other"), new=other) == SKIP
+    assert hint(build(NodeDeclaredFeatures), RESTARTING, old=make_pod("other"), new=other) == SKIP
 
 
 def test_pods_with_the_same_needs_sign_equally() -> None:
-    sign = NodeDeclaredFeatures().sign
+    sign = build(NodeDeclaredFeatures).sign
     assert sign(PodInfo(RESTARTING)) == [("v1.Pod.Spec.RequiredFeatures()", "00010")]
     assert sign(PodInfo(make_pod())) == [("v1.Pod.Spec.RequiredFeatures()", "00000")]
+
+
+def test_with_its_feature_gate_off_it_says_nothing() -> None:
+    handle = FakeHandle()
+    handle.feature_gates -= {"NodeDeclaredFeatures"}
+    plugin = cast(
+        "NodeDeclaredFeatures",
+        Registry([NodeDeclaredFeatures]).create("NodeDeclaredFeatures", None, handle),
+    )
+    assert rejected(plugin, RESTARTING, SNAPSHOT) == {}
+    assert plugin.filter_nodes(CycleState(), PodInfo(RESTARTING), SNAPSHOT.nodes) is None
+    assert plugin.events_to_register() == []

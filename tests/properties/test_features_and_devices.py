@@ -21,7 +21,7 @@ from tests.plugins.devices import (
     make_class,
     with_claims,
 )
-from tests.plugins.running import rejected, verdict_of
+from tests.plugins.running import build, rejected, verdict_of
 from tests.properties import strategies
 from tests.properties.strategies import repeatable, up_to
 from tests.reference import dynamic_resources as devices_reference
@@ -80,7 +80,7 @@ def declaring_nodes(draw: DrawFn) -> tuple[core.Node, ...]:
 @repeatable
 @given(declaring_nodes(), demanding_pods())
 def test_node_declared_features(nodes: tuple[core.Node, ...], pod: core.Pod) -> None:
-    plugin = NodeDeclaredFeatures()
+    plugin = build(NodeDeclaredFeatures)
     expected = {
         node.metadata.name: verdict
         for node in nodes

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from scheduler.api.node_declared_features import Feature, FeatureRegistry
 from scheduler.framework import CycleState
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_pod, snapshot_of
 from tests.plugins.running import hint, rejected, verdict_of
 from tests.upstream.loading import (
     Case,
@@ -24,6 +25,7 @@ from tests.upstream.loading import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import PodSpec
+    from scheduler.api.node_declared_features import Version
 
 VERSION = (1, 35, 0)
 FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")
@@ -37,9 +39,21 @@ def _never(spec: PodSpec) -> bool:
     return False
 
 
-def plugin_that_needs(*needed: str) -> NodeDeclaredFeatures:
+def plugin_with(
+    features: FeatureRegistry, *, version: Version = VERSION, is_on: bool = True
+) -> NodeDeclaredFeatures:
+    members = {"features": features, "version": version}
+    plugin_class = type("NodeDeclaredFeatures", (NodeDeclaredFeatures,), members)
+    handle = FakeHandle()
+    if not is_on:
+        handle.feature_gates -= {"NodeDeclaredFeatures"}
+    made = Registry([plugin_class]).create("NodeDeclaredFeatures", None, handle)
+    return cast("NodeDeclaredFeatures", made)
+
+
+def plugin_that_needs(*needed: str, is_on: bool = True) -> NodeDeclaredFeatures:
     features = (Feature(name, _always if name in needed else _never) for name in FILTER_FEATURES)
-    return NodeDeclaredFeatures(features=FeatureRegistry(features), version=VERSION)
+    return plugin_with(FeatureRegistry(features), is_on=is_on)
 
 
 @pytest.mark.parametrize("case", cases("node_declared_features", "pre_filter"))
@@ -52,11 +66,12 @@ def test_pre_filter(case: Case) -> None:
         )
         for value in case["features"]
     ]
-    registry, version = FeatureRegistry(features), tuple(case["version"])
-    plugin = NodeDeclaredFeatures(features=registry, version=version)
-    nodes = snapshot_of([]).nodes
-    answer = plugin.pre_filter(CycleState(), PodInfo(make_pod()), nodes)
+    registry, version, state = FeatureRegistry(features), tuple(case["version"]), CycleState()
+    plugin = plugin_with(registry, version=version, is_on=not case.get("disabled"))
+    answer = plugin.pre_filter(state, PodInfo(make_pod()), snapshot_of([]).nodes)
     assert verdict_of(answer) == verdict(case.get("pre_filter"))
+    if case.get("disabled"):
+        return
     found = registry.infer_for_pod_scheduling(make_pod().spec, version)
     assert found == set(case["requirements"])
 
@@ -69,15 +84,15 @@ def test_filter(case: Case) -> None:
             plugin.filter_nodes(CycleState(), PodInfo(make_pod()), snapshot(case).nodes)
         assert str(caught.value) == case["error"]
         return
-    found = rejected(plugin_that_needs(*case["requirements"]), make_pod(), snapshot(case))
-    assert found == verdicts(case["statuses"])
+    plugin = plugin_that_needs(*case["requirements"], is_on=not case.get("disabled"))
+    assert rejected(plugin, make_pod(), snapshot(case)) == verdicts(case["statuses"])
 
 
 @pytest.mark.parametrize("case", cases("node_declared_features", "hints"))
 def test_hints(case: Case) -> None:
     """Upstream's pods need a feature or not by the count of calls; here, by their host network."""
     features = FeatureRegistry([Feature("TestFeature", lambda spec: spec.host_network)])
-    plugin = NodeDeclaredFeatures(features=features, version=VERSION)
+    plugin = plugin_with(features)
     read = node if case["kind"] == "Node" else pod
     old, new = (read(case[which]) if case[which] else None for which in ("old", "new"))
     waiting = pod({"metadata": {"name": "test-pod"}})
