@@ -86,7 +86,7 @@ def world_of(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> 
         raise ScenarioError(f"scenario {scenario.name}: {error}") from error
     nodes = cast("list[Node]", objects.pop(NODES.plural, []))
     pods = [with_api_defaults(pod) for pod in cast("list[Pod]", objects.pop(PODS.plural, []))]
-    return World(config, nodes=nodes, pods=pods, others=objects, plugins=plugins)
+    return World(config, nodes=nodes, pods=pods, others=objects, plugins=plugins, nominates=False)
 
 
 def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:

@@ -77,11 +77,11 @@ class Decision(NamedTuple):
 
 
 class PostFilterOutcome(NamedTuple):
-    """How room would be made: nothing is done about it here."""
+    """How room is made: later pods find the victims gone."""
 
     status: Status
     nominated_node: str
-    #: The pods that would be deleted, by key.
+    #: The pods that are deleted, by key.
     victims: Sequence[str]
     #: What preemption has found, if it got as far as choosing a node.
     preemption: Preemption | None
@@ -90,7 +90,9 @@ class PostFilterOutcome(NamedTuple):
 class World:
     """Nodes, the pods on them, and the profiles that decide where further pods go.
 
-    `others` are all other objects, by the plural of their kind.
+    `others` are all other objects, by the plural of their kind. `nominates` says whether a pod that
+    victims make room for keeps its place against later pods, as in earnest: in recorded runs it has
+    none.
     """
 
     def __init__(
@@ -101,7 +103,9 @@ class World:
         pods: Iterable[Pod],
         others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
         plugins: Iterable[type[Plugin] | str] = (),
+        nominates: bool = True,
     ) -> None:
+        self._nominates: Final = nominates
         self._cache: Final = Cache()
         self.snapshot: Final = Snapshot()
         clock = SystemClock()
@@ -187,8 +191,13 @@ class World:
         result, status = _result_of(framework.run_post_filter_plugins(state, pod, statuses))
         info = result.nominating_info if result is not None else None
         nominated_node = info.nominated_node_name if info is not None else ""
-        deleted = tuple(self._api.deleted)
-        return PostFilterOutcome(status, nominated_node, deleted, state.find(PREEMPTION))
+        if info is not None and self._nominates:
+            self._nominator.add_nominated_pod(pod, info)
+        for victim in self._api.deleted:
+            self._cache.remove_pod(victim)
+            self._pods.remove(victim.key)
+        victims = [victim.key for victim in self._api.deleted]
+        return PostFilterOutcome(status, nominated_node, victims, state.find(PREEMPTION))
 
     def _assume(
         self,
@@ -223,7 +232,7 @@ class _Nowhere:
     """Takes events and writes, and does nothing but remember whom it should have deleted."""
 
     def __init__(self) -> None:
-        self.deleted: Final[list[str]] = []
+        self.deleted: Final[list[Pod]] = []
 
     def event(
         self,
@@ -251,8 +260,8 @@ class _Nowhere:
         return True
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """The pod stays."""
-        self.deleted.append(pod.key)
+        """The world sees to it."""
+        self.deleted.append(pod)
         return True
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:

@@ -5,7 +5,7 @@ Source: `k8s.io/kube-scheduler/framework/cycle_state.go`.
 
 from __future__ import annotations
 
-from typing import Final, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Final, Generic, Protocol, Self, TypeVar, cast
 
 __all__ = ["Cloneable", "CycleState", "CycleStateError", "StateKey"]
 
@@ -23,7 +23,6 @@ class CycleStateError(KeyError):
         return "not found"
 
 
-@runtime_checkable
 class Cloneable(Protocol):
     """State that a dry run may change needs a copy of its own; all other state is shared."""
 
@@ -78,7 +77,7 @@ class CycleState:
         """A copy for a dry run: values that can clone themselves are copied, others shared."""
         state = CycleState()
         state._data = {
-            key: value.clone() if isinstance(value, Cloneable) else value
+            key: cast("Cloneable", value).clone() if hasattr(value, "clone") else value
             for key, value in self._data.items()
         }
         state.skip_filter_plugins = self.skip_filter_plugins

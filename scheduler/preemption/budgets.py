@@ -49,13 +49,14 @@ class Budgets:
                     _Budget(number, selector, status.disruptions_allowed, status.disrupted_pods)
                 )
 
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """The pods whose going, in this order, would violate a budget, and the others.
 
         Each budget a pod falls under is charged for it, the budgets it violates as well.
         """
-        if not self._by_namespace:
-            return [], list(pods)
         violating: list[PodInfo] = []
         others: list[PodInfo] = []
         charged: Counter[int] = Counter()

@@ -14,6 +14,7 @@ Source: `SelectVictimsOnNode`, `DryRunPreemption`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,7 +32,7 @@ from scheduler.snapshot.columns import ABSENT
 from scheduler.snapshot.nodes import NodeInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle, Worlds
@@ -44,8 +45,10 @@ __all__ = ["DryRun", "DryRunOutcome", "IsEligiblePod", "VictimRules", "dry_run_p
 
 _NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
-#: Nodes tried at a time: fewer cost more than they save.
-_BLOCK_MIN: Final = 128
+#: Nodes tried at a time: fewer cost more than they save, ...
+_BLOCK_MIN: Final = 64
+#: ... and one more for so many candidates missing, for some nodes will not do.
+_SPARE_EVERY: Final = 16
 
 #: Whether a pod on a node may be preempted by another pod at all.
 IsEligiblePod = Callable[[NodeInfo, "PodInfo", "PodInfo"], bool]
@@ -97,35 +100,32 @@ class DryRun:
             return DryRunOutcome({}, verdicts.rejections)
         verdicts.clear(positions)
         worlds = self._handle.worlds(self._state, self._pod, nodes.take(positions))
-        numbers = np.repeat(np.arange(len(potential)), [len(pods) for pods in potential]).tolist()
-        worlds.remove_pods(numbers, [pod for pods in potential for pod in pods])
+        worlds.remove_pods(potential.worlds.tolist(), potential.pods)
         rejections = worlds.run_filters()
-        fitting = np.arange(len(potential))
+        fitting = np.arange(len(positions))
         if rejections is not None:
             verdicts.add(positions, rejections)
             fitting = fitting[rejections.passed]
-        reprieve = _Reprieve(
-            worlds,
-            {world: self._in_order(potential[world]) for world in fitting.tolist()},
-            worlds_total=len(potential),
-        )
+        reprieve = _Reprieve(worlds, *self._queues(potential, fitting), worlds_total=len(positions))
         reprieve.run()
         names = nodes.names
         candidates: dict[int, Candidate] = {}
-        for world in fitting.tolist():
+        for world, victims in reprieve.victims.items():
             position = int(positions[world])
-            victims = reprieve.victims(world)
-            if world not in worlds.failures and victims.pods:
-                candidates[position] = Candidate(names[position], self._sorted(victims))
-            elif world not in worlds.failures:
+            if world in worlds.failures:
+                continue
+            if victims:
+                found = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
+                candidates[position] = Candidate(names[position], found)
+            else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
         for world, failure in worlds.failures.items():
             verdicts.set(int(positions[world]), Status(Code.ERROR, str(failure), cause=failure))
         return DryRunOutcome(candidates, verdicts.rejections)
 
-    def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, list[list[PodInfo]]]:
-        """The nodes that have pods to preempt, by position, and these pods."""
+    def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, _Roster]:
+        """The nodes that have pods to preempt, by position, and these pods, node by node."""
         priority, is_eligible = self._pod.priority, self._rules.is_eligible_pod
         below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
@@ -135,15 +135,26 @@ class DryRun:
                 [pod for pod in pods if is_eligible(node, pod, self._pod)]
                 for node, pods in zip(nodes, found, strict=True)
             ]
-        some = np.array([bool(pods) for pods in found], dtype=np.bool_)
-        return below[some], [pods for pods in found if pods]
+        counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+        roster = _Roster([pod for pods in found for pod in pods], counts[counts > 0])
+        return below[counts > 0], roster
 
-    def _in_order(self, pods: list[PodInfo]) -> tuple[list[PodInfo], int]:
-        """The pods as they are put back, and how many of them no budget lets go."""
-        if len(pods) > 1:
-            pods = by_importance(pods, self._now, self._rules.more_important_pod)
-        violating, others = self._budgets.split(pods)
-        return violating + others, len(violating)
+    def _queues(self, potential: _Roster, fitting: IntArray) -> tuple[IntArray, _Roster, IntArray]:
+        """The worlds where the pod fits, the pods to put back there, in order, and how many of
+        these no budget lets go: they come first.
+        """
+        roster = potential.of_worlds(fitting)
+        more_important = self._rules.more_important_pod
+        if more_important is None and roster.have_started:
+            roster = roster.by_importance()
+        else:
+            roster = roster.mapped(lambda pods: by_importance(pods, self._now, more_important))
+        if not self._budgets:
+            return fitting, roster, np.zeros(len(fitting), dtype=np.int64)
+        split = [self._budgets.split(pods) for pods in roster]
+        pods = [pod for violating, others in split for pod in (*violating, *others)]
+        numbers = np.array([len(violating) for violating, _ in split], dtype=np.int64)
+        return fitting, _Roster(pods, roster.counts), numbers
 
     def _sorted(self, victims: Victims) -> Victims:
         """The victims in order of importance, which the budgets have come before."""
@@ -153,51 +164,110 @@ class DryRun:
         return victims
 
 
+class _Roster:
+    """Some pods of each of many worlds, all in one list: those of the first world, and so on."""
+
+    def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
+        self.pods: Final = pods
+        #: How many pods each world has; and where in the list they begin.
+        self.counts: Final = counts
+        self.starts: Final[IntArray] = np.cumsum(counts) - counts
+
+    def __iter__(self) -> Iterator[list[PodInfo]]:
+        pods = self.pods
+        for start, count in zip(self.starts.tolist(), self.counts.tolist(), strict=True):
+            yield pods[start : start + count]
+
+    @property
+    def worlds(self) -> IntArray:
+        """The world of each pod."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @property
+    def have_started(self) -> bool:
+        """Whether all pods have a start time."""
+        return all(pod.pod.status.start_time is not None for pod in self.pods)
+
+    def of_worlds(self, worlds: IntArray) -> _Roster:
+        """The pods of some of the worlds, in this order."""
+        if len(worlds) == len(self.counts):
+            return self
+        wanted = set(worlds.tolist())
+        pods = [pod for world, some in enumerate(self) if world in wanted for pod in some]
+        return _Roster(pods, self.counts[worlds])
+
+    def by_importance(self) -> _Roster:
+        """The pods of each world in order of importance, once they have all started."""
+        if not len(self.counts) or int(self.counts.max()) == 1:
+            return self
+        pods = self.pods
+        priorities = np.fromiter((pod.priority for pod in pods), np.int64, count=len(pods))
+        times = np.fromiter((_start_time(pod) for pod in pods), np.float64, count=len(pods))
+        order = np.lexsort((times, -priorities, self.worlds))
+        return _Roster([pods[place] for place in order.tolist()], self.counts)
+
+    def mapped(self, arranged: Callable[[list[PodInfo]], list[PodInfo]]) -> _Roster:
+        """The pods of each world in another order."""
+        return _Roster([pod for pods in self for pod in arranged(pods)], self.counts)
+
+
+def _start_time(pod: PodInfo) -> float:
+    started = pod.pod.status.start_time
+    assert started is not None, "have_started has been asked"
+    return started.timestamp()
+
+
 class _Reprieve:
     """Puts pods back in lockstep, and remembers those that had to go again.
 
-    `queues` has for each world the pods to put back, and how many of these violate a budget.
+    `queues` has the pods to put back for each of `fitting`, the worlds in question; the first
+    `violating` ones of each violate a budget if they go.
     """
 
     def __init__(
         self,
         worlds: Worlds,
-        queues: Mapping[int, tuple[list[PodInfo], int]],
+        fitting: IntArray,
+        queues: _Roster,
+        violating: IntArray,
         *,
         worlds_total: int,
     ) -> None:
         self._worlds: Final = worlds
+        self._fitting: Final = fitting
         self._queues: Final = queues
+        self._violating: Final = violating
         self._worlds_total: Final = worlds_total
-        self._victims: Final[dict[int, list[PodInfo]]] = {world: [] for world in queues}
-        self._violations: Final = dict.fromkeys(queues, 0)
-
-    def victims(self, world: int) -> Victims:
-        """Who has to leave a node, violating ones first."""
-        return Victims(self._victims[world], self._violations[world])
+        self.victims: Final[dict[int, list[PodInfo]]] = {world: [] for world in fitting.tolist()}
+        #: How many of them violate a budget, where there are any.
+        self.violations: Final[Counter[int]] = Counter()
 
     def run(self) -> None:
         """Put everybody back that can stay."""
-        for turn in range(max((len(pods) for pods, _ in self._queues.values()), default=0)):
+        for turn in range(int(self._queues.counts.max(initial=0))):
             self._run_round(turn)
 
     def _run_round(self, turn: int) -> None:
-        failures, queues = self._worlds.failures, self._queues
-        active = [w for w, (pods, _) in queues.items() if turn < len(pods) and w not in failures]
-        pods = [queues[world][0][turn] for world in active]
-        self._worlds.add_pods(active, pods)
-        if len(active) == self._worlds_total:
-            rejections = self._worlds.run_filters()
-        else:
-            rejections = self._worlds.run_filters(np.array(active, dtype=np.int64))
+        active = np.flatnonzero(self._queues.counts > turn)
+        if self._worlds.failures:
+            broken = np.fromiter(self._worlds.failures, dtype=np.int64)
+            active = active[~np.isin(self._fitting[active], broken)]
+        numbers = self._fitting[active]
+        worlds = numbers.tolist()
+        pods = [self._queues.pods[at] for at in (self._queues.starts[active] + turn).tolist()]
+        self._worlds.add_pods(worlds, pods)
+        all_of_them = len(worlds) == self._worlds_total
+        rejections = self._worlds.run_filters(None if all_of_them else numbers)
         if rejections is None:
             return
         rejected = np.flatnonzero(~rejections.passed).tolist()
-        self._worlds.remove_pods([active[i] for i in rejected], [pods[i] for i in rejected])
-        for i in rejected:
-            world = active[i]
-            self._victims[world].append(pods[i])
-            self._violations[world] += turn < queues[world][1]
+        evicted = [(worlds[i], pods[i]) for i in rejected]
+        self._worlds.remove_pods([world for world, _ in evicted], [pod for _, pod in evicted])
+        for world, pod in evicted:
+            self.victims[world].append(pod)
+        if self._violating.any():
+            violating = self._violating[active]
+            self.violations.update(worlds[i] for i in rejected if turn < violating[i])
 
 
 class _Statuses:
@@ -243,7 +313,8 @@ def dry_run_preemption(
     start = 0
     while start < len(nodes):
         missing = num_candidates - len(non_violating) - len(violating)
-        block = nodes.slice(start, start + max(missing, _BLOCK_MIN))
+        wanted = max(missing + missing // _SPARE_EVERY, _BLOCK_MIN)
+        block = nodes.slice(start, min(start + wanted, len(nodes)))
         start += len(block)
         outcome = dry_run.run(block)
         tried.append((block, outcome.rejections))

@@ -82,8 +82,9 @@ def by_importance(
             return more_important(second, first) - more_important(first, second)
 
         return sorted(pods, key=functools.cmp_to_key(compared))
-    numbered = [(*_importance(pod, now, place), pod) for place, pod in enumerate(pods)]
-    return [pod for _, _, _, pod in sorted(numbered, key=lambda row: row[:3])]
+    pods = list(pods)
+    keys = [_importance(pod, now, place) for place, pod in enumerate(pods)]
+    return [pods[place] for place in sorted(range(len(pods)), key=keys.__getitem__)]
 
 
 def _importance(pod: PodInfo, now: float, place: int) -> tuple[int, float, int]:
@@ -95,9 +96,16 @@ def _importance(pod: PodInfo, now: float, place: int) -> tuple[int, float, int]:
 
 def earliest_start_time(pods: Sequence[PodInfo], now: float) -> float:
     """When the first of the pods with the highest priority among these started, epoch seconds."""
-    highest = max(pod.priority for pod in pods)
-    times = (pod.pod.status.start_time for pod in pods if pod.priority == highest)
-    return min(now if time is None else time.timestamp() for time in times)
+    highest, earliest = pods[0].priority, pods[0].pod.status.start_time
+    for pod in pods[1:]:
+        if pod.priority < highest:
+            continue
+        started = pod.pod.status.start_time
+        if pod.priority > highest:
+            highest, earliest = pod.priority, started
+        elif started is not None and (earliest is None or started < earliest):
+            earliest = started
+    return now if earliest is None else earliest.timestamp()
 
 
 def pick_one_node_for_preemption(
@@ -114,15 +122,15 @@ def pick_one_node_for_preemption(
     lost_by: dict[str, int] = {}
     left = candidates
     number = 0
-    for score in score_funcs or _score_funcs(now):
+    for scores_of in [_one_by_one(score) for score in score_funcs] or _criteria(now):
         if len(left) == 1:
             break
-        scores = [score(candidate) for candidate in left]
+        scores = scores_of(left)
         highest = max(scores)
         if min(scores) < highest:
             kept = []
-            for candidate, its_score in zip(left, scores, strict=True):
-                if its_score == highest:
+            for candidate, score in zip(left, scores, strict=True):
+                if score == highest:
                     kept.append(candidate)
                 else:
                     lost_by[candidate.name] = number
@@ -132,11 +140,24 @@ def pick_one_node_for_preemption(
     return Choice(left[0], lost_by)
 
 
-def _score_funcs(now: float) -> Sequence[ScoreFunc]:
+#: What speaks for each of some candidates.
+_Criterion = Callable[[Sequence[Candidate]], list[float]]
+
+
+def _one_by_one(score: ScoreFunc) -> _Criterion:
+    return lambda candidates: [score(candidate) for candidate in candidates]
+
+
+def _criteria(now: float) -> Sequence[_Criterion]:
+    """Upstream's criteria, as `CRITERIA` names them."""
     return (
-        lambda candidate: -candidate.victims.num_pdb_violations,
-        lambda candidate: -candidate.victims.pods[0].priority,
-        lambda candidate: -sum(pod.priority + _PRIORITY_OFFSET for pod in candidate.victims.pods),
-        lambda candidate: -len(candidate.victims.pods),
-        lambda candidate: earliest_start_time(candidate.victims.pods, now),
+        lambda candidates: [-c.victims.num_pdb_violations for c in candidates],
+        lambda candidates: [-c.victims.pods[0].priority for c in candidates],
+        lambda candidates: [-_sum_of_priorities(c.victims.pods) for c in candidates],
+        lambda candidates: [-len(c.victims.pods) for c in candidates],
+        lambda candidates: [earliest_start_time(c.victims.pods, now) for c in candidates],
     )
+
+
+def _sum_of_priorities(pods: Sequence[PodInfo]) -> int:
+    return sum([pod.priority for pod in pods]) + _PRIORITY_OFFSET * len(pods)

@@ -135,8 +135,8 @@ class Filters:
             return rejections
         positions = np.array(list(expected), dtype=np.int64)
         worlds = Worlds(self, state, pod, nodes.take(positions))
-        for world, pods in enumerate(expected.values()):
-            worlds.add_pods([world] * len(pods), pods)
+        numbers = np.repeat(np.arange(len(expected)), [len(pods) for pods in expected.values()])
+        worlds.add_pods(numbers.tolist(), [pod for pods in expected.values() for pod in pods])
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections

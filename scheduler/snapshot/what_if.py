@@ -119,7 +119,15 @@ class _HypotheticalTable(NodeTable):
         """Add to or subtract from the columns; pods that ask for the same are looked at once."""
         np.add.at(self.pod_count, rows, sign)
         asked_for = [pod.requests for pod in pods]
-        number_of = {requests: n for n, requests in enumerate(dict.fromkeys(asked_for))}
+        distinct = dict.fromkeys(asked_for)
+        if len(distinct) == 1:
+            (requests,) = distinct
+            for name, count in requests.resources.items():
+                np.add.at(self._column(self.requested, name), rows, sign * count)
+            for name, of in _NON_ZERO:
+                np.add.at(self.non_zero_requested[name], rows, sign * of(requests))
+            return
+        number_of = {requests: n for n, requests in enumerate(distinct)}
         which = np.fromiter(map(number_of.__getitem__, asked_for), np.int64, count=len(asked_for))
         for name in {name for requests in number_of for name in requests.resources}:
             counts = _counts((requests[name] for requests in number_of), sign)

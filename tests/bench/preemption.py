@@ -1,0 +1,149 @@
+"""Preemption cycles per second, without HTTP.
+
+One cycle is all that happens to a pod that fits nowhere: pop, snapshot, filters over every node,
+the dry run over upstream's share of the nodes, the choice, and the way back into the queue with a
+nominated node. Victims are not deleted, so every further pod finds the nominations of those before
+it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache
+from scheduler.client import KINDS
+from scheduler.clock import SystemClock
+from scheduler.config import default_config
+from scheduler.failure_handler import FailureHandler
+from scheduler.profiles import build_profiles
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.testing import FakeHandle, make_node, make_pod
+from scheduler.testing.doubles import FakeLister
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from scheduler.api.core import Pod
+
+__all__ = ["preemption_cycles_per_second"]
+
+_NODE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+_LOW: Final = {"cpu": "2", "memory": "500Mi"}
+_HIGH: Final = {"cpu": "3", "memory": "500Mi"}
+_ZONES: Final = 3
+_LONG_AGO: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def preemption_cycles_per_second(
+    nodes_total: int, *, low_total: int = 10_000, preemptors: int = 200
+) -> float:
+    """Nodes full of pods of low priority, equally many on each, and pods that want their places.
+
+    Raises RuntimeError if one of those finds no victims.
+    """
+    running = []
+    for i in range(low_total):
+        pod = make_pod(f"low-{i}", node_name=f"node-{i % nodes_total}", requests=_LOW, priority=-10)
+        status = replace(pod.status, start_time=_LONG_AGO + timedelta(seconds=i))
+        running.append(replace(pod, status=status))
+    high = [make_pod(f"high-{i}", requests=_HIGH, priority=10) for i in range(preemptors)]
+    bench = _Bench(nodes_total, running, high)
+    warm_up = 10
+    bench.schedule(high[:warm_up])
+    start = time.perf_counter()
+    bench.schedule(high[warm_up:])
+    seconds = time.perf_counter() - start
+    if bench.nominated != preemptors:
+        raise RuntimeError(f"{bench.nominated} of {preemptors} pods were nominated")
+    return (preemptors - warm_up) / seconds
+
+
+class _Bench:
+    """A scheduler without client: what goes on in the background is dropped."""
+
+    def __init__(self, nodes_total: int, running: Iterable[Pod], waiting: Iterable[Pod]) -> None:
+        cache = Cache()
+        for i in range(nodes_total):
+            zone = f"zone-{i % _ZONES}"
+            cache.add_node(make_node(f"node-{i}", allocatable=_NODE, zone=zone))
+        for pod in running:
+            cache.add_pod(PodInfo(pod))
+        clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
+        waiting_pods = WaitingPods(clock)
+        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
+        parts.spawn = self._drop
+        parts.event_recorder_of = lambda profile_name: FakeHandle()
+        profiles = build_profiles(default_config(), parts)
+        framework = next(iter(profiles.values()))
+        pods = {pod.key: pod for pod in waiting}
+        self._queue = PriorityQueue(
+            framework.less,
+            sort_key=framework.sort_key,
+            pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
+            queueing_hint_map={
+                framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
+            },
+            pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
+        )
+        parts.nominator = self._queue.nominator
+        failures = FailureHandler(
+            queue=self._queue,
+            dispatcher=_Unused(),
+            pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
+            clock=clock,
+            spawn=self._drop,
+        )
+        self._schedule_one = ScheduleOne(
+            profiles=profiles,
+            cache=cache,
+            queue=self._queue,
+            snapshot=snapshot,
+            algorithm=SchedulingAlgorithm(snapshot, tie_break=RandomTie(rng)),
+            binding_cycle=BindingCycle(
+                cache=cache,
+                queue=self._queue,
+                dispatcher=_Unused(),
+                failures=failures,
+                waiting_pods=waiting_pods,
+                pods_in_pre_bind=parts.pods_in_pre_bind,
+                clock=clock,
+            ),
+            failures=failures,
+            waiting_pods=waiting_pods,
+            spawn=self._drop,
+        )
+
+    @property
+    def nominated(self) -> int:
+        """How many pods have been promised a node."""
+        return sum(bool(node) for node in self._queue.nominator.nominations.values())
+
+    def schedule(self, pods: Iterable[Pod]) -> None:
+        """Queue and try these pods, each once."""
+        for pod in pods:
+            self._queue.add(PodInfo(pod), 0.0)
+        while (queued := self._queue.pop_nowait(0.0)) is not None:
+            try:
+                self._schedule_one.schedule_one(queued).send(None)
+            except StopIteration:
+                continue
+            raise RuntimeError("the scheduling cycle waited")
+
+    @staticmethod
+    def _drop(work: Coroutine[None, None, None], name: str) -> None:
+        work.close()
+
+
+class _Unused:
+    """Stands where the dispatcher would, of which only dropped work makes use."""
