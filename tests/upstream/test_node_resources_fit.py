@@ -67,6 +67,11 @@ def test_shape(case: Case) -> None:
     assert found == case["values"]
 
 
+@pytest.mark.parametrize("case", cases("node_resources_fit", "filter_requests"))
+def test_requests_that_must_fit(case: Case) -> None:
+    assert incoming(case).spec_requests == case["requests"]
+
+
 @pytest.mark.parametrize("case", cases("node_resources_fit", "scored_requests"))
 def test_requests_that_are_scored(case: Case) -> None:
     found = incoming(case).non_zero_container_requests
