@@ -8,15 +8,14 @@ import pytest
 
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.node_affinity import NodeAffinity
-from tests.plugins.running import build
 from tests.upstream.loading import Case, cases, verdict, verdicts
-from tests.upstream.running import filter_statuses, hint, pre_filter, pre_score, scores
+from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter, pre_score, scores
 
 
 @pytest.mark.parametrize("case", cases("node_affinity", "filter"))
 def test_filter(case: Case) -> None:
     """Filter answers as it does whatever PreFilter said; the framework would not ask it."""
-    plugin, state, expected = build(NodeAffinity, case.get("args")), CycleState(), None
+    plugin, state, expected = plugin_of(NodeAffinity, case), CycleState(), None
     if not case.get("without_pre_filter"):
         expected = case.get("pre_filter")
         names_nodes = isinstance(expected, dict) and "nodes" in expected
@@ -27,7 +26,7 @@ def test_filter(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("node_affinity", "score"))
 def test_score(case: Case) -> None:
-    plugin, state = build(NodeAffinity, case.get("args")), CycleState()
+    plugin, state = plugin_of(NodeAffinity, case), CycleState()
     if "error" in case.fields:
         with pytest.raises(ValueError, match=re.escape(case["error"])):
             pre_score(plugin, case, state)
@@ -40,4 +39,4 @@ def test_score(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("node_affinity", "hints"))
 def test_hint(case: Case) -> None:
-    assert hint(build(NodeAffinity, case.get("args")), case, EventResource.NODE) == case["hint"]
+    assert hint(plugin_of(NodeAffinity, case), case, EventResource.NODE) == case["hint"]

@@ -6,11 +6,12 @@ import pytest
 
 from scheduler.framework import CycleState
 from scheduler.plugins.node_name import NodeName
-from tests.plugins.running import build
 from tests.upstream.loading import Case, cases, verdicts
-from tests.upstream.running import filter_statuses
+from tests.upstream.running import filter_statuses, plugin_of
 
 
 @pytest.mark.parametrize("case", cases("node_name", "filter"))
 def test_filter(case: Case) -> None:
-    assert filter_statuses(build(NodeName), case, CycleState()) == verdicts(case["statuses"])
+    assert filter_statuses(plugin_of(NodeName, case), case, CycleState()) == verdicts(
+        case["statuses"]
+    )

@@ -6,14 +6,13 @@ import pytest
 
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.node_ports import NodePorts
-from tests.plugins.running import build
 from tests.upstream.loading import Case, cases, verdict, verdicts
-from tests.upstream.running import filter_statuses, hint, pre_filter
+from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
 
 
 @pytest.mark.parametrize("case", cases("node_ports", "filter"))
 def test_filter(case: Case) -> None:
-    plugin, state = build(NodePorts), CycleState()
+    plugin, state = plugin_of(NodePorts, case), CycleState()
     assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
     if "pre_filter" not in case.fields:
         assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
@@ -22,9 +21,9 @@ def test_filter(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("node_ports", "without_pre_filter"))
 def test_filter_without_pre_filter(case: Case) -> None:
     with pytest.raises(LookupError, match=case["error"]):
-        filter_statuses(build(NodePorts), case, CycleState())
+        filter_statuses(plugin_of(NodePorts, case), case, CycleState())
 
 
 @pytest.mark.parametrize("case", cases("node_ports", "hints"))
 def test_hint(case: Case) -> None:
-    assert hint(build(NodePorts), case, EventResource.POD) == case["hint"]
+    assert hint(plugin_of(NodePorts, case), case, EventResource.POD) == case["hint"]

@@ -6,17 +6,17 @@ import pytest
 
 from scheduler.framework import EventResource
 from scheduler.plugins.scheduling_gates import SchedulingGates
-from tests.plugins.running import build, verdict_of
+from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, verdict
-from tests.upstream.running import hint, incoming
+from tests.upstream.running import hint, incoming, plugin_of
 
 
 @pytest.mark.parametrize("case", cases("scheduling_gates", "pre_enqueue"))
 def test_pre_enqueue(case: Case) -> None:
-    status = build(SchedulingGates).pre_enqueue(incoming(case))
+    status = plugin_of(SchedulingGates, case).pre_enqueue(incoming(case))
     assert verdict_of(status) == verdict(case.get("pre_enqueue"))
 
 
 @pytest.mark.parametrize("case", cases("scheduling_gates", "hints"))
 def test_hint(case: Case) -> None:
-    assert hint(build(SchedulingGates), case, EventResource.POD) == case["hint"]
+    assert hint(plugin_of(SchedulingGates, case), case, EventResource.POD) == case["hint"]

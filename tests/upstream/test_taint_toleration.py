@@ -6,29 +6,28 @@ import pytest
 
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.taint_toleration import TaintToleration
-from tests.plugins.running import build
 from tests.upstream.loading import Case, cases, verdicts
-from tests.upstream.running import filter_statuses, hint, pre_score, scores
+from tests.upstream.running import filter_statuses, hint, plugin_of, pre_score, scores
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "filter"))
 def test_filter(case: Case) -> None:
-    found = filter_statuses(build(TaintToleration), case, CycleState())
+    found = filter_statuses(plugin_of(TaintToleration, case), case, CycleState())
     assert found == verdicts(case["statuses"])
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "score"))
 def test_score(case: Case) -> None:
-    plugin, state = build(TaintToleration), CycleState()
+    plugin, state = plugin_of(TaintToleration, case), CycleState()
     assert pre_score(plugin, case, state) is None
     assert scores(plugin, case, state) == case["scores"]
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "node_hints"))
 def test_hint_for_nodes(case: Case) -> None:
-    assert hint(build(TaintToleration), case, EventResource.NODE) == case["hint"]
+    assert hint(plugin_of(TaintToleration, case), case, EventResource.NODE) == case["hint"]
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "pod_hints"))
 def test_hint_for_pods(case: Case) -> None:
-    assert hint(build(TaintToleration), case, EventResource.POD) == case["hint"]
+    assert hint(plugin_of(TaintToleration, case), case, EventResource.POD) == case["hint"]
