@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.plugins._pod_volumes import WantedVolume
     from scheduler.snapshot.columns import BoolArray, IntArray
 
-__all__ = ["StorageUse", "VolumeCapacityScorer"]
+__all__ = ["StorageUse", "VolumeCapacityScorer", "storage_uses"]
 
 _MAX_UTILIZATION: Final = 100
 
@@ -55,23 +55,23 @@ class VolumeCapacityScorer:
             [broken_linear(shape, p) for p in range(_MAX_UTILIZATION + 1)], dtype=np.int64
         )
 
-    def score(self, wanted: Sequence[WantedVolume], rows: IntArray) -> IntArray:
-        """The mean over the storage classes in use; 0 where none is."""
-        total = np.zeros(len(rows), dtype=np.int64)
-        classes = np.zeros(len(rows), dtype=np.int64)
-        for use in _uses(wanted, rows):
-            total += np.where(use.used, self.class_scores(use), 0)
+    def score(self, uses: Sequence[StorageUse], total: int) -> IntArray:
+        """The mean over the storage classes in use on each of so many nodes; 0 where none is."""
+        scores = np.zeros(total, dtype=np.int64)
+        classes = np.zeros(total, dtype=np.int64)
+        for use in uses:
+            scores += np.where(use.used, self._class_scores(use), 0)
             classes += use.used
-        return round_half_away(total / np.maximum(classes, 1))
+        return round_half_away(scores / np.maximum(classes, 1))
 
-    def class_scores(self, use: StorageUse) -> IntArray:
+    def _class_scores(self, use: StorageUse) -> IntArray:
         """One class's score on each node; what does not fit counts as full."""
         full = (use.capacity == 0) | (use.requested > use.capacity)
         percent = truncated_div(use.requested * _MAX_UTILIZATION, np.where(full, 1, use.capacity))
         return self._table.take(np.where(full, _MAX_UTILIZATION, percent), mode="clip")
 
 
-def _uses(wanted: Sequence[WantedVolume], rows: IntArray) -> list[StorageUse]:
+def storage_uses(wanted: Sequence[WantedVolume], rows: IntArray) -> list[StorageUse]:
     """The storage classes in use on these rows of the snapshot."""
     static: dict[str, StorageUse] = {}
     dynamic: dict[str, StorageUse] = {}

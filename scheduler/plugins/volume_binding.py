@@ -45,7 +45,7 @@ from scheduler.plugins._volume_binder import (
     VolumeBindingError,
     not_created_for_pod,
 )
-from scheduler.plugins._volume_scorer import VolumeCapacityScorer
+from scheduler.plugins._volume_scorer import VolumeCapacityScorer, storage_uses
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
@@ -154,7 +154,7 @@ class VolumeBinding(Plugin):
         search = state.read(_STATE).search if self._scorer is not None else None
         if self._scorer is None or search is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        return self._scorer.score(search.wanted, nodes.base_rows)
+        return self._scorer.score(storage_uses(search.wanted, nodes.base_rows), len(nodes))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Take the volumes found for the node, so that no other pod is given them.

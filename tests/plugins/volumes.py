@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.api.core import (
     LabelSelector,
@@ -31,13 +32,13 @@ from scheduler.api.storage import (
     TopologySelectorTerm,
     VolumeNodeAffinity,
 )
-from scheduler.client import KINDS, Lister
+from scheduler.client import KINDS, Conflict, Lister
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.client import ApiObject
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+
+V = TypeVar("V", PersistentVolume, PersistentVolumeClaim)
 
 _PLURALS = {resource.type: plural for plural, resource in KINDS.items()}
 
@@ -70,6 +73,45 @@ class ClusterObjects:
         metadata = obj.metadata
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
         self._stores[_PLURALS[type(obj)]].remove(key)
+
+
+class VolumeApi(FakeHandle):
+    """A handle whose writes go to an API server that refuses what is out of date.
+
+    `server` has the objects as they are, `known` as informers know them; whatever is written is
+    known at once, unless `silent`.
+    """
+
+    def __init__(self, server: ClusterObjects, known: ClusterObjects) -> None:
+        super().__init__(listers=known.listers)
+        self.server = server
+        self.known = known
+        self.silent = False
+        self.on_write: Callable[[], None] = lambda: None
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write a volume; raises Conflict."""
+        return self._update(volume)
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Likewise a claim."""
+        return self._update(claim)
+
+    def _update(self, obj: V) -> V:
+        plural, metadata = _PLURALS[type(obj)], obj.metadata
+        stored = self.server.listers[plural].get(metadata.name, metadata.namespace)
+        assert stored is not None
+        if stored.metadata.resource_version != metadata.resource_version:
+            raise Conflict(409, "Conflict", "the object has been modified")
+        version = str(int(metadata.resource_version) + 1)
+        updated = replace(obj, metadata=replace(metadata, resource_version=version))
+        self.server.put(updated)
+        if not self.silent:
+            self.known.put(updated)
+        self.on_write()
+        return updated
 
 
 def handle_with(
