@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.api import core, workloads
@@ -20,7 +20,7 @@ from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import rejected, verdict_of
-from tests.properties.strategies import all_of, repeatable, subset, up_to
+from tests.properties.strategies import repeatable
 from tests.reference import pod_topology_spread as reference
 from tests.reference.cluster import Cluster
 
@@ -35,78 +35,92 @@ pytestmark = pytest.mark.slow
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NOBODY = reference.Owners()
+thorough = settings(repeatable, max_examples=200)
+
 LEAVING = datetime(2026, 1, 1, tzinfo=UTC)
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
-pod_labels = subset({"app": ("web", "db"), "tier": ("a", "b"), "rev": ("1", "2")})
-selectors = st.none() | st.builds(
-    core.LabelSelector,
-    match_labels=subset({"app": ("web",), "tier": ("a",)}),
-    match_expressions=up_to(
-        1,
-        [
-            core.LabelSelectorRequirement("app", "In", ("web", "db")),
-            core.LabelSelectorRequirement("tier", "NotIn", ("b",)),
-            core.LabelSelectorRequirement("app", "Exists"),
-            core.LabelSelectorRequirement("rev", "DoesNotExist"),
-        ],
-    ),
-)
-policies = st.sampled_from((None, None, "Honor", "Ignore"))
 
-constraints = st.builds(
-    core.TopologySpreadConstraint,
-    max_skew=st.integers(1, 3),
-    topology_key=st.sampled_from((ZONE, ZONE, HOSTNAME, "rack")),
-    when_unsatisfiable=st.sampled_from((HARD, SOFT)),
-    label_selector=selectors,
-    min_domains=st.sampled_from((None, None, 1, 2, 3, 4)),
-    node_affinity_policy=policies,
-    node_taints_policy=policies,
-    match_label_keys=up_to(2, ("rev", "app", "missing")),
-)
+def _expression(key: str, operator: str, *values: str) -> core.LabelSelectorRequirement:
+    return core.LabelSelectorRequirement(key, operator, values)
 
-taints = up_to(1, all_of(core.Taint, key=("gpu",), effect=("NoSchedule", "PreferNoSchedule")))
-tolerations = up_to(1, all_of(core.Toleration, key=("gpu",), operator=("Exists",)))
-affinities = st.none() | st.builds(
-    core.Affinity,
-    node_affinity=st.builds(
-        core.NodeAffinity,
-        required_during_scheduling_ignored_during_execution=st.builds(
-            core.NodeSelector,
-            node_selector_terms=up_to(
-                2,
-                [
-                    core.NodeSelectorTerm(
-                        match_expressions=(core.NodeSelectorRequirement("disk", operator, values),)
-                    )
-                    for operator, values in (("In", ("ssd",)), ("DoesNotExist", ()), ("Has", ()))
-                ],
-            ),
-        ),
-    ),
-)
+
+#: Most pods are alike, most nodes have all labels, most constraints are about what is there: where
+#: hardly anything matches, no domain is fuller than another one.
+WEB = {"app": "web", "tier": "a", "rev": "1"}
+POD_LABELS = [WEB, WEB, WEB, {**WEB, "rev": "2"}, {**WEB, "tier": "b"}, {"app": "db"}, {}]
+SELECTORS = [
+    *[core.LabelSelector(match_labels={"app": "web"})] * 4,
+    core.LabelSelector(match_labels={"tier": "a"}),
+    core.LabelSelector(match_expressions=(_expression("app", "In", "web", "db"),)),
+    core.LabelSelector({"app": "web"}, (_expression("tier", "NotIn", "b"),)),
+    core.LabelSelector(match_expressions=(_expression("rev", "DoesNotExist"),)),
+    core.LabelSelector(match_expressions=(_expression("rev", "Exists"),)),
+    core.LabelSelector(),
+    None,
+]
+MALFORMED = core.LabelSelector(match_expressions=(_expression("app", "Has"),))
+POLICIES = (None, None, None, "Honor", "Ignore")
+TAINT = core.Taint(key="gpu", effect="NoSchedule")
+TAINTS = [(), (), (), (TAINT,), (core.Taint(key="gpu", effect="PreferNoSchedule"),)]
+TOLERATIONS = [(), (), (core.Toleration(key="gpu", operator="Exists"),)]
+
+
+def constraints(*actions: str) -> st.SearchStrategy[core.TopologySpreadConstraint]:
+    return st.builds(
+        core.TopologySpreadConstraint,
+        max_skew=st.sampled_from((1, 1, 1, 2, 3)),
+        topology_key=st.sampled_from((ZONE, ZONE, HOSTNAME, "rack")),
+        when_unsatisfiable=st.sampled_from(actions),
+        label_selector=st.sampled_from(SELECTORS),
+        min_domains=st.sampled_from((None, None, None, 1, 2, 3, 4)),
+        node_affinity_policy=st.sampled_from(POLICIES),
+        node_taints_policy=st.sampled_from(POLICIES),
+        match_label_keys=st.sampled_from(((), (), (), ("rev",), ("missing", "tier"))),
+    )
+
+
+def _required(*terms: core.NodeSelectorTerm) -> core.Affinity:
+    selector = core.NodeSelector(node_selector_terms=terms)
+    required = core.NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
+    return core.Affinity(node_affinity=required)
+
+
+def _term(operator: str, *values: str) -> core.NodeSelectorTerm:
+    requirement = core.NodeSelectorRequirement("disk", operator, values)
+    return core.NodeSelectorTerm(match_expressions=(requirement,))
+
+
+AFFINITIES = [
+    *[None] * 4,
+    _required(_term("In", "ssd")),
+    _required(_term("DoesNotExist"), _term("Has")),
+    _required(),
+]
 
 
 @st.composite
 def nodes(draw: DrawFn, name: str) -> Node:
     """A node that may lack any label, its hostname too, and may have empty ones."""
-    labels = {"rack": ("1", "2", ""), "disk": ("ssd", "hdd")}
-    found = {**draw(subset(labels)), ZONE: draw(st.sampled_from((None, "", "a", "a", "b", "c")))}
-    made = make_node(name, taints=draw(taints))
-    found[HOSTNAME] = draw(st.sampled_from((name, name, name, "shared", None)))
-    present = {key: value for key, value in found.items() if value is not None}
+    labels = {
+        ZONE: draw(st.sampled_from(("a", "a", "b", "b", "c", "", None))),
+        HOSTNAME: draw(st.sampled_from((*[name] * 6, "shared", None))),
+        "rack": draw(st.sampled_from(("1", "1", "2", "", None))),
+        "disk": draw(st.sampled_from(("ssd", "hdd", None))),
+    }
+    made = make_node(name, taints=draw(st.sampled_from(TAINTS)))
+    present = {key: value for key, value in labels.items() if value is not None}
     metadata = msgspec.structs.replace(made.metadata, labels=present)
     return msgspec.structs.replace(made, metadata=metadata)
 
 
 @st.composite
 def pods(draw: DrawFn, name: str, node_name: str = "", *, may_leave: bool = True) -> Pod:
-    leaving = may_leave and draw(st.sampled_from((False, False, False, True)))
+    leaving = may_leave and draw(st.sampled_from((False, False, False, False, True)))
     return make_pod(
         name,
-        namespace=draw(st.sampled_from(("default", "default", "other"))),
-        labels=draw(pod_labels),
+        namespace=draw(st.sampled_from((*["default"] * 5, "other"))),
+        labels=draw(st.sampled_from(POD_LABELS)),
         node_name=node_name,
         deletion_timestamp=LEAVING if leaving else None,
     )
@@ -114,22 +128,23 @@ def pods(draw: DrawFn, name: str, node_name: str = "", *, may_leave: bool = True
 
 @st.composite
 def clusters(draw: DrawFn, *, may_leave: bool = True) -> Cluster:
-    names = [f"node-{i}" for i in range(draw(st.integers(1, 6)))]
-    places = draw(st.lists(st.sampled_from(names), max_size=10))
+    names = [f"node-{i}" for i in range(draw(st.integers(3, 6)))]
+    places = draw(st.lists(st.sampled_from(names), min_size=3, max_size=12))
     running = [draw(pods(f"pod-{i}", place, may_leave=may_leave)) for i, place in enumerate(places)]
     return Cluster(tuple(draw(nodes(name)) for name in names), tuple(running))
 
 
 @st.composite
-def incoming_pods(draw: DrawFn, *, own: bool = True) -> Pod:
-    """The pod to be placed, with constraints of its own or none."""
+def incoming_pods(draw: DrawFn, *actions: str) -> Pod:
+    """The pod to be placed, with constraints of its own if actions are given."""
+    own = st.lists(constraints(*actions), min_size=1, max_size=3) if actions else st.just([])
     return make_pod(
         "incoming",
-        labels=draw(pod_labels),
-        node_selector=draw(subset({"disk": ("ssd",)})),
-        affinity=draw(affinities),
-        tolerations=draw(tolerations),
-        spread=draw(st.lists(constraints, min_size=1, max_size=3)) if own else (),
+        labels=draw(st.sampled_from(POD_LABELS)),
+        node_selector=draw(st.sampled_from(({}, {}, {}, {"disk": "ssd"}))),
+        affinity=draw(st.sampled_from(AFFINITIES)),
+        tolerations=draw(st.sampled_from(TOLERATIONS)),
+        spread=draw(own),
     )
 
 
@@ -171,16 +186,16 @@ def expected_verdicts(pod: Pod, cluster: Cluster, state: reference.State) -> dic
     return {name: verdict for name, verdict in found.items() if verdict is not None}
 
 
-@repeatable
-@given(clusters(), incoming_pods())
+@thorough
+@given(clusters(), incoming_pods(HARD, HARD, HARD, SOFT))
 def test_filter(cluster: Cluster, pod: Pod) -> None:
     there = snapshot(cluster)
     expected = expected_verdicts(pod, cluster, reference.pre_filter(pod, cluster))
     assert rejected(build(there), pod, there) == expected
 
 
-@repeatable
-@given(clusters(), incoming_pods(), st.data())
+@thorough
+@given(clusters(), incoming_pods(HARD), st.data())
 def test_filter_counts_only_nodes_in_view(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
     view = Cluster(tuple(some_nodes(cluster, data)), cluster.pods)
     there = snapshot(cluster)
@@ -189,8 +204,8 @@ def test_filter_counts_only_nodes_in_view(cluster: Cluster, pod: Pod, data: st.D
     assert rejected(build(there), pod, there, only=only) == expected
 
 
-@repeatable
-@given(clusters(), incoming_pods(), st.data())
+@thorough
+@given(clusters(), incoming_pods(SOFT, SOFT, SOFT, HARD), st.data())
 def test_scores(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
     feasible = some_nodes(cluster, data)
     expected = reference.scores(pod, feasible, cluster)
@@ -243,8 +258,8 @@ def verdicts_after(
     return [verdict_of(answer.status(row)) if answer else None for row in rows]
 
 
-@repeatable
-@given(clusters(), incoming_pods(), st.data())
+@thorough
+@given(clusters(), incoming_pods(HARD), st.data())
 def test_a_dry_run_tells_each_world_what_upstream_tells_its_copy(
     cluster: Cluster, pod: Pod, data: st.DataObject
 ) -> None:
@@ -263,8 +278,8 @@ def test_a_dry_run_tells_each_world_what_upstream_tells_its_copy(
     assert verdicts_after(plugin, pod, cluster, changes) == expected
 
 
-@repeatable
-@given(clusters(may_leave=False), incoming_pods(), st.data())
+@thorough
+@given(clusters(may_leave=False), incoming_pods(HARD), st.data())
 def test_a_dry_run_sees_what_a_changed_cluster_would_show(
     cluster: Cluster, pod: Pod, data: st.DataObject
 ) -> None:
@@ -290,16 +305,20 @@ def named(name: str, namespace: str = "default") -> core.ObjectMeta:
     return core.ObjectMeta(name=name, namespace=namespace)
 
 
-label_sets = subset({"app": ("web", "db"), "tier": ("a",)})
-namespaces = st.sampled_from(("default", "default", "other"))
-equality_specs = st.builds(workloads.EqualitySelectorSpec, selector=label_sets)
-selector_specs = st.builds(workloads.LabelSelectorSpec, selector=selectors)
+equality_specs = st.builds(
+    workloads.EqualitySelectorSpec,
+    selector=st.sampled_from(({"app": "web"}, {"app": "web"}, {"tier": "a"}, {"app": "db"}, {})),
+)
+selector_specs = st.builds(
+    workloads.LabelSelectorSpec, selector=st.sampled_from((*SELECTORS, MALFORMED))
+)
+PLACES = [("a", "default"), ("b", "default"), ("a", "other")]
 
 
 @st.composite
 def owners(draw: DrawFn) -> reference.Owners:
     def some(kind: type, specs: st.SearchStrategy[object]) -> tuple[object, ...]:
-        places = draw(st.lists(st.tuples(st.sampled_from("ab"), namespaces), unique=True))
+        places = draw(st.lists(st.sampled_from(PLACES), unique=True))
         return tuple(kind(metadata=named(*place), spec=draw(specs)) for place in places)
 
     return reference.Owners(
@@ -313,10 +332,10 @@ def owners(draw: DrawFn) -> reference.Owners:
 owner_references = st.lists(
     st.builds(
         core.OwnerReference,
-        api_version=st.sampled_from(("v1", "apps/v1", "apps/v1", "a/b/c", "apps/v1beta1")),
+        api_version=st.sampled_from(("v1", "apps/v1", "apps/v1", "apps/v1", "apps/v1beta1")),
         kind=st.sampled_from(("ReplicationController", "ReplicaSet", "StatefulSet", "Job")),
-        name=st.sampled_from("abc"),
-        controller=st.sampled_from((True, True, False, None)),
+        name=st.sampled_from("aabc"),
+        controller=st.sampled_from((True, True, True, False, None)),
     ),
     max_size=2,
 ).map(tuple)
@@ -332,15 +351,15 @@ listed_constraints = st.lists(
         topology_key=st.sampled_from((ZONE, HOSTNAME, "rack")),
         when_unsatisfiable=st.sampled_from((HARD, SOFT)),
         min_domains=st.sampled_from((None, 2)),
-        node_taints_policy=policies,
+        node_taints_policy=st.sampled_from(POLICIES),
     ),
     unique_by=lambda c: (c.topology_key, c.when_unsatisfiable),
     max_size=3,
 ).map(tuple)
 
 
-@repeatable
-@given(clusters(), incoming_pods(own=False), owner_references, owners(), st.data())
+@thorough
+@given(clusters(), incoming_pods(), owner_references, owners(), st.data())
 def test_constraints_of_the_profile(
     cluster: Cluster,
     pod: Pod,
