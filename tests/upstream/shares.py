@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from tests.upstream.loading import load_all
+from tests.upstream.loading import load_all, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +88,7 @@ def reasons() -> dict[str, str]:
 
 
 def _totals() -> dict[str, Any]:
-    totals: dict[str, Any] = yaml.safe_load(TOTALS.read_text(encoding="utf-8"))
+    totals: dict[str, Any] = read_yaml(TOTALS)
     return totals
 
 
