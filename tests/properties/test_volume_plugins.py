@@ -27,10 +27,11 @@ from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.what_if import WhatIf
+from scheduler.testing import make_pod
 from tests.plugins.running import verdict_of
 from tests.plugins.volumes import ClusterObjects, handle_with, plugin_with
 from tests.properties.strategies import repeatable
-from tests.properties.volume_worlds import NODES, Maker
+from tests.properties.volume_worlds import CLAIMS, DISKS, NODES, Maker
 from tests.reference import node_volume_limits, volume_restrictions, volume_zone
 from tests.reference.cluster import Cluster
 from tests.reference.volume_objects import VolumeObjects
@@ -78,7 +79,7 @@ class World:
     def change(self) -> None:
         """Let one thing happen, whatever it be."""
         rng, maker = self.maker.rng, self.maker
-        what = rng.randrange(6)
+        what = rng.randrange(7)
         if what == 0 and self.pods:
             pod = self.pods.pop(rng.randrange(len(self.pods)))
             self.cache.remove_pod(pod)
@@ -86,18 +87,27 @@ class World:
             pod = maker.pod(node=rng.choice(self.nodes).metadata.name)
             self.pods.append(pod)
             self.cache.add_pod(PodInfo(pod))
-        elif what == 2 and len(self.nodes) == len(NODES):
-            self._remove_node(self.nodes[rng.randrange(len(NODES))])
         elif what == 2:
-            gone = set(NODES) - {node.metadata.name for node in self.nodes}
-            self.nodes.append(maker.node(gone.pop()))
-            self.cache.add_node(self.nodes[-1])
+            self._exchange_nodes()
         elif what == 3:
-            obj = self.objects.pop(rng.randrange(len(self.objects)))
+            obj = maker.one_of(self.objects)
+            self.objects.remove(obj)
             self.listed.remove(obj)
+        elif what == 4:
+            self._replace(maker.attachment(f"a{rng.randrange(12)}"))
         else:
             self._replace(maker.another(self.objects))
         self.cache.update_snapshot(self.snapshot)
+
+    def _exchange_nodes(self) -> None:
+        """Some nodes go, and others come that have gone before: in other places, maybe."""
+        rng = self.maker.rng
+        gone = [name for name in NODES if name not in {n.metadata.name for n in self.nodes}]
+        for node in rng.sample(self.nodes, rng.randint(0, len(self.nodes) - 1)):
+            self._remove_node(node)
+        for name in rng.sample(gone, rng.randint(0, len(gone))):
+            self.nodes.append(self.maker.node(name))
+            self.cache.add_node(self.nodes[-1])
 
     def _replace(self, new: Any) -> None:
         def key(obj: Any) -> tuple[type, str, str]:
@@ -181,6 +191,23 @@ def test_each_node_gets_its_verdict_whatever_has_happened_before(rng: random.Ran
         found = {kind: answers(plugin, pod, world) for kind, plugin in world.plugins.items()}
         assert found == expected(pod, world)
         world.snapshot.volume_index.check()
+        world.change()
+
+
+@repeatable
+@given(worlds)
+def test_attached_volumes_are_counted_right_whatever_changes(rng: random.Random) -> None:
+    world = World(rng)
+    sources = [{"persistentVolumeClaim": {"claimName": name}} for name in CLAIMS] + list(DISKS)
+    pods = [make_pod(volumes=[{"name": "v", **source}]) for source in sources]
+    plugin = world.plugins[NodeVolumeLimits]
+    for _ in range(6):
+        cluster, objects = world.cluster, world.volume_objects
+        for pod in pods:
+            found = answers(plugin, pod, world)
+            assert found == {
+                node.metadata.name: limits_of(pod, node, cluster, objects) for node in world.nodes
+            }
         world.change()
 
 

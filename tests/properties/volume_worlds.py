@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NODES: Final = ("node-0", "node-1", "node-2", "node-3")
 _NAMESPACES: Final = ("default", "default", "other")
-_CLAIMS: Final = ("c0", "c1", "c2", "c3", "c4")
+CLAIMS: Final = ("c0", "c1", "c2", "c3", "c4")
 _VOLUMES: Final = ("v0", "v1", "v2", "v3", "v4")
 _CLASSES: Final = ("csi", "ebs", "file", "mute")
 _PROVISIONERS: Final = ("a.example.com", "kubernetes.io/aws-ebs", "kubernetes.io/azure-file", "")
@@ -39,6 +39,8 @@ _ZONES: Final = ("r-a-1", "r-a-2", "r-b-1", "r-a-1__r-a-2", "r-a-1__r-b-1", "r-a
 _SOURCES: Final = (
     {"csi": {"driver": "a.example.com", "volumeHandle": "h0"}},
     {"csi": {"driver": "a.example.com", "volumeHandle": "h1"}},
+    {"csi": {"driver": "a.example.com", "volumeHandle": "h2"}},
+    {"csi": {"driver": "a.example.com", "volumeHandle": "h3"}},
     {"csi": {"driver": "b.example.com", "volumeHandle": "h0"}},
     {"csi": {"driver": "b.example.com", "volumeHandle": ""}},
     {"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-0"}},
@@ -50,15 +52,18 @@ _SOURCES: Final = (
     {"azureDisk": {"diskURI": "disk", "kind": "Dedicated"}},
     {"azureFile": {"shareName": "share"}},
 )
-_DISKS: Final = (
+DISKS: Final = (
     {"gcePersistentDisk": {"pdName": "disk"}},
     {"gcePersistentDisk": {"pdName": "disk", "readOnly": True}},
+    {"gcePersistentDisk": {"pdName": "other", "readOnly": True}},
+    {"gcePersistentDisk": {"pdName": "another"}},
     {"awsElasticBlockStore": {"volumeID": "vol-0", "readOnly": True}},
     {"awsElasticBlockStore": {"volumeID": "aws://r-a-1/vol-1"}},
     {"iscsi": {"iqn": "one"}},
     {"iscsi": {"iqn": "one", "readOnly": True}},
     {"rbd": {"monitors": ["a", "b"], "image": "i"}},
     {"rbd": {"monitors": ["b", "c"], "image": "i", "readOnly": True}},
+    {"rbd": {"monitors": ["c"], "image": "i"}},
     {"rbd": {"monitors": ["c"], "image": "i", "pool": "other"}},
     {"cinder": {"volumeID": "one"}},
     {"azureFile": {"shareName": "share"}},
@@ -95,21 +100,21 @@ class Maker:
 
     def _source(self) -> dict[str, Any]:
         if self.one_in(2):
-            return {"persistentVolumeClaim": {"claimName": self.rng.choice(_CLAIMS)}}
-        if self.one_in(6):
+            return {"persistentVolumeClaim": {"claimName": self.rng.choice(CLAIMS)}}
+        if self.one_in(10):
             return {"ephemeral": {}}
-        return dict(self.rng.choice(_DISKS))
+        return dict(self.rng.choice(DISKS))
 
     def claims(self) -> list[PersistentVolumeClaim]:
-        names = [(ns, name) for ns in ("default", "other") for name in _CLAIMS]
-        found = [self.claim(ns, name) for ns, name in names if not self.one_in(12)]
+        names = [(ns, name) for ns in ("default", "other") for name in CLAIMS]
+        found = [self.claim(ns, name) for ns, name in names if not self.one_in(20)]
         owned = [
             (ns, f"{pod}-v{n}")
             for ns in ("default", "other")
             for pod in ("p0", "p1")
             for n in range(3)
         ]
-        return found + [self.claim(ns, name) for ns, name in owned if self.one_in(2)]
+        return found + [self.claim(ns, name) for ns, name in owned if not self.one_in(4)]
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim:
         owner = OwnerReference(uid=f"uid-{self.rng.randint(1, 12)}", controller=True)
@@ -157,23 +162,28 @@ class Maker:
         return msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CSINode)
 
     def _limit(self) -> dict[str, int]:
-        return {} if self.one_in(6) else {"count": self.rng.randint(0, 4)}
+        return {} if self.one_in(6) else {"count": self.rng.choice((0, 1, 2, 2, 3))}
 
     def attachments(self) -> list[VolumeAttachment]:
-        return [self.attachment(f"a{n}") for n in range(self.rng.randint(0, 4))]
+        return [self.attachment(f"a{n}") for n in range(self.rng.randint(4, 12))]
 
     def attachment(self, name: str) -> VolumeAttachment:
         volume = self.rng.choice((None, *_VOLUMES))
         spec = {
-            "attacher": self.rng.choice(("", *_DRIVERS)),
+            "attacher": self.rng.choice(("", *_DRIVERS, "a.example.com", "a.example.com")),
             "nodeName": self.rng.choice(NODES),
             "source": {"persistentVolumeName": volume},
         }
         return msgspec.convert({"metadata": {"name": name}, "spec": spec}, VolumeAttachment)
 
+    def one_of(self, objects: Sequence[Any]) -> Any:
+        """One of the objects, of a kind that is drawn first."""
+        kind = self.rng.choice(sorted({type(obj) for obj in objects}, key=str))
+        return self.rng.choice([obj for obj in objects if type(obj) is kind])
+
     def another(self, objects: Sequence[Any]) -> Any:
         """Something in place of one of the objects, under its name."""
-        old = self.rng.choice(objects)
+        old = self.one_of(objects)
         metadata = old.metadata
         if isinstance(old, PersistentVolumeClaim):
             return self.claim(metadata.namespace, metadata.name)
