@@ -98,6 +98,7 @@ UPSTREAM: dict[str, list[Row]] = {
         (R.RESOURCE_SLICE, A.ADD | A.UPDATE, ALWAYS),
     ],
     "DefaultPreemption": [(R.POD, A.DELETE, HINT)],
+    "GangScheduling": [(R.POD, A.ADD, HINT), (R.POD_GROUP, A.ADD, HINT)],
     "NodeDeclaredFeatures": [
         (R.NODE, A.ADD | A.UPDATE_NODE_DECLARED_FEATURE, HINT),
         (R.POD, A.UPDATE, HINT),

@@ -46,6 +46,7 @@ from scheduler.framework.status import (
 )
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._device_classes import backed_by_devices
+from scheduler.snapshot.columns import uniform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,7 +151,7 @@ class DynamicResources(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Nothing, as no device has been chosen."""
         state.read(_WANTED)
-        return np.zeros(len(nodes), dtype=np.int64)
+        return uniform(len(nodes), np.int64(0))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Nothing has been allocated."""

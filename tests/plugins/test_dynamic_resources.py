@@ -199,6 +199,11 @@ def test_a_node_may_bring_devices(old: Node | None, new: Node | None, expected: 
         (make_claim(allocation=ALLOCATION), make_claim(), QUEUE),
         (make_claim("other", allocation=ALLOCATION), make_claim("other"), QUEUE),
         (make_claim("other"), make_claim("other", allocation=ALLOCATION), SKIP),
+        (
+            make_claim("other", allocation=ALLOCATION),
+            make_claim("other", allocation=ALLOCATION, annotations={"a": "b"}),
+            SKIP,
+        ),
         (make_claim(), None, SKIP),
     ],
 )
