@@ -12,7 +12,6 @@ import msgspec
 
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
-from scheduler.plugins.unbuilt import NOT_BUILT_YET
 from scheduler.runtime import (
     Framework,
     PluginSetupError,
@@ -46,7 +45,7 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
     Besides classes, `plugins` may hold references: `module:Class`, or the name of a plugin that an
     installed package announces. Raises `PluginSetupError`.
     """
-    registry = Registry([*IN_TREE.values(), *NOT_BUILT_YET.values()])
+    registry = Registry(IN_TREE.values())
     registry.register_entry_points()
     names = []
     for plugin in plugins:

@@ -1,6 +1,4 @@
-"""From a configuration to frameworks, with plugins from everywhere; and who stands in for plugins
-that are not built yet.
-"""
+"""From a configuration to frameworks, with plugins from everywhere."""
 
 from __future__ import annotations
 
@@ -9,25 +7,20 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec import convert
 from msgspec.structs import replace
 
-from scheduler.api.core import Volume
 from scheduler.config import KubeSchedulerProfile, default_config, load_config
-from scheduler.explain.world import World
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import IN_TREE
-from scheduler.plugins.unbuilt import NOT_BUILT_YET
 from scheduler.profiles import build_profiles, find_plugins_in_working_directory, plugin_registry
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
-from scheduler.testing import VirtualClock, make_node, make_pod
+from scheduler.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from scheduler.api.core import Pod
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.runtime import Framework
 
@@ -155,72 +148,8 @@ def test_two_profiles_of_one_name_are_refused() -> None:
         profiles_of(twice)
 
 
-def test_every_plugin_of_upstreams_default_profile_is_built_or_stood_in_for() -> None:
+def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
     (profile,) = default_config().profiles
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}
-    assert names <= IN_TREE.keys() | NOT_BUILT_YET.keys()
-    assert not IN_TREE.keys() & NOT_BUILT_YET.keys()
-
-
-def spreading(when: str) -> Pod:
-    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when}
-    return make_pod(spread=[constraint])
-
-
-def affine(kind: str, terms: dict[str, object]) -> Pod:
-    return make_pod(affinity={kind: terms})
-
-
-def with_volume(**source: object) -> Pod:
-    return make_pod(volumes=[convert({"name": "v", **source}, Volume)])
-
-
-TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
-PREFERRED = {
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]
-}
-
-
-@pytest.mark.parametrize(
-    ("pod", "plugin", "what"),
-    [
-        (affine("podAffinity", REQUIRED), "InterPodAffinity", "required pod (anti-)affinity terms"),
-        (
-            affine("podAntiAffinity", REQUIRED),
-            "InterPodAffinity",
-            "required pod (anti-)affinity terms",
-        ),
-        (with_volume(iscsi={"targetPortal": "x"}), "VolumeRestrictions", "inline disks"),
-        (with_volume(csi={"driver": "x"}), "NodeVolumeLimits", "inline CSI volumes"),
-        (
-            with_volume(persistentVolumeClaim={"claimName": "x"}),
-            "VolumeBinding",
-            "persistent volume claims",
-        ),
-    ],
-)
-def test_a_pod_that_needs_a_plugin_not_built_yet_is_refused(
-    pod: Pod, plugin: str, what: str
-) -> None:
-    decision = World(default_config(), nodes=[make_node("a")], pods=[]).decide(pod)
-    assert decision.result == "unschedulable"
-    assert decision.message == (
-        f"0/1 nodes are available: {what} need the plugin {plugin}, which is not built yet."
-    )
-
-
-@pytest.mark.parametrize(
-    "pod",
-    [
-        make_pod(),
-        spreading("ScheduleAnyway"),
-        affine("podAffinity", PREFERRED),
-        with_volume(emptyDir={}),
-        with_volume(configMap={"name": "x"}),
-    ],
-)
-def test_preferences_and_other_volumes_do_not_keep_a_pod_waiting(pod: Pod) -> None:
-    decision = World(default_config(), nodes=[make_node("a")], pods=[]).decide(pod)
-    assert decision.result == "scheduled"
+    assert names == IN_TREE.keys()
