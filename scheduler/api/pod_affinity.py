@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import FieldErrors
-from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
+from scheduler.api.selectors import NOTHING, Selector, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from scheduler.api.core import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
 
@@ -37,6 +37,16 @@ class AffinityTerm(NamedTuple):
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(labels)
         return False
+
+    @property
+    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
+        """Labels of which a pod that is meant has at least one; None if it may have none."""
+        if self.selector is NOTHING:
+            return ()
+        for requirement in self.selector.requirements:
+            if requirement.operator == "In":
+                return {(requirement.key, value) for value in requirement.values}
+        return None
 
 
 class WeightedTerm(NamedTuple):

@@ -75,7 +75,7 @@ class MeantByAll(_Rule):
     into `namespaces` before. Source: `podMatchesAllAffinityTerms`.
     """
 
-    __slots__ = ("_terms", "namespaces")
+    __slots__ = ("_terms", "namespaces", "wanted_labels")
 
     asks_affinity: Final = False
 
@@ -83,6 +83,9 @@ class MeantByAll(_Rule):
         super().__init__(terms)
         self._terms: Final = terms
         self.namespaces: Final = _common([_namespaces_of(term) for term in terms])
+        self.wanted_labels: Final = next(
+            (labels for term in terms if (labels := term.wanted_labels) is not None), None
+        )
 
     def __call__(self, kind: PodKind) -> int:
         """1 for each pod."""
@@ -101,7 +104,7 @@ class MeantByEach(_Rule):
     Namespace selectors are asked as by `MeantByAll`.
     """
 
-    __slots__ = ("_terms", "namespaces")
+    __slots__ = ("_terms", "namespaces", "wanted_labels")
 
     asks_affinity: Final = False
 
@@ -109,6 +112,10 @@ class MeantByEach(_Rule):
         super().__init__(terms)
         self._terms: Final = terms
         self.namespaces: Final = _any_of([_namespaces_of(term) for _, term in terms])
+        wanted = [term.wanted_labels for _, term in terms]
+        self.wanted_labels: Final = (
+            None if None in wanted else {label for labels in wanted for label in labels or ()}
+        )
 
     def __call__(self, kind: PodKind) -> int:
         """The sum for one pod."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
 from scheduler.snapshot.columns import IntArray, grown
+from scheduler.snapshot.kinds_by_label import KindsByLabel
 from scheduler.snapshot.terms_in_use import TermsInUse
 
 if TYPE_CHECKING:
@@ -32,10 +33,15 @@ if TYPE_CHECKING:
     from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["RULES_MAX", "PodIndex", "PodKind", "PodRule", "TermRule", "kind_of"]
+__all__ = ["RULES_MAX", "LabelRule", "PodIndex", "PodKind", "PodRule", "TermRule", "kind_of"]
 
 #: Rules whose counts are kept; the least recently used one goes first.
 RULES_MAX: Final = 128
+
+#: Up to so many new kinds are looked at one by one.
+_NEW_KINDS_MAX: Final = 8
+#: Up to so many slots are counted one by one.
+_SLOTS_MAX: Final = 16
 
 _CAPACITY_MIN: Final = 16
 _COMPACT_MIN: Final = 64
@@ -86,11 +92,21 @@ class PodRule(Hashable, Protocol):
 
 
 @runtime_checkable
+class LabelRule(PodRule, Protocol):
+    """A rule that knows which labels it looks for, so that not all kinds need to be looked at."""
+
+    @property
+    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
+        """Labels of which a kind has at least one if it counts; None if it may have none."""
+        ...
+
+
+@runtime_checkable
 class TermRule(PodRule, Protocol):
     """A rule that answers 0 for all kinds but those that use one of some terms."""
 
     @property
-    def terms(self) -> Iterable[AffinityTerm]:
+    def terms(self) -> Collection[AffinityTerm]:
         """The terms that count, as the index has them (`anti_affinity_terms`)."""
         ...
 
@@ -158,8 +174,13 @@ class _Tally:
     def take_in(self, group: _Group) -> None:
         """Count a group that is new to this rule."""
         weight = self.rule(group.kind)
-        if weight:
-            group.counted.append((self, weight))
+        if not weight:
+            return
+        group.counted.append((self, weight))
+        if len(group.slots) <= _SLOTS_MAX:
+            for slot, number in group.slots.items():
+                self.counts[slot] += number * weight
+        else:
             slots = np.fromiter(group.slots.keys(), dtype=np.int64, count=len(group.slots))
             numbers = np.fromiter(group.slots.values(), dtype=np.int64, count=len(group.slots))
             self.counts[slots] += numbers * weight
@@ -175,6 +196,7 @@ class PodIndex:
         self._with_affinity: Final[dict[PodKind, _Group]] = {}
         #: In the order of their numbers; those that have died are cleared out now and then.
         self._in_order: list[_Group] = []
+        self._by_label: Final = KindsByLabel(self._groups)
         self._last_number = 0
         self._capacity = _CAPACITY_MIN
         self._tallies: Final[dict[PodRule, _Tally]] = {}
@@ -212,9 +234,12 @@ class PodIndex:
         return tally.counts
 
     def _candidates(self, rule: PodRule) -> Iterable[_Group]:
+        """All groups that may count by a rule, and some that do not."""
         if isinstance(rule, TermRule):
-            used = [self._by_term.get(term, {}) for term in rule.terms]
-            return {kind: group for groups in used for kind, group in groups.items()}.values()
+            users = [self._by_term.get(term, {}) for term in rule.terms]
+            return users[0].values() if len(users) == 1 else _merged(users).values()
+        if isinstance(rule, LabelRule) and rule.wanted_labels is not None:
+            return self._by_label.find(rule.wanted_labels)
         if rule.asks_affinity:
             return self._with_affinity.values()
         if rule.namespaces is None:
@@ -226,9 +251,16 @@ class PodIndex:
         ]
 
     def _catch_up(self, tally: _Tally) -> None:
-        namespaces = tally.rule.namespaces
+        """Count the groups that have come since; dead ones have no slots, and do no harm."""
+        rule, up_to = tally.rule, tally.up_to
+        if self._last_number - up_to > _NEW_KINDS_MAX and isinstance(rule, LabelRule | TermRule):
+            for group in self._candidates(rule):
+                if group.number > up_to:
+                    tally.take_in(group)
+            return
+        namespaces = rule.namespaces
         for group in reversed(self._in_order):
-            if group.number <= tally.up_to:
+            if group.number <= up_to:
                 return
             if group.slots and (namespaces is None or group.kind.namespace in namespaces):
                 tally.take_in(group)
@@ -284,6 +316,7 @@ class PodIndex:
         self._last_number += 1
         group = self._groups[kind] = _Group(kind, self._last_number)
         self._by_namespace.setdefault(kind.namespace, {})[kind] = group
+        self._by_label.add(kind, group)
         self._in_order.append(group)
         if kind.affinity is not NO_TERMS:
             self._with_affinity[kind] = group
@@ -297,6 +330,7 @@ class PodIndex:
     def _drop_group(self, group: _Group) -> None:
         kind = group.kind
         del self._groups[kind]
+        self._by_label.remove(kind)
         in_namespace = self._by_namespace[kind.namespace]
         del in_namespace[kind]
         if not in_namespace:
@@ -337,6 +371,10 @@ class PodIndex:
             for (kind, slot), number in kept.items():
                 expected[slot] += number * rule(kind)
             assert (self.counts(rule) == expected).all(), f"counts by {rule}"
+
+
+def _merged(groups: Iterable[Mapping[PodKind, _Group]]) -> dict[PodKind, _Group]:
+    return {kind: group for some in groups for kind, group in some.items()}
 
 
 def _other_terms(kind: PodKind) -> list[AffinityTerm]:

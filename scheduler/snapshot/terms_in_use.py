@@ -57,12 +57,12 @@ class TermsInUse:
                 del self._uses[term]
                 for drawer in self._drawers(term):
                     del drawer[term]
-                for label in _labels_wanted(term) or ():
+                for label in term.wanted_labels or ():
                     if not self._by_label[label]:
                         del self._by_label[label]
 
     def _drawers(self, term: AffinityTerm) -> list[dict[AffinityTerm, None]]:
-        wanted = _labels_wanted(term)
+        wanted = term.wanted_labels
         if wanted is None:
             return [self._others]
         return [self._by_label.setdefault(label, {}) for label in wanted]
@@ -82,11 +82,3 @@ class TermsInUse:
         if not found:
             return _NOTHING
         return {key: frozenset(terms) for key, terms in found.items()}
-
-
-def _labels_wanted(term: AffinityTerm) -> set[tuple[str, str]] | None:
-    """Labels of which a pod that the term means has at least one; None if it may have none."""
-    for requirement in term.selector.requirements:
-        if requirement.operator == "In":
-            return {(requirement.key, value) for value in requirement.values}
-    return None
