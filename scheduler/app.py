@@ -138,14 +138,7 @@ class SchedulerApp:
         self._cache = Cache()
         self._queue = self._build_queue(config)
         self._dispatcher = ApiDispatcher(self._client, clock)
-        recorders = {name: self._broadcaster.recorder(name) for name in self.profiles}
-        parts.nominator = self._queue.nominator
-        parts.api = self._dispatcher
-        parts.spawn = self._spawn_for_plugin
-        parts.run_in_parallel = run_in_parallel
-        parts.activate = lambda pods: self._queue.activate(pods, clock.now())
-        parts.listers = self._watch_other_kinds()
-        parts.event_recorder_of = recorders.__getitem__
+        self._complete(parts)
         failures = FailureHandler(
             queue=self._queue,
             dispatcher=self._dispatcher,
@@ -186,6 +179,17 @@ class SchedulerApp:
             clock=clock,
         )
         self._add_handlers(waiting_pods)
+
+    def _complete(self, parts: SchedulerParts) -> None:
+        """Hand plugins what has come to be since they were made."""
+        recorders = {name: self._broadcaster.recorder(name) for name in self.profiles}
+        parts.nominator = self._queue.nominator
+        parts.api = self._dispatcher
+        parts.spawn = self._spawn_for_plugin
+        parts.run_in_parallel = run_in_parallel
+        parts.activate = lambda pods: self._queue.activate(pods, self._clock.now())
+        parts.listers = self._watch_other_kinds()
+        parts.event_recorder_of = recorders.__getitem__
 
     def _build_queue(self, config: KubeSchedulerConfiguration) -> PriorityQueue:
         first = next(iter(self.profiles.values()))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client import ApiError, ConnectionFailed, ConnectionRefused, NotFound, ServerError
+from scheduler.client import (
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    ConnectionRefused,
+    Forbidden,
+    NotFound,
+    ServerError,
+)
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.framework.pod_status import Condition
 from scheduler.testing import VirtualClock, make_pod
@@ -27,6 +35,7 @@ class ScriptedClient:
         self._failures = list(failures)
         self.patches: list[object] = []
         self.bound: list[str] = []
+        self.deleted: list[object] = []
         self.seconds: list[float] = []
         self.hold: asyncio.Event | None = None
         self.under_way = 0
@@ -43,6 +52,10 @@ class ScriptedClient:
 
     async def patch(self, resource: object, name: str, patch: object, **options: str) -> None:
         self.patches.append((name, patch, options))
+        self._answer()
+
+    async def delete(self, resource: object, name: str, **options: str) -> None:
+        self.deleted.append((name, options))
         self._answer()
 
     def _answer(self) -> None:
@@ -62,12 +75,12 @@ def _dispatcher(*failures: Exception | None) -> tuple[ApiDispatcher, ScriptedCli
     return ApiDispatcher(client, clock), client, clock
 
 
-async def _patched(dispatcher: ApiDispatcher, clock: VirtualClock) -> None:
+async def _patched(dispatcher: ApiDispatcher, clock: VirtualClock) -> bool:
     work = asyncio.ensure_future(
         dispatcher.patch_pod_status(POD, condition=CONDITION, nominating_info=None)
     )
     await clock.advance(10)
-    await work
+    return await work
 
 
 async def test_a_condition_goes_to_the_status_as_a_strategic_merge() -> None:
@@ -80,7 +93,13 @@ async def test_a_condition_goes_to_the_status_as_a_strategic_merge() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [_server_error(500), _server_error(503), ConnectionRefused("nobody there")]
+    "failure",
+    [
+        _server_error(500),
+        _server_error(503),
+        Conflict(409, "Conflict", "changed meanwhile"),
+        ConnectionRefused("nobody there"),
+    ],
 )
 async def test_a_status_patch_is_made_four_times_while_the_server_has_a_bad_moment(
     failure: Exception,
@@ -99,13 +118,34 @@ async def test_a_passing_failure_is_forgotten() -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [NotFound(404, "NotFound", "gone"), _server_error(504), ConnectionFailed("reset", reset=True)],
+    [Forbidden(403, "Forbidden", "no"), _server_error(504), ConnectionFailed("reset", reset=True)],
 )
 async def test_any_other_failure_is_not_tried_again(failure: Exception) -> None:
     dispatcher, client, clock = _dispatcher(failure)
     with pytest.raises(type(failure)):
         await _patched(dispatcher, clock)
     assert len(client.patches) == 1
+
+
+async def test_a_patch_tells_whether_the_pod_is_still_there() -> None:
+    dispatcher, client, clock = _dispatcher(None, NotFound(404, "NotFound", "gone"))
+    assert await _patched(dispatcher, clock)
+    assert not await _patched(dispatcher, clock)
+    assert len(client.patches) == 2
+
+
+async def test_a_pod_is_deleted_by_its_name_and_with_the_grace_it_asks_for() -> None:
+    dispatcher, client, _ = _dispatcher()
+    assert await dispatcher.delete_pod(POD)
+    assert client.deleted == [("pod", {"namespace": "default"})]
+
+
+async def test_a_deletion_tells_whether_the_pod_was_still_there_and_is_not_repeated() -> None:
+    dispatcher, client, _ = _dispatcher(NotFound(404, "NotFound", "gone"), _server_error(503))
+    assert not await dispatcher.delete_pod(POD)
+    with pytest.raises(ServerError):
+        await dispatcher.delete_pod(POD)
+    assert len(client.deleted) == 2
 
 
 async def test_a_binding_is_never_repeated() -> None:

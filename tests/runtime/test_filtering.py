@@ -122,42 +122,6 @@ def test_prefilter_plugins_see_all_nodes() -> None:
     assert seen == [["a", "b"]]
 
 
-# AddPod and RemovePod.
-
-
-@pytest.mark.parametrize("method", ["add_pod", "remove_pod"])
-def test_dry_runs_tell_the_plugins_that_keep_state_and_are_not_skipped(method: str) -> None:
-    told: list[str] = []
-
-    def tell(self: Plugin, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        told.append(f"{self.name}: {pod.name} {other.name} {node.name}")
-
-    classes = [
-        plugin(name, pre_filter=lambda self, *arguments: None, **{method: tell})
-        for name in ("A", "Skipped", "B")
-    ]
-    framework = framework_of(*classes, answering("Stateless", pre_filter=None))
-    state = CycleState()
-    state.skip_filter_plugins.add("Skipped")
-    node = snapshot_of([make_node("n")]).get("n")
-    getattr(framework.pre_filters, method)(state, POD, PodInfo(make_pod("other")), node)
-    assert told == ["A: pod other n", "B: pod other n"]
-
-
-@pytest.mark.parametrize(
-    ("method", "upstream"), [("add_pod", "AddPod"), ("remove_pod", "RemovePod")]
-)
-@pytest.mark.parametrize("answer", [ValueError("broken"), unschedulable("broken")])
-def test_a_plugin_that_cannot_follow_a_dry_run_fails(
-    method: str, upstream: str, answer: object
-) -> None:
-    framework = framework_of(answering("P", pre_filter=None, **{method: answer}))
-    node = snapshot_of([make_node("n")]).get("n")
-    with pytest.raises(PluginFailedError) as failure:
-        getattr(framework.pre_filters, method)(CycleState(), POD, POD, node)
-    assert str(failure.value) == f'running {upstream} on PreFilter plugin "P": broken'
-
-
 # Filter.
 
 

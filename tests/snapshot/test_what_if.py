@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from scheduler.snapshot import PodInfo
+from scheduler.snapshot.node_table import NO_PRIORITY
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, make_pod, snapshot_of
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node
 
 SNAPSHOT = snapshot_of(
     [make_node("a", zone="z"), make_node("b"), make_node("c", zone="y")],
@@ -61,3 +67,61 @@ def test_hypothetical_nodes_know_which_nodes_they_are_versions_of() -> None:
     again = WhatIf(what_if.nodes.slice(1, 2))
     assert again.nodes.base_rows.tolist() == [1]
     assert again.nodes[0].base_row == 1
+
+
+def test_many_pods_come_and_go_at_once() -> None:
+    p = SNAPSHOT.get("c").pods[0]
+    small = PodInfo(make_pod("small", requests={"cpu": "1", "gpu.io/x": "2"}, host_ports=[81]))
+    large = PodInfo(make_pod("large", requests={"cpu": "2", "memory": "1Gi"}))
+    what_if = WhatIf(SNAPSHOT.nodes)
+    nodes = what_if.nodes
+    what_if.remove_pods([2], [p])
+    what_if.add_pods([0, 0, 2], [small, large, large])
+    assert nodes.pod_count.tolist() == [2, 0, 1]
+    assert nodes.requested("cpu").tolist() == [3000, 0, 2000]
+    assert nodes.requested("gpu.io/x").tolist() == [2, 0, 0]
+    assert nodes.requested("memory").tolist() == [2**30, 0, 2**30]
+    assert nodes.non_zero_requested("cpu").tolist() == [3000, 0, 2000]
+    assert nodes.host_ports.present.tolist() == [True, False, False]
+    assert (nodes.lowest_priority[[0, 2]] <= 0).all()
+    what_if.remove_pods([0, 0, 2], [large, small, large])
+    what_if.add_pods([2], [p])
+    for resource in ("cpu", "memory", "gpu.io/x"):
+        assert nodes.requested(resource).tolist() == SNAPSHOT.nodes.requested(resource).tolist()
+    assert nodes.host_ports.present.tolist() == [False, False, True]
+    assert [[*pods] for pods in nodes.pods] == [[], [], ["uid-default-p"]]
+    SNAPSHOT.table.check()
+
+
+def test_ports_that_changed_before_anybody_asked_for_them_are_right() -> None:
+    what_if = WhatIf(SNAPSHOT.nodes)
+    what_if.remove_pods([2], SNAPSHOT.get("c").pods)
+    what_if.add_pod(1, PodInfo(make_pod("q", host_ports=[80])))
+    assert what_if.nodes.host_ports.present.tolist() == [False, True, False]
+
+
+def test_what_follows_from_node_objects_is_shared_with_the_snapshot() -> None:
+    asked: list[str] = []
+
+    def rule(node: Node) -> str:
+        asked.append(node.metadata.name)
+        return node.metadata.name.upper()
+
+    snapshot = snapshot_of([make_node("a"), make_node("b"), make_node("c")])
+    what_if = WhatIf(snapshot.nodes.take(np.array([2, 0])))
+    derived = what_if.nodes.derive(rule)
+    assert [derived[i] for i in range(2)] == ["C", "A"]
+    assert [WhatIf(what_if.nodes.slice(1, 2)).nodes.derive(rule)[0]] == ["A"]
+    assert derived.isin(["A"]).tolist() == [False, True]
+    assert sorted(asked) == ["a", "b", "c"]
+    assert what_if.nodes.allocatable_bounds("cpu") == snapshot.nodes.allocatable_bounds("cpu")
+
+
+def test_the_lowest_priority_on_a_node_follows_its_pods() -> None:
+    pods = [make_pod(f"p{n}", node_name="a", priority=n) for n in (5, -3)]
+    snapshot = snapshot_of([make_node("a"), make_node("b")], pods)
+    assert snapshot.nodes.lowest_priority.tolist() == [-3, NO_PRIORITY]
+    what_if = WhatIf(snapshot.nodes)
+    what_if.remove_pod(0, "uid-default-p-3")
+    assert what_if.nodes.lowest_priority.tolist() == [5, NO_PRIORITY]
+    snapshot.table.check()

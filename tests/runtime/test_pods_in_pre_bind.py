@@ -1,0 +1,90 @@
+"""Pods on their way from Permit to their bind, which a preemption can still call back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from scheduler.framework import Status, unschedulable
+from scheduler.framework.status import Code
+from scheduler.runtime import PodsInPreBind
+
+
+async def _after(seconds: float, status: Status | None) -> Status | None:
+    await asyncio.sleep(seconds)
+    return status
+
+
+async def _stubborn() -> Status | None:
+    """Goes on when it is told to stop."""
+    try:
+        await asyncio.sleep(10)
+    except asyncio.CancelledError:
+        return None
+    return None
+
+
+@pytest.mark.parametrize("answer", [None, unschedulable("no")])
+async def test_what_the_plugins_answer_stands_if_nobody_interferes(answer: Status | None) -> None:
+    pods = PodsInPreBind()
+    assert await pods.run("uid", _after(0, answer)) is answer
+    assert pods.get("uid") is None
+
+
+@pytest.mark.parametrize("work", [_after, _stubborn])
+async def test_a_pod_that_is_cancelled_fails_whatever_the_plugins_make_of_it(
+    work: object,
+) -> None:
+    pods = PodsInPreBind()
+    coroutine = _stubborn() if work is _stubborn else _after(10, None)
+    running = asyncio.ensure_future(pods.run("uid", coroutine))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    pod = pods.get("uid")
+    assert pod is not None
+    assert pod.cancel_pod("preempted by X")
+    assert pod.cancel_pod("preempted by Y")
+    status = await running
+    assert status is not None
+    assert (status.code, status.message) == (Code.ERROR, "preempted by X")
+    assert pods.get("uid") is None
+
+
+async def test_a_pod_that_has_come_through_cannot_be_cancelled_any_more() -> None:
+    pods = PodsInPreBind()
+    running = asyncio.ensure_future(pods.run("uid", _after(0, None)))
+    await asyncio.sleep(0)
+    pod = pods.get("uid")
+    assert pod is not None
+    assert await running is None
+    assert not pod.cancel_pod("too late")
+
+
+async def test_a_shutdown_stops_the_plugins_and_is_a_shutdown_for_the_caller() -> None:
+    pods = PodsInPreBind()
+    stopped = asyncio.Event()
+
+    async def work() -> Status | None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            stopped.set()
+        return None
+
+    running = asyncio.ensure_future(pods.run("uid", work()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.sleep(0)
+    assert stopped.is_set()
+
+
+async def test_a_plugin_that_fails_is_not_a_preemption() -> None:
+    async def fails() -> Status | None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await PodsInPreBind().run("uid", fails())
