@@ -16,7 +16,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -91,7 +91,6 @@ class PodRule(Hashable, Protocol):
         ...
 
 
-@runtime_checkable
 class LabelRule(PodRule, Protocol):
     """A rule that knows which labels it looks for, so that not all kinds need to be looked at."""
 
@@ -101,7 +100,6 @@ class LabelRule(PodRule, Protocol):
         ...
 
 
-@runtime_checkable
 class TermRule(PodRule, Protocol):
     """A rule that answers 0 for all kinds but those that use one of some terms."""
 
@@ -235,11 +233,9 @@ class PodIndex:
 
     def _candidates(self, rule: PodRule) -> Iterable[_Group]:
         """All groups that may count by a rule, and some that do not."""
-        if isinstance(rule, TermRule):
-            users = [self._by_term.get(term, {}) for term in rule.terms]
-            return users[0].values() if len(users) == 1 else _merged(users).values()
-        if isinstance(rule, LabelRule) and rule.wanted_labels is not None:
-            return self._by_label.find(rule.wanted_labels)
+        groups = self._narrowed(rule)
+        if groups is not None:
+            return groups
         if rule.asks_affinity:
             return self._with_affinity.values()
         if rule.namespaces is None:
@@ -250,11 +246,22 @@ class PodIndex:
             for group in self._by_namespace.get(namespace, {}).values()
         ]
 
+    def _narrowed(self, rule: PodRule) -> Iterable[_Group] | None:
+        """Likewise, if the rule knows what it looks for; None if it does not."""
+        # Asked by attribute: to ask whether it is of a protocol takes longer than all the rest.
+        terms: Collection[AffinityTerm] | None = getattr(rule, "terms", None)
+        if terms is not None:
+            users = [self._by_term.get(term, {}) for term in terms]
+            return users[0].values() if len(users) == 1 else _merged(users).values()
+        labels: Collection[tuple[str, str]] | None = getattr(rule, "wanted_labels", None)
+        return None if labels is None else self._by_label.find(labels)
+
     def _catch_up(self, tally: _Tally) -> None:
         """Count the groups that have come since; dead ones have no slots, and do no harm."""
         rule, up_to = tally.rule, tally.up_to
-        if self._last_number - up_to > _NEW_KINDS_MAX and isinstance(rule, LabelRule | TermRule):
-            for group in self._candidates(rule):
+        groups = self._narrowed(rule) if self._last_number - up_to > _NEW_KINDS_MAX else None
+        if groups is not None:
+            for group in groups:
                 if group.number > up_to:
                     tally.take_in(group)
             return
