@@ -98,7 +98,7 @@ class VolumeBinding(Plugin):
         args = self.args.with_defaults(gates)
         if errors := args.validate("", gates):
             raise ValueError(field.aggregate(errors))
-        self._binder: Final = VolumeBinder(
+        self.binder: Final = VolumeBinder(
             self.handle, bind_timeout_seconds=float(args.bind_timeout_seconds)
         )
         scores = _STORAGE_CAPACITY_SCORING in gates
@@ -112,13 +112,13 @@ class VolumeBinding(Plugin):
         if not has_claims:
             state.write(_STATE, _BindingState(None))
             return skip()
-        claims = self._binder.pod_volume_claims(pod.pod)
+        claims = self.binder.pod_volume_claims(pod.pod)
         if claims.unbound_claims_immediate:
             return _UNBOUND_IMMEDIATE
         search = PodVolumeSearch(
             claims,
             handle=self.handle,
-            volumes=self._binder.volumes,
+            volumes=self.binder.volumes,
             row_of=nodes.table.row_of,
             total=nodes.total,
         )
@@ -163,7 +163,7 @@ class VolumeBinding(Plugin):
         """
         binding = state.read(_STATE)
         pod_volumes = binding.pod_volumes(node_name)
-        binding.all_bound = pod_volumes is None or self._binder.assume(
+        binding.all_bound = pod_volumes is None or self.binder.assume(
             pod.pod, node_name, pod_volumes
         )
 
@@ -172,7 +172,7 @@ class VolumeBinding(Plugin):
         binding = state.find(_STATE)
         pod_volumes = binding.pod_volumes(node_name) if binding is not None else None
         if pod_volumes is not None:
-            self._binder.revert(pod_volumes)
+            self.binder.revert(pod_volumes)
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -190,7 +190,7 @@ class VolumeBinding(Plugin):
         """
         binding = state.read(_STATE)
         if not binding.all_bound:
-            await self._binder.bind(pod.pod, _found_for(binding, node_name))
+            await self.binder.bind(pod.pod, _found_for(binding, node_name))
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

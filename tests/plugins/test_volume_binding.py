@@ -1,0 +1,382 @@
+"""VolumeBinding: from the pod's claims to the node that has their volumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.framework import ActionType, CycleState, EventResource
+from scheduler.plugins._assume_cache import AssumeError
+from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import UNRESOLVABLE, verdict_of
+from tests.plugins.volumes import (
+    ZONE,
+    ClusterObjects,
+    handle_with,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_pool,
+    make_volume,
+    plugin_with,
+    pod_with_claims,
+)
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+    from scheduler.testing import FakeHandle
+    from tests.plugins.running import Verdict
+
+NODES = (
+    make_node("node-0", zone="a"),
+    make_node("node-1", zone="b"),
+    make_node("node-2", zone="b"),
+)
+OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
+NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
+MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+MAKER = make_class("make", provisioner="disks.example.com")
+
+
+class Cycle:
+    """One pod's way through the plugin, in a cluster of three nodes with these objects."""
+
+    def __init__(self, pod: Pod, *objects: Any, plugin: VolumeBinding | None = None) -> None:
+        self.handle: FakeHandle = handle_with(ClusterObjects(make_class(), MAKER, *objects))
+        self.plugin = plugin or plugin_with(VolumeBinding, self.handle)
+        self.pod = PodInfo(pod)
+        self.state = CycleState()
+        self.nodes = snapshot_of(NODES).nodes
+
+    def pre_filter(self) -> Verdict | None:
+        return verdict_of(self.plugin.pre_filter(self.state, self.pod, self.nodes))
+
+    def rejected(self) -> dict[str, tuple[str, ...]]:
+        """The reasons by node, after a PreFilter without objections."""
+        assert self.pre_filter() is None
+        rejections = self.plugin.filter_nodes(self.state, self.pod, self.nodes)
+        statuses = [rejections.status(i) if rejections else None for i in range(len(NODES))]
+        assert {str(s.code) for s in statuses if s is not None} <= {UNRESOLVABLE}
+        named = zip(self.nodes.names, statuses, strict=True)
+        return {name: status.reasons for name, status in named if status is not None}
+
+    def reserve(self, node_name: str) -> None:
+        self.plugin.reserve(self.state, self.pod, node_name)
+
+    @property
+    def all_bound(self) -> bool:
+        return self.plugin.pre_bind_pre_flight(self.state, self.pod, "node-0").skip
+
+
+def test_a_pod_without_claims_is_let_through() -> None:
+    cycle = Cycle(make_pod(volumes=[{"name": "scratch"}]))
+    assert cycle.pre_filter() == ("Skip", ())
+    assert cycle.plugin.filter_nodes(cycle.state, cycle.pod, cycle.nodes) is None
+    cycle.reserve("node-0")
+    assert cycle.all_bound
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (None, 'persistentvolumeclaim "claim" not found'),
+        (make_claim(deleted=True), 'persistentvolumeclaim "claim" is being deleted'),
+        (
+            make_claim(volume_name="lost", phase="Lost"),
+            'persistentvolumeclaim "claim" bound to non-existent persistentvolume "lost"',
+        ),
+        (make_claim(storage_class=None), "pod has unbound immediate PersistentVolumeClaims"),
+        (make_claim(storage_class="none"), "pod has unbound immediate PersistentVolumeClaims"),
+        (
+            make_claim(volume_name="volume", bound=False),
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+    ],
+)
+def test_a_claim_that_cannot_be_bound_now_holds_the_pod_back(claim: Any, reason: str) -> None:
+    cycle = Cycle(pod_with_claims("claim"), *([claim] if claim else []))
+    assert cycle.pre_filter() == (UNRESOLVABLE, (reason,))
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (
+            None,
+            "waiting for ephemeral volume controller to create the "
+            'persistentvolumeclaim "pod-data"',
+        ),
+        (
+            make_claim("pod-data"),
+            "PVC default/pod-data was not created for pod default/pod (pod is not owner)",
+        ),
+        (make_claim("pod-data", owner=make_pod()), None),
+    ],
+)
+def test_an_ephemeral_volume_waits_for_a_claim_of_its_own(claim: Any, reason: str | None) -> None:
+    cycle = Cycle(pod_with_claims(ephemeral=("data",)), *([claim] if claim else []))
+    assert cycle.pre_filter() == ((UNRESOLVABLE, (reason,)) if reason else None)
+
+
+def test_a_class_without_a_binding_mode_is_an_error() -> None:
+    cycle = Cycle(pod_with_claims("claim"), make_claim(), make_class(mode=None))
+    with pytest.raises(Exception, match=r'^VolumeBindingMode not set for StorageClass "wait"$'):
+        cycle.pre_filter()
+
+
+def test_a_pod_goes_where_its_bound_volume_can_be_reached() -> None:
+    claim = make_claim(volume_name="volume")
+    cycle = Cycle(pod_with_claims("claim"), claim, make_volume(node="node-1", claim=claim))
+    assert cycle.rejected() == {"node-0": (OUT_OF_REACH,), "node-2": (OUT_OF_REACH,)}
+    cycle.reserve("node-1")
+    assert cycle.all_bound
+
+
+def test_the_first_bound_claim_that_does_not_fit_says_why() -> None:
+    near, gone = make_claim("near", volume_name="volume"), make_claim("gone", volume_name="gone")
+    objects = (near, gone, make_volume(node="node-1"))
+    cycle = Cycle(pod_with_claims("near", "gone"), *objects)
+    far = (OUT_OF_REACH,)
+    assert cycle.rejected() == {"node-0": far, "node-1": (MISSING,), "node-2": far}
+    cycle = Cycle(pod_with_claims("gone", "near"), *objects)
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-1", "node-2"), (MISSING,))
+
+
+def test_all_reasons_of_a_node_are_named_in_upstreams_order() -> None:
+    bound, unbound = make_claim("bound", volume_name="volume"), make_claim("unbound")
+    volume = make_volume(node="node-1", claim=bound)
+    cycle = Cycle(pod_with_claims("unbound", "bound"), bound, unbound, volume)
+    both = (OUT_OF_REACH, NO_VOLUME)
+    assert cycle.rejected() == {"node-0": both, "node-1": (NO_VOLUME,), "node-2": both}
+
+
+def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zones() -> None:
+    claim = make_claim(volume_name="volume")
+    disk = make_volume(labels={ZONE: "a__b"}, source={"gcePersistentDisk": {"pdName": "disk"}})
+    cycle = Cycle(
+        pod_with_claims("claim"),
+        claim,
+        make_volume(labels={ZONE: "a"}, source={"gcePersistentDisk": {"pdName": "disk"}}),
+        make_csi_node("node-0", migrated="kubernetes.io/gce-pd"),
+        make_csi_node("node-1", migrated="kubernetes.io/aws-ebs"),
+    )
+    # No node has the driver's label, which matters only where the driver is in charge.
+    assert cycle.rejected() == {"node-0": (OUT_OF_REACH,)}
+    regional = Cycle(
+        pod_with_claims("claim"),
+        claim,
+        disk,
+        make_csi_node("node-0", migrated="kubernetes.io/gce-pd"),
+    )
+    with pytest.raises(ValueError, match=r"^could not translate pv: failed to get region from"):
+        regional.rejected()
+
+
+def test_each_claim_gets_a_volume_of_its_own_the_smallest_that_will_do() -> None:
+    cycle = Cycle(
+        pod_with_claims("big", "small"),
+        make_claim("big", size="2Gi"),
+        make_claim("small", size="1Gi"),
+        make_volume("a", size="4Gi", node="node-0"),
+        make_volume("b", size="3Gi", node="node-0"),
+        make_volume("c", size="9Gi"),
+        make_volume("d", size="3Gi", node="node-1"),
+    )
+    assert cycle.rejected() == {"node-2": (NO_VOLUME,)}
+    assert taken_on(cycle, "node-0") == {"a": "big", "b": "small"}
+    assert cycle.rejected() == {"node-2": (NO_VOLUME,)}
+    assert taken_on(cycle, "node-1") == {"d": "small", "c": "big"}
+
+
+def test_a_claim_named_twice_takes_two_volumes_as_upstream_has_it() -> None:
+    claim = make_claim()
+    kept = [make_volume(name, node="node-0", claim=claim) for name in ("a", "b")]
+    cycle = Cycle(pod_with_claims("claim", "claim", "claim"), claim, *kept, make_volume("c"))
+    assert cycle.rejected() == dict.fromkeys(("node-1", "node-2"), (NO_VOLUME,))
+    assert taken_on(cycle, "node-0") == {"c": "claim"}
+    volumes = [make_volume(name, node="node-1") for name in ("d", "e", "f")]
+    cycle = Cycle(pod_with_claims("claim", "claim", "claim"), claim, *volumes)
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
+    assert taken_on(cycle, "node-1") == dict.fromkeys(("d", "e", "f"), "claim")
+
+
+def taken_on(cycle: Cycle, node_name: str) -> dict[str, str]:
+    """The claims by the volumes that are taken for them on a node, given back at once."""
+    before = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}
+    cycle.reserve(node_name)
+    after = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}
+    cycle.plugin.unreserve(cycle.state, cycle.pod, node_name)
+    again = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}
+    assert again == before
+    return {name: ref.name for name, ref in after.items() if ref and before[name] != ref}
+
+
+def test_a_volume_kept_for_the_claim_wins_over_a_smaller_one_and_bars_all_other_nodes() -> None:
+    claim = make_claim()
+    cycle = Cycle(
+        pod_with_claims("claim"),
+        claim,
+        make_volume("kept", size="5Gi", node="node-1", claim=claim),
+        make_volume("open"),
+    )
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
+
+
+def test_of_volumes_kept_for_the_claim_the_first_one_counts() -> None:
+    claim = make_claim()
+    later = make_volume("b", node="node-2", claim=claim)
+    first = make_volume("a", node="node-1", claim=claim)
+    cycle = Cycle(pod_with_claims("claim"), claim, later, first)
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
+
+
+def test_a_volume_is_made_where_the_class_allows_and_has_room() -> None:
+    cycle = Cycle(
+        pod_with_claims("claim"),
+        make_claim(storage_class="in-b"),
+        make_class("in-b", provisioner="disks.example.com", topologies=({ZONE: ("b",)},)),
+        make_driver("disks.example.com"),
+        make_pool("full", storage_class="in-b", capacity="512Mi"),
+        make_pool("other", nodes={"matchLabels": {"kubernetes.io/hostname": "node-1"}}),
+        make_pool(
+            "local",
+            storage_class="in-b",
+            nodes={"matchLabels": {"kubernetes.io/hostname": "node-2"}},
+        ),
+    )
+    assert cycle.rejected() == {"node-0": (NO_VOLUME,), "node-1": (NO_SPACE,)}
+    cycle.reserve("node-2")
+    (claim,) = cycle.plugin.binder.claims.list()
+    assert claim.metadata.annotations == {"volume.kubernetes.io/selected-node": "node-2"}
+
+
+def test_a_claim_whose_node_is_selected_goes_there_and_nowhere_else() -> None:
+    cycle = Cycle(
+        pod_with_claims("claim"), make_claim(storage_class="make", selected_node="node-1")
+    )
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
+
+
+def test_a_malformed_selector_is_an_error_only_if_a_node_gets_that_far() -> None:
+    malformed = {"matchExpressions": [{"key": "tier", "operator": "In"}]}
+    odd = make_claim("odd", selector=malformed)
+    with pytest.raises(ValueError, match=r"^error creating internal label selector for claim: "):
+        Cycle(pod_with_claims("odd"), odd).rejected()
+    elsewhere = make_claim("elsewhere", storage_class="make", selected_node="node-9")
+    cycle = Cycle(pod_with_claims("odd", "elsewhere"), odd, elsewhere)
+    assert cycle.rejected() == dict.fromkeys(("node-0", "node-1", "node-2"), (NO_VOLUME,))
+
+
+def test_what_is_taken_for_one_pod_is_not_offered_to_the_next() -> None:
+    first = Cycle(
+        pod_with_claims("one"),
+        make_claim("one"),
+        make_claim("two"),
+        make_volume("a", node="node-0"),
+        make_volume("b", node="node-1"),
+    )
+    first.rejected()
+    first.reserve("node-0")
+    assert not first.all_bound
+    second = Cycle(pod_with_claims("two", name="next"), plugin=first.plugin)
+    assert second.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
+    first.plugin.unreserve(first.state, first.pod, "node-0")
+    assert second.rejected() == {"node-2": (NO_VOLUME,)}
+
+
+def test_a_pod_that_shares_a_claim_goes_to_the_node_selected_for_it() -> None:
+    first = Cycle(pod_with_claims("claim"), make_claim(storage_class="make"))
+    first.rejected()
+    first.reserve("node-2")
+    second = Cycle(pod_with_claims("claim", name="next"), plugin=first.plugin)
+    assert second.rejected() == dict.fromkeys(("node-0", "node-1"), (NO_VOLUME,))
+
+
+def test_reserving_fails_if_a_volume_has_changed_since() -> None:
+    objects = ClusterObjects(make_class(), make_claim(), make_volume(version="1"))
+    handle = handle_with(objects)
+    cycle = Cycle(pod_with_claims("claim"), plugin=plugin_with(VolumeBinding, handle))
+    assert cycle.rejected() == {}
+    objects.put(make_volume(version="2"))
+    with pytest.raises(AssumeError, match=r'^"volume" is out of sync \(stored: 2, assume: 1\)$'):
+        cycle.reserve("node-0")
+    cycle.plugin.unreserve(cycle.state, cycle.pod, "node-0")
+
+
+def test_a_node_never_looked_at_has_nothing_to_reserve() -> None:
+    cycle = Cycle(pod_with_claims("claim"), make_claim(), make_volume())
+    assert cycle.pre_filter() is None
+    cycle.reserve("node-0")
+    assert cycle.all_bound
+    cycle.plugin.unreserve(cycle.state, cycle.pod, "node-0")
+    cycle.plugin.unreserve(CycleState(), cycle.pod, "node-0")
+
+
+def test_volumes_are_not_scored_without_the_gate() -> None:
+    cycle = Cycle(pod_with_claims("claim"), make_claim(), make_volume())
+    assert cycle.rejected() == {}
+    status = cycle.plugin.pre_score(cycle.state, cycle.pod, cycle.nodes)
+    assert status is not None
+    assert status.is_skip
+    assert cycle.plugin.score_nodes(cycle.state, cycle.pod, cycle.nodes).tolist() == [0, 0, 0]
+
+
+def test_with_the_gate_emptier_storage_is_better() -> None:
+    gates = DEFAULT_FEATURE_GATES | {"StorageCapacityScoring"}
+    objects = ClusterObjects(
+        make_class(),
+        make_claim(),
+        make_volume("small", size="2Gi", node="node-0"),
+        make_volume("large", size="10Gi", node="node-1"),
+    )
+    plugin = plugin_with(VolumeBinding, handle_with(objects, feature_gates=gates))
+    cycle = Cycle(pod_with_claims("claim"), plugin=plugin)
+    assert cycle.rejected() == {"node-2": (NO_VOLUME,)}
+    assert cycle.plugin.pre_score(cycle.state, cycle.pod, cycle.nodes) is None
+    feasible = cycle.nodes.slice(0, 2)
+    assert cycle.plugin.score_nodes(cycle.state, cycle.pod, feasible).tolist() == [50, 90]
+    none = Cycle(make_pod(), plugin=plugin)
+    none.pre_filter()
+    assert plugin.score_nodes(none.state, none.pod, none.nodes).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        ({"bindTimeoutSeconds": -1}, "should not be a negative value"),
+        ({"shape": [{"utilization": 0, "score": 1}]}, "turn on the feature gate"),
+    ],
+)
+def test_bad_arguments_are_refused(args: dict[str, object], complaint: str) -> None:
+    with pytest.raises(Exception, match=complaint):
+        plugin_with(VolumeBinding, handle_with(ClusterObjects()), args)
+
+
+def test_the_plugin_hears_of_whatever_could_bring_volumes_within_reach() -> None:
+    plugin = plugin_with(VolumeBinding, handle_with(ClusterObjects()))
+    registered = {entry.event.resource: entry.event for entry in plugin.events_to_register()}
+    assert registered.keys() == {
+        EventResource.STORAGE_CLASS,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+        EventResource.PERSISTENT_VOLUME,
+        EventResource.NODE,
+        EventResource.CSI_NODE,
+        EventResource.CSI_DRIVER,
+        EventResource.CSI_STORAGE_CAPACITY,
+    }
+    node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+    assert registered[EventResource.NODE].action_type == node_change
+    assert registered[EventResource.CSI_DRIVER].action_type == ActionType.UPDATE
+
+
+def test_pods_with_equal_volumes_sign_equally() -> None:
+    plugin = plugin_with(VolumeBinding, handle_with(ClusterObjects()))
+    one, same = (PodInfo(pod_with_claims("claim", name=name)) for name in ("one", "two"))
+    assert plugin.sign(one) == plugin.sign(same)
+    assert plugin.sign(one) != plugin.sign(PodInfo(pod_with_claims("other")))
