@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Taint
     from scheduler.plugins._topology_spread_constraints import SpreadConstraint
-    from scheduler.snapshot.columns import BoolArray, IntArray
+    from scheduler.snapshot.columns import BoolArray, Codes, IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_index import PodKind
     from scheduler.snapshot.pod_info import PodInfo
@@ -127,77 +127,88 @@ def sum_by_domain(
     return np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
 
 
-class _TwoLeast(NamedTuple):
-    """The domain with the least count, and the least count of all others."""
+class _Extremes(NamedTuple):
+    """The domain with the least count, that count, and the least count of all other domains."""
 
     code: int
-    count: int
-    of_others: int
+    least: int
+    least_of_others: int
 
 
 class _Domains:
-    """One hard constraint: the pods in each domain, and how many a node's may have at most."""
+    """One hard constraint: the pods in each domain, and how many a node's may have at most.
+
+    A node without the key has no domain, and that is its verdict, whatever the counts are.
+    """
 
     def __init__(
-        self, constraint: SpreadConstraint, pod: PodInfo, nodes: Nodes, counted: BoolArray
+        self,
+        constraint: SpreadConstraint,
+        pod: PodInfo,
+        column: Codes[str],
+        counts: IntArray,
+        counted: BoolArray,
     ) -> None:
+        """`counts` are the matching pods on each node; only nodes `counted` make domains."""
         self.selector: Final = constraint.selector
-        self.column: Final = nodes.labels(constraint.topology_key)
-        self.codes: Final = self.column.codes
         self.counted: Final = counted
-        self._size: Final = max(len(self.column.values), 1)
+        self.column: Final = column
+        self._codes: Final = column.codes
+        self._size: Final = max(len(column.values), 1)
+        #: The pods in each domain, by code.
+        self.by_domain: Final = sum_by_domain(self._codes, counts, counted, self._size)
+        by_node = self.by_domain.take(self._codes, mode="wrap")
+        is_any_counted = bool(np.count_nonzero(counted))
+        of_counted = by_node if counted.all() else by_node[counted]
+        self._least: Final = int(of_counted.min()) if is_any_counted else _NO_DOMAIN
         #: How much a domain's count may exceed the least one.
         self._margin: Final = constraint.max_skew - int(constraint.selector.matches(pod.labels))
-        self._is_any_counted: Final = bool(np.count_nonzero(counted))
-        self._has_too_few: Final = self._count_domains(constraint) < constraint.min_domains
-
-    def _count_domains(self, constraint: SpreadConstraint) -> int:
-        """How many domains there are; 1 stands for any number where more are not asked for."""
-        if constraint.min_domains <= 1:
-            return int(self._is_any_counted)
-        return len(self.codes_counted)
-
-    def count(self, counts: IntArray) -> NDArray[np.int16]:
-        """Take in the pods on each node; the verdict on each node."""
-        self.by_domain = sum_by_domain(self.codes, counts, self.counted, self._size)
-        by_node = self.by_domain.take(self.codes, mode="wrap")
-        of_counted = by_node if self.counted.all() else by_node[self.counted]
-        self.least = int(of_counted.min()) if self._is_any_counted else _NO_DOMAIN
-        return self._verdicts(self.codes, by_node, self.least)
+        self._has_too_few: Final = (
+            len(self.codes_counted) < constraint.min_domains
+            if constraint.min_domains > 1
+            else is_any_counted < constraint.min_domains
+        )
+        #: The verdict on each node of the snapshot, as it is.
+        self.verdicts: Final = self._verdicts(self._codes, by_node, self._least)
 
     @property
     def codes_counted(self) -> IntArray:
         """The domains that there are, by code."""
-        nodes = np.bincount(self.codes[self.counted], minlength=self._size)
+        nodes = np.bincount(self._codes[self.counted], minlength=self._size)
         return np.flatnonzero(nodes)
 
+    def verdicts_after(self, rows: IntArray, deltas: IntArray) -> NDArray[np.int16]:
+        """The verdict on the nodes at these rows, each with so many more pods, in its own world."""
+        counts = self.counts_after(rows, deltas)
+        return self._verdicts(self._codes.take(rows), counts, self.least_after(rows, deltas))
+
+    def counts_after(self, rows: IntArray, deltas: IntArray) -> IntArray:
+        """The pods in these nodes' own domains; arbitrary for a node without one."""
+        return self.by_domain.take(self._codes.take(rows), mode="wrap") + deltas
+
+    def least_after(self, rows: IntArray, deltas: IntArray) -> IntArray | int:
+        """The least count of all domains in each of these worlds."""
+        changed = deltas != 0
+        if not changed.any():
+            return self._least
+        # Only nodes that count have deltas, so their domains are among those counted.
+        extremes = self._extremes
+        is_lowest = self._codes.take(rows) == extremes.code
+        of_others = np.where(is_lowest, extremes.least_of_others, extremes.least)
+        least = np.minimum(self.counts_after(rows, deltas), of_others)
+        return np.where(changed, least, self._least)
+
     @functools.cached_property
-    def _two_least(self) -> _TwoLeast:
+    def _extremes(self) -> _Extremes:
         codes = self.codes_counted
         counts = self.by_domain[codes]
         lowest = int(counts.argmin())
-        others = np.delete(counts, lowest)
-        return _TwoLeast(
-            int(codes[lowest]), int(counts[lowest]), int(others.min(initial=_NO_DOMAIN))
-        )
-
-    def verdicts(self, rows: IntArray, deltas: IntArray) -> NDArray[np.int16]:
-        """The verdict on the nodes at these rows, each with so many more pods, in its own world."""
-        codes = self.codes.take(rows)
-        counts = self.by_domain.take(codes, mode="wrap") + deltas
-        changed = deltas != 0
-        if not changed.any():
-            return self._verdicts(codes, counts, self.least)
-        # Only nodes that count have deltas, so their domains are among those counted.
-        two = self._two_least
-        of_others = np.where(codes == two.code, two.of_others, two.count)
-        least = np.where(changed, np.minimum(counts, of_others), self.least)
-        return self._verdicts(codes, counts, least)
+        others = np.delete(counts, lowest).min(initial=_NO_DOMAIN)
+        return _Extremes(int(codes[lowest]), int(counts[lowest]), int(others))
 
     def _verdicts(
         self, codes: NDArray[np.int32], counts: IntArray, least: IntArray | int
     ) -> NDArray[np.int16]:
-        """A status code per node: of a label that is missing before all else."""
         limit = self._margin if self._has_too_few else least + self._margin
         verdicts = np.where(counts > limit, np.int16(_TOO_SKEWED), np.int16(ABSENT))
         lacking = codes < 0
@@ -207,13 +218,9 @@ class _Domains:
 
 
 class HardSpread:
-    """What PreFilter has found out about a pod with hard constraints.
+    """What PreFilter has found out about a pod with hard constraints."""
 
-    `deltas` are the pods that a dry run has put on (or taken off) each node, by constraint and by
-    row of the snapshot; None before the first.
-    """
-
-    __slots__ = ("_deltas", "_domains", "_has_keys", "_matching", "_namespace", "_verdicts")
+    __slots__ = ("_deltas", "_domains", "_matching", "_namespace", "_total", "_verdicts")
 
     def __init__(
         self,
@@ -224,24 +231,21 @@ class HardSpread:
     ) -> None:
         """Count over the snapshot, or over the rows in view only."""
         nodes = snapshot.nodes
-        has_keys = all_keys_present(nodes, constraints)
+        candidates = all_keys_present(nodes, constraints)
         if in_view is not None:
             seen = np.zeros(len(nodes), dtype=np.bool_)
             seen[in_view] = True
-            has_keys &= seen
-        counted = counted_nodes(pod, nodes, constraints, has_keys)
-        self._namespace: Final = pod.namespace
-        self._has_keys: Final = has_keys
-        self._domains: Final = [
-            _Domains(constraint, pod, nodes, which)
-            for constraint, which in zip(constraints, counted, strict=True)
-        ]
+            candidates &= seen
         counts = PodCounts(snapshot, pod.namespace)
-        verdicts = [
-            domains.count(counts.of(constraint))
-            for domains, constraint in zip(self._domains, constraints, strict=True)
+        counted = counted_nodes(pod, nodes, constraints, candidates)
+        self._namespace: Final = pod.namespace
+        self._total: Final = len(nodes)
+        self._domains: Final = [
+            _Domains(c, pod, nodes.labels(c.topology_key), counts.of(c), which)
+            for c, which in zip(constraints, counted, strict=True)
         ]
-        self._verdicts: Final = _first_of(verdicts)
+        self._verdicts: Final = _first_of([domains.verdicts for domains in self._domains])
+        #: How many pods a dry run has put on each node, by constraint and row; None before it.
         self._deltas: IntArray | None = None
         #: The constraints that count a pod of some kind; shared by all copies of this state.
         self._matching: dict[PodKind, tuple[int, ...]] = {}
@@ -257,7 +261,7 @@ class HardSpread:
 
     def change(self, other: PodInfo, row: int, by: int) -> None:
         """A pod more, or less, on a node. Terminating pods count here, as they do upstream."""
-        if other.namespace != self._namespace or not self._has_keys[row]:
+        if other.namespace != self._namespace:
             return
         kind = other.kind
         matching = self._matching.get(kind)
@@ -270,35 +274,42 @@ class HardSpread:
         for index in matching:
             if self._domains[index].counted[row]:
                 if self._deltas is None:
-                    shape = (len(self._domains), len(self._has_keys))
-                    self._deltas = np.zeros(shape, dtype=np.int64)
+                    self._deltas = np.zeros((len(self._domains), self._total), dtype=np.int64)
                 self._deltas[index, row] += by
-
-    def counts(self, row: int) -> list[dict[str | None, int]]:
-        """The pods in each domain, in the world of the node at this row. For tests."""
-        found = []
-        for index, domains in enumerate(self._domains):
-            counts = domains.by_domain.copy()
-            if self._deltas is not None:
-                counts[domains.codes[row]] += self._deltas[index, row]
-            values = domains.column.values
-            codes = domains.codes_counted.tolist()
-            found.append({values[code]: int(counts[code]) for code in codes})
-        return found
 
     def rejections(self, rows: IntArray) -> Rejections | None:
         """The verdicts on the nodes at these rows; None if all pass."""
         if self._deltas is None:
             codes = self._verdicts.take(rows)
         else:
-            deltas = self._deltas
             codes = _first_of(
                 [
-                    domains.verdicts(rows, deltas[index].take(rows))
+                    domains.verdicts_after(rows, self._deltas_of(index, rows))
                     for index, domains in enumerate(self._domains)
                 ]
             )
         return Rejections(codes, _STATUSES) if codes.max(initial=ABSENT) >= 0 else None
+
+    def _deltas_of(self, index: int, rows: IntArray) -> IntArray:
+        if self._deltas is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        deltas: IntArray = self._deltas[index]
+        return deltas.take(rows)
+
+    def seen_from(self, row: int | None) -> list[tuple[dict[str | None, int], int]]:
+        """For each constraint the pods in each domain, and the least of all domains, in the world
+        of the node at this row, or as it is. For tests.
+        """
+        rows = np.array([] if row is None else [row], dtype=np.int64)
+        found = []
+        for index, domains in enumerate(self._domains):
+            deltas = self._deltas_of(index, rows)
+            counts = domains.by_domain.copy()
+            counts[domains.column.codes[rows]] += deltas
+            values, codes = domains.column.values, domains.codes_counted.tolist()
+            least = int(np.min(domains.least_after(rows, deltas)))
+            found.append(({values[code]: int(counts[code]) for code in codes}, least))
+        return found
 
 
 def _first_of(verdicts: Sequence[NDArray[np.int16]]) -> NDArray[np.int16]:
