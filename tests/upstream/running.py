@@ -56,7 +56,7 @@ def pre_filter(plugin: PreFilterPlugin, case: Case, state: CycleState) -> Any:
 
 def filter_statuses(plugin: FilterNodesPlugin, case: Case, state: CycleState) -> dict[str, Verdict]:
     """Filter's statuses by node, those that are not Success."""
-    nodes = snapshot(case).nodes
+    nodes = cast("Plugin", plugin).handle.snapshot.nodes
     rejections = plugin.filter_nodes(state, incoming(case), nodes)
     if rejections is None:
         return {}

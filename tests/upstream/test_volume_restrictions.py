@@ -1,0 +1,24 @@
+"""VolumeRestrictions against upstream's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.framework import CycleState, EventResource
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from tests.upstream.loading import Case, cases, verdict, verdicts
+from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
+
+
+@pytest.mark.parametrize("case", cases("volume_restrictions", "filter"))
+def test_filter(case: Case) -> None:
+    plugin, state = plugin_of(VolumeRestrictions, case), CycleState()
+    assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
+    if "pre_filter" not in case.fields:
+        assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
+
+
+@pytest.mark.parametrize("case", cases("volume_restrictions", "hints"))
+def test_hint(case: Case) -> None:
+    plugin = plugin_of(VolumeRestrictions, case)
+    assert hint(plugin, case, EventResource(case["event"])) == case["hint"]

@@ -1,0 +1,24 @@
+"""VolumeZone against upstream's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.framework import CycleState, EventResource
+from scheduler.plugins.volume_zone import VolumeZone
+from tests.upstream.loading import Case, cases, verdict, verdicts
+from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
+
+
+@pytest.mark.parametrize("case", cases("volume_zone", "filter"))
+def test_filter(case: Case) -> None:
+    """Upstream runs Filter even where PreFilter has skipped the pod, or turned it down."""
+    plugin, state = plugin_of(VolumeZone, case), CycleState()
+    assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
+    assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
+
+
+@pytest.mark.parametrize("case", cases("volume_zone", "hints"))
+def test_hint(case: Case) -> None:
+    plugin = plugin_of(VolumeZone, case)
+    assert hint(plugin, case, EventResource(case["event"])) == case["hint"]
