@@ -23,6 +23,7 @@ DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
         "DRAResourceClaimDeviceStatus",
         "DRASchedulerFilterTimeout",
         "DynamicResourceAllocation",
+        "MatchLabelKeysInPodTopologySpread",
         "NodeDeclaredFeatures",
         "SchedulerAsyncPreemption",
     }

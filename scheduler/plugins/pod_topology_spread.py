@@ -51,10 +51,14 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["PodTopologySpread"]
+__all__ = ["HARD_SPREAD", "SOFT_SPREAD", "PodTopologySpread"]
 
-_HARD: Final = StateKey[HardSpread]("PreFilterPodTopologySpread")
-_SOFT: Final = StateKey[SoftSpread]("PreScorePodTopologySpread")
+#: What is known between the points of a cycle.
+HARD_SPREAD: Final = StateKey[HardSpread]("PreFilterPodTopologySpread")
+SOFT_SPREAD: Final = StateKey[SoftSpread]("PreScorePodTopologySpread")
+
+#: The feature gate behind `matchLabelKeys`, on by default.
+_MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
 
 #: What error texts call the two kinds of constraints.
 _WORDS: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
@@ -81,6 +85,7 @@ class PodTopologySpread(Plugin):
             SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints
         )
         self._has_defaults: Final = bool(defaults)
+        self._uses_match_label_keys: Final = _MATCH_LABEL_KEYS in self.handle.feature_gates
         self._defaults: Final = {
             action: parse_constraints(defaults, {}, action) for action in _WORDS
         }
@@ -98,7 +103,7 @@ class PodTopologySpread(Plugin):
             return skip()
         snapshot = self.handle.snapshot
         in_view = nodes.base_rows if len(nodes) != len(snapshot) else None
-        state.write(_HARD, HardSpread(pod, snapshot, constraints, in_view))
+        state.write(HARD_SPREAD, HardSpread(pod, snapshot, constraints, in_view))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -133,7 +138,7 @@ class PodTopologySpread(Plugin):
             nodes,
             requires_all_keys=has_own or not self._is_system_defaulted,
         )
-        state.write(_SOFT, soft_spread)
+        state.write(SOFT_SPREAD, soft_spread)
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
@@ -148,8 +153,9 @@ class PodTopologySpread(Plugin):
         """The pod's constraints of one kind; the profile's only if it has none of either kind."""
         own = pod.spec.topology_spread_constraints
         if own:
+            labels = pod.labels if self._uses_match_label_keys else {}
             try:
-                return parse_constraints(own, pod.labels, action)
+                return parse_constraints(own, labels, action)
             except (SelectorError, FieldErrors) as error:
                 what = f"pod's {_WORDS[action]} topology spread constraints"
                 raise ValueError(f"obtaining {what}: {error}") from error
@@ -236,16 +242,16 @@ class PodTopologySpread(Plugin):
 
 def _hard_spread(state: CycleState) -> HardSpread:
     try:
-        return state.read(_HARD)
+        return state.read(HARD_SPREAD)
     except CycleStateError as error:
-        raise LookupError(f'reading "{_HARD.name}" from cycleState: {error}') from error
+        raise LookupError(f'reading "{HARD_SPREAD.name}" from cycleState: {error}') from error
 
 
 def _soft_spread(state: CycleState) -> SoftSpread:
     try:
-        return state.read(_SOFT)
+        return state.read(SOFT_SPREAD)
     except CycleStateError as error:
-        raise LookupError(f'error reading "{_SOFT.name}" from cycleState: {error}') from error
+        raise LookupError(f'error reading "{SOFT_SPREAD.name}" from cycleState: {error}') from error
 
 
 def _is_involved(changed: Pod, pod: PodInfo) -> bool:
