@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import platform
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.bench.cycles import basic_workload, cycles_per_second
+from tests.bench.affinity import AFFINITIES, affinity_workload
+from tests.bench.cycles import Workload, basic_workload, cycles_per_second
+from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
-from tests.bench.spreading import growth_exponent, spreading_workload
+from tests.bench.spreading import spreading_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NODE_COUNTS = (100, 1000, 5000)
 PODS = 2000
-#: Spreading is measured with two running pods to each of so many nodes...
-SPREADING_NODES = 5000
-#: ... and its growth over these.
+#: Rules about pods are measured with two running pods to each of so many nodes...
+BUSY_NODES = 5000
+#: ... and their growth over these, by fewer pods: those that keep apart need a node each.
 GROWTH_NODE_COUNTS = (500, 1000, 2000, 5000, 10_000)
-SPREADING = {"spread hard": "DoNotSchedule", "spread soft": "ScheduleAnyway"}
+GROWTH_PODS = 350
+#: From the numbers of nodes and of pods to schedule.
+BUSY: dict[str, Callable[[int, int], Workload]] = {
+    "spread hard": lambda nodes, pods: spreading_workload(nodes, pods, "DoNotSchedule"),
+    "spread soft": lambda nodes, pods: spreading_workload(nodes, pods, "ScheduleAnyway"),
+    **{name: functools.partial(affinity_workload, name) for name in AFFINITIES},
+}
 #: Nodes and running pods whose memory is measured.
 LARGE_CLUSTER = (5000, 150_000)
 
@@ -36,7 +49,8 @@ def main() -> None:
         best = max(cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat))
         numbers[f"basic-{nodes}"] = round(best, 1)
         print(f"{'basic':<16}{nodes:>8}{best:>12.0f}{1e6 / best:>12.0f}")
-    numbers |= _spreading(arguments.repeat)
+    for name in BUSY:
+        numbers |= _busy(name, arguments.repeat)
     if arguments.memory:
         mebibytes = resident_mebibytes(*LARGE_CLUSTER)
         numbers["memory-mebibytes"] = round(mebibytes, 1)
@@ -52,20 +66,18 @@ def main() -> None:
             history.write(json.dumps(line) + "\n")
 
 
-def _spreading(repeat: int) -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    for name, when_unsatisfiable in SPREADING.items():
-        workload = spreading_workload(SPREADING_NODES, PODS, when_unsatisfiable)
-        best = max(cycles_per_second(workload) for _ in range(repeat))
-        print(f"{name:<16}{SPREADING_NODES:>8}{best:>12.0f}{1e6 / best:>12.0f}")
-        exponent = growth_exponent(
-            when_unsatisfiable, PODS // 2, node_counts=GROWTH_NODE_COUNTS, repeat=repeat
-        )
-        print(f"{name}: time grows with nodes to the power of {exponent:.2f}")
-        key = name.replace(" ", "-")
-        numbers[f"{key}-{SPREADING_NODES}"] = round(best, 1)
-        numbers[f"{key}-exponent"] = round(exponent, 2)
-    return numbers
+def _busy(name: str, repeat: int) -> dict[str, float]:
+    workload = BUSY[name](BUSY_NODES, PODS)
+    best = max(cycles_per_second(workload) for _ in range(repeat))
+    print(f"{name:<16}{BUSY_NODES:>8}{best:>12.0f}{1e6 / best:>12.0f}")
+    exponent = growth_exponent(
+        lambda nodes: BUSY[name](nodes, GROWTH_PODS),
+        node_counts=GROWTH_NODE_COUNTS,
+        repeat=repeat,
+    )
+    print(f"{name}: time grows with nodes to the power of {exponent:.2f}")
+    key = name.replace(" ", "-")
+    return {f"{key}-{BUSY_NODES}": round(best, 1), f"{key}-exponent": round(exponent, 2)}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ __all__ = ["AFFINITIES", "affinity_workload"]
 
 _ZONE, _HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _REQUESTS = {"cpu": "100m", "memory": "500Mi"}
-_PODS_PER_NODE = 2
+_PODS = 2
 _COLOURS = 10
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,7 +68,10 @@ AFFINITIES = {
 
 
 def affinity_workload(name: str, nodes_total: int, pods_total: int) -> Workload:
-    """Two pods to each node, of ten colours, and pods of the first colour to come."""
+    """Two pods to each node, of ten colours, and pods of the first colour to come.
+
+    Those that keep apart find room on four nodes of five.
+    """
     nodes = basic_workload(nodes_total, 0).nodes
 
     def pod(prefix: str, index: int, colour: str, node_name: str = "") -> Pod:
@@ -80,8 +83,10 @@ def affinity_workload(name: str, nodes_total: int, pods_total: int) -> Workload:
             node_name=node_name,
         )
 
+    # The second pod of a node is of another colour than the first.
+    colours = [f"colour-{(i + i // nodes_total) % _COLOURS}" for i in range(nodes_total * _PODS)]
     running = [
-        pod("running", i, f"colour-{i % _COLOURS}", nodes[i % nodes_total].metadata.name)
-        for i in range(nodes_total * _PODS_PER_NODE)
+        pod("running", i, colour, nodes[i % nodes_total].metadata.name)
+        for i, colour in enumerate(colours)
     ]
     return Workload(name, nodes, running, [pod("pod", i, "colour-0") for i in range(pods_total)])

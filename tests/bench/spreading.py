@@ -1,21 +1,14 @@
 """Scheduling cycles with topology spread constraints, hard and soft, in a cluster that is at work.
 
-All running pods match, two on each node: the pods to come keep zones and hosts even. What a cycle
-costs over more and more nodes tells the exponent of its growth; 1 is linear.
+All running pods match, two on each node: the pods to come keep zones and hosts even.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 from scheduler.testing import make_pod
-from tests.bench.cycles import Workload, basic_workload, cycles_per_second
+from tests.bench.cycles import Workload, basic_workload
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["growth_exponent", "spreading_workload"]
+__all__ = ["spreading_workload"]
 
 _ZONE, _HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _LABELS = {"app": "web"}
@@ -49,25 +42,3 @@ def spreading_workload(nodes_total: int, pods_total: int, when_unsatisfiable: st
         for i in range(pods_total)
     ]
     return Workload(f"spread {when_unsatisfiable}", nodes, running, pods)
-
-
-def growth_exponent(
-    when_unsatisfiable: str, pods_total: int, *, node_counts: Sequence[int], repeat: int
-) -> float:
-    """How the time of a cycle grows with the number of nodes: the slope between logarithms."""
-    points = [
-        (
-            math.log(nodes),
-            -math.log(
-                max(
-                    cycles_per_second(spreading_workload(nodes, pods_total, when_unsatisfiable))
-                    for _ in range(repeat)
-                )
-            ),
-        )
-        for nodes in node_counts
-    ]
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    covariance = sum((x - mean_x) * (y - mean_y) for x, y in points)
-    return covariance / sum((x - mean_x) ** 2 for x, _ in points)
