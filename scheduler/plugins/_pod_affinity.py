@@ -19,7 +19,14 @@ import numpy as np
 
 from scheduler.api.selectors import NOTHING
 from scheduler.framework.cycle_state import StateKey
-from scheduler.framework.status import Rejections, Status, reject_by, unresolvable, unschedulable
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject,
+    reject_by,
+    unresolvable,
+    unschedulable,
+)
 from scheduler.snapshot.columns import ABSENT
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ __all__ = [
     "MeantByAll",
     "MeantByEach",
     "Required",
+    "Topology",
     "UsersOf",
     "UsersOfWeighted",
     "by_topology_key",
@@ -215,18 +223,6 @@ class Domains:
         self._changes: IntArray | None = None
 
     @classmethod
-    def counted(cls, snapshot: Snapshot, topology_key: str, *rules: PodRule) -> Self:
-        """Count the pods on all nodes by the sum of some rules, and add them up by domain."""
-        numbers = snapshot.nodes.labels(topology_key).codes - np.int64(ABSENT)
-        counts = snapshot.count_pods(rules[0])
-        for rule in rules[1:]:
-            counts += snapshot.count_pods(rule)
-        # Sums of counts and weights stay far below 2**53, up to which floats are exact.
-        sums = np.bincount(numbers, weights=counts, minlength=1)
-        sums[0] = 0.0
-        return cls(numbers, sums, is_empty=not np.count_nonzero(sums))
-
-    @classmethod
     def empty(cls, nodes_total: int) -> Self:
         """No pod counts on any node of the snapshot, so far."""
         return cls(np.zeros(nodes_total, dtype=np.int64), np.zeros(1), is_empty=True)
@@ -267,6 +263,32 @@ class Domains:
         if self._changes is not None:
             copy._changes = self._changes.copy()
         return copy
+
+
+class Topology:
+    """The domains of a snapshot's nodes, numbered once for each topology key asked about."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot: Final = snapshot
+        self._numbers: Final[dict[str, IntArray]] = {}
+
+    def counted(self, topology_key: str, *rules: PodRule) -> Domains:
+        """Count the pods on all nodes by the sum of some rules, and add them up by domain."""
+        numbers = self._numbers.get(topology_key)
+        if numbers is None:
+            numbers = self._snapshot.nodes.labels(topology_key).codes - np.int64(ABSENT)
+            self._numbers[topology_key] = numbers
+        counts = self._snapshot.count_pods(rules[0])
+        for rule in rules[1:]:
+            counts += self._snapshot.count_pods(rule)
+        # Sums of counts and weights stay far below 2**53, up to which floats are exact.
+        sums = np.bincount(numbers, weights=counts, minlength=1)
+        sums[0] = 0.0
+        return Domains(numbers, sums, is_empty=not np.count_nonzero(sums))
+
+    def counted_by(self, rules: Mapping[str, PodRule]) -> dict[str, Domains]:
+        """Count by one rule for each topology key."""
+        return {key: self.counted(key, rule) for key, rule in rules.items()}
 
 
 class Required(NamedTuple):
@@ -358,6 +380,8 @@ class FilterState:
             verdicts.append((~self._in_company(rows), _NOT_NEAR))
         for counted, status in ((self.anti_affinity, _TOO_NEAR), (self.existing, _UNWELCOME)):
             verdicts += [(domains.at(rows) > 0, status) for domains in counted.values() if domains]
+        if len(verdicts) == 1:
+            return reject(*verdicts[0])
         return reject_by(*verdicts) if verdicts else None
 
     def _in_company(self, rows: IntArray) -> BoolArray:

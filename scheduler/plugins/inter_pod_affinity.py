@@ -42,6 +42,7 @@ from scheduler.plugins._pod_affinity import (
     Incoming,
     MeantByEach,
     Required,
+    Topology,
     UsersOf,
     UsersOfWeighted,
     by_topology_key,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_index import PodKind, PodRule
     from scheduler.snapshot.pod_info import PodInfo
-    from scheduler.snapshot.snapshot import Snapshot
 
 __all__ = ["InterPodAffinity"]
 
@@ -95,7 +95,8 @@ class InterPodAffinity(Plugin):
         in_use = snapshot.pod_index.anti_affinity_terms
         namespace_labels = self._labels_of_namespace(kind.namespace)
         about = in_use.about(kind.namespace, kind.labels, namespace_labels)
-        existing = _counted(snapshot, {key: UsersOf(found) for key, found in about.items()})
+        topology = Topology(snapshot)
+        existing = topology.counted_by({key: UsersOf(found) for key, found in about.items()})
         existing = {key: domains for key, domains in existing.items() if domains}
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return skip()
@@ -103,8 +104,8 @@ class InterPodAffinity(Plugin):
         counts = FilterState(
             Incoming(kind, namespace_labels, required),
             existing=existing,
-            affinity=_counted(snapshot, dict.fromkeys(required.affinity_keys, required.affinity)),
-            anti_affinity=_counted(snapshot, required.anti_affinity),
+            affinity=topology.counted_by(dict.fromkeys(required.affinity_keys, required.affinity)),
+            anti_affinity=topology.counted_by(required.anti_affinity),
             nodes_total=len(snapshot),
         )
         state.write(FILTER_STATE, counts)
@@ -143,7 +144,8 @@ class InterPodAffinity(Plugin):
             about = in_use.about(kind.namespace, kind.labels, namespace_labels)
             for key, found in about.items():
                 rules.setdefault(key, []).append(UsersOfWeighted(found, weight))
-        counted = (Domains.counted(snapshot, key, *asked) for key, asked in rules.items())
+        topology = Topology(snapshot)
+        counted = (topology.counted(key, *asked) for key, asked in rules.items())
         scores = tuple(domains for domains in counted if domains)
         if not scores:
             return skip()
@@ -291,10 +293,6 @@ class InterPodAffinity(Plugin):
         if self.args.ignore_preferred_terms_of_existing_pods:
             return []
         return [(LABELS_SIGNER_NAME, dict(pod.labels))]
-
-
-def _counted(snapshot: Snapshot, rules: Mapping[str, PodRule]) -> dict[str, Domains]:
-    return {key: Domains.counted(snapshot, key, rule) for key, rule in rules.items()}
 
 
 def _filter_state(state: CycleState) -> FilterState:
