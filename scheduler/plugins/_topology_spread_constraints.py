@@ -88,7 +88,7 @@ class MatchingPods:
     def __init__(self, namespace: str, selector: Selector) -> None:
         requirements = sorted((r.key, r.operator, r.values) for r in selector.requirements)
         self._namespace: Final = namespace
-        self._selector: Final = NOTHING if selector.is_empty else selector
+        self._selector: Final = selector
         self._key: Final = (namespace, *requirements)
         self._hash: Final = hash(self._key)
         self.namespaces: Final = frozenset((namespace,))

@@ -84,7 +84,7 @@ class SoftSpread:
         ]
 
     def scores(self, nodes: Nodes) -> IntArray:
-        """What each of the feasible nodes is charged in all."""
+        """What each of the feasible nodes is charged in all; arbitrary for ignored ones."""
         total = np.zeros(len(nodes), dtype=np.float64)
         for charge in self.charges:
             codes = nodes.labels(charge.topology_key).codes
@@ -96,10 +96,7 @@ class SoftSpread:
             if np.count_nonzero(lacking):
                 points[lacking] = 0.0
             total += points
-        scores = round_half_away(total)
-        if self.ignored is not None:
-            scores[self.ignored] = 0
-        return scores
+        return round_half_away(total)
 
     def normalized(self, scores: IntArray) -> IntArray:
         """100 for the least charge there is if that is 0, less for more; 0 for ignored nodes."""
