@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client.store import NAMESPACE_INDEX, Lister, Store, by_namespace
+from scheduler.client.store import CHANGES_MAX, NAMESPACE_INDEX, Lister, Store, by_namespace
 from tests.client.objects import pod
 
 if TYPE_CHECKING:
@@ -84,3 +84,34 @@ def test_a_lister_lists_one_namespace_with_or_without_an_index(
     assert lister.list("z") == []
     assert lister.get("b", "y") == pod("b", namespace="y")
     assert lister.get("b", "x") is None
+
+
+def test_a_reader_learns_what_has_changed_since_it_last_asked(store: Store[Pod]) -> None:
+    cursor, changed = store.changes_since(-1)
+    assert changed is None, "to a new reader anything may have changed"
+    store.put(pod("a", "1"))
+    store.put(pod("b", "1"))
+    store.remove("default/a")
+    store.remove("default/never-there")
+    cursor, changed = store.changes_since(cursor)
+    assert changed == ["default/a", "default/b", "default/a"]
+    assert Lister(store).changes_since(cursor) == (cursor, [])
+
+
+def test_once_everything_is_replaced_anything_may_have_changed(store: Store[Pod]) -> None:
+    cursor, _ = store.changes_since(-1)
+    store.replace([pod("a", "1")])
+    cursor, changed = store.changes_since(cursor)
+    assert changed is None
+    store.put(pod("b", "1"))
+    assert store.changes_since(cursor)[1] == ["default/b"]
+
+
+def test_a_reader_that_has_missed_too_much_is_told_so(store: Store[Pod]) -> None:
+    early, _ = store.changes_since(-1)
+    store.put(pod("a", "1"))
+    late = early + CHANGES_MAX // 2 + 1
+    for _ in range(CHANGES_MAX):
+        store.put(pod("a", "1"))
+    assert store.changes_since(early)[1] is None
+    assert len(store.changes_since(late)[1] or ()) == CHANGES_MAX + 1 - late

@@ -1,0 +1,242 @@
+"""VolumeRestrictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scheduler.framework import CycleState, Status
+from scheduler.framework.signers import VOLUMES_SIGNER_NAME
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.snapshot import PodInfo
+from scheduler.snapshot.what_if import WhatIf
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
+from tests.plugins.volumes import (
+    ClusterObjects,
+    handle_with,
+    make_claim,
+    plugin_with,
+    pod_with_claims,
+)
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+
+NO_DISK = (UNSCHEDULABLE, ("node(s) had no available disk",))
+IN_USE = (
+    UNSCHEDULABLE,
+    (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod",
+    ),
+)
+NODES = [make_node("a"), make_node("b")]
+
+
+def once(name: str = "claim") -> Any:
+    return make_claim(name, access_modes=("ReadWriteOncePod",))
+
+
+def pod_with(*sources: dict[str, Any], name: str = "pod", **more: Any) -> Pod:
+    volumes = [{"name": f"v{n}", **source} for n, source in enumerate(sources)]
+    return make_pod(name, volumes=volumes, **more)
+
+
+def claim_source(name: str = "claim") -> dict[str, Any]:
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def gce(*, read_only: bool = False) -> dict[str, Any]:
+    return {"gcePersistentDisk": {"pdName": "disk", "readOnly": read_only}}
+
+
+def plugin_in(pods: list[Pod], *objects: Any) -> Any:
+    handle = handle_with(ClusterObjects(*objects), snapshot=snapshot_of(NODES, pods))
+    return plugin_with(VolumeRestrictions, handle)
+
+
+def judged(plugin: Any, pod: Pod) -> dict[str, Any]:
+    return rejected(plugin, pod, plugin.handle.snapshot)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "mounted", "fits"),
+    [
+        (gce(), gce(), False),
+        (gce(read_only=True), gce(), False),
+        (gce(read_only=True), gce(read_only=True), True),
+        (
+            {"awsElasticBlockStore": {"volumeID": "v", "readOnly": True}},
+            {"awsElasticBlockStore": {"volumeID": "v", "readOnly": True}},
+            False,
+        ),
+        ({"iscsi": {"iqn": "i"}}, {"iscsi": {"iqn": "i", "readOnly": True}}, False),
+        (
+            {"iscsi": {"iqn": "i", "readOnly": True}},
+            {"iscsi": {"iqn": "i", "readOnly": True}},
+            True,
+        ),
+        (
+            {"rbd": {"monitors": ["a", "b"], "image": "i"}},
+            {"rbd": {"monitors": ["b", "c"], "image": "i"}},
+            False,
+        ),
+        (
+            {"rbd": {"monitors": ["a"], "image": "i"}},
+            {"rbd": {"monitors": ["b"], "image": "i"}},
+            True,
+        ),
+        (
+            {"rbd": {"monitors": ["a"], "image": "i"}},
+            {"rbd": {"monitors": ["a"], "image": "i", "pool": "other"}},
+            True,
+        ),
+        (gce(), {"awsElasticBlockStore": {"volumeID": "disk"}}, True),
+    ],
+)
+def test_a_disk_is_mounted_once_on_a_node_unless_all_only_read_it(
+    wanted: dict[str, Any], mounted: dict[str, Any], fits: bool
+) -> None:
+    plugin = plugin_in([pod_with(mounted, name="other", node_name="a", namespace="elsewhere")])
+    assert judged(plugin, pod_with(wanted)) == ({} if fits else {"a": NO_DISK})
+
+
+def test_a_disk_is_looked_for_in_every_pod_and_volume() -> None:
+    others = [
+        pod_with({"emptyDir": {}}, gce(), name="one", node_name="b"),
+        pod_with(gce(read_only=True), name="two", node_name="b"),
+    ]
+    assert judged(plugin_in(others), pod_with(claim_less(), gce(read_only=True))) == {"b": NO_DISK}
+
+
+def claim_less() -> dict[str, Any]:
+    return {"configMap": {"name": "c"}}
+
+
+def test_a_claim_for_one_pod_only_is_taken_wherever_it_is_used() -> None:
+    other = pod_with(claim_source(), name="other", node_name="a")
+    assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {
+        "a": IN_USE,
+        "b": IN_USE,
+    }
+
+
+@pytest.mark.parametrize(
+    "claim", [make_claim(), make_claim(access_modes=("ReadWriteMany", "ReadOnlyMany"))]
+)
+def test_any_other_claim_may_be_shared(claim: Any) -> None:
+    other = pod_with(claim_source(), name="other", node_name="a")
+    plugin = plugin_in([other], claim)
+    status = plugin.pre_filter(CycleState(), PodInfo(pod_with_claims("claim")), None)
+    assert status.is_skip
+
+
+def test_a_claim_of_the_same_name_elsewhere_is_another_claim() -> None:
+    other = pod_with(claim_source(), name="other", node_name="a", namespace="elsewhere")
+    assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {}
+
+
+def test_the_claim_of_an_ephemeral_volume_is_not_looked_at() -> None:
+    pod = pod_with_claims(ephemeral=("v",))
+    status = plugin_in([]).pre_filter(CycleState(), PodInfo(pod), None)
+    assert status.is_skip
+
+
+def test_a_missing_claim_keeps_the_pod_from_every_node() -> None:
+    missing = (UNRESOLVABLE, ('persistentvolumeclaim "claim" not found',))
+    pod = pod_with(gce(), claim_source())
+    assert judged(plugin_in([]), pod) == {"a": missing, "b": missing}
+
+
+def test_a_disk_is_named_before_a_claim() -> None:
+    others = [
+        pod_with(gce(), name="one", node_name="a"),
+        pod_with(claim_source(), name="two", node_name="b"),
+    ]
+    plugin = plugin_in(others, once())
+    assert judged(plugin, pod_with(gce(), claim_source())) == {"a": NO_DISK, "b": IN_USE}
+
+
+def dry_run(plugin: Any, pod: Pod, gone: Pod, *, row: int) -> list[bool]:
+    """Which nodes take the pod if another is gone from one of them, in that node's world."""
+    info, state, nodes = PodInfo(pod), CycleState(), plugin.handle.snapshot.nodes
+    assert not isinstance(plugin.pre_filter(state, info, nodes), Status)
+    what_if, supposed = WhatIf(nodes), state.clone()
+    what_if.remove_pod(row, gone.metadata.uid)
+    plugin.remove_pod(supposed, info, PodInfo(gone), what_if.node(row))
+    rejections = plugin.filter_nodes(supposed, info, what_if.nodes)
+    fits = [rejections is None or bool(p) for p in (rejections.passed if rejections else [1, 1])]
+    assert judged(plugin, pod), "the real state has changed"
+    return fits
+
+
+def test_where_the_user_of_a_claim_goes_it_is_free() -> None:
+    other = pod_with(claim_source(), name="other", node_name="b")
+    plugin = plugin_in([other], once())
+    assert dry_run(plugin, pod_with_claims("claim"), other, row=1) == [False, True]
+
+
+def test_where_the_user_of_a_disk_goes_it_is_free() -> None:
+    other = pod_with(gce(), name="other", node_name="b")
+    assert dry_run(plugin_in([other]), pod_with(gce()), other, row=1) == [True, True]
+
+
+def test_in_a_dry_run_claims_are_told_by_name_alone() -> None:
+    """As upstream does: `conflictingPVCRefCountForPod` knows no namespaces."""
+    user = pod_with(claim_source(), name="user", node_name="a")
+    stranger = pod_with(claim_source(), name="stranger", node_name="b", namespace="elsewhere")
+    plugin = plugin_in([user, stranger], once())
+    assert dry_run(plugin, pod_with_claims("claim"), stranger, row=1) == [False, True]
+
+
+def test_without_pre_filter_the_filter_fails() -> None:
+    plugin = plugin_in([])
+    with pytest.raises(LookupError) as caught:
+        plugin.filter_nodes(CycleState(), PodInfo(make_pod()), plugin.handle.snapshot.nodes)
+    assert str(caught.value) == 'cannot read "PreFilterVolumeRestrictions" from cycleState'
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        (pod_with(gce(), name="gone"), QUEUE),
+        (pod_with(gce(), name="gone", namespace="elsewhere"), SKIP),
+        (pod_with(claim_source(), name="gone"), QUEUE),
+        (pod_with(claim_source("other"), name="gone"), SKIP),
+        (pod_with({"ephemeral": {}}, name="gone"), SKIP),
+    ],
+)
+def test_a_deleted_pod_helps_if_it_had_something_this_one_wants(gone: Pod, expected: str) -> None:
+    assert hint(VolumeRestrictions(), pod_with(gce(), claim_source()), old=gone) == expected
+
+
+def test_any_new_node_is_worth_a_try() -> None:
+    assert hint(VolumeRestrictions(), pod_with(gce()), new=make_node()) == QUEUE
+
+
+def test_the_signature_is_the_volumes_whatever_they_are_called() -> None:
+    def signed(*volumes: dict[str, Any]) -> Any:
+        return VolumeRestrictions().sign(PodInfo(make_pod(volumes=volumes)))
+
+    one, two = {"name": "one", **gce()}, {"name": "two", **claim_source()}
+    secret = {"name": "three", "secret": {"secretName": "s"}}
+    [(name, texts)] = signed(one, two, secret)
+    assert name == VOLUMES_SIGNER_NAME
+    assert texts == sorted(
+        [
+            '{"gcePersistentDisk":{"pdName":"disk"}}',
+            '{"persistentVolumeClaim":{"claimName":"claim"}}',
+        ]
+    )
+    assert signed({"name": "x", **claim_source()}, {"name": "y", **gce()}) == signed(one, two)
+    assert signed(one) != signed(two)
+
+
+def test_an_ephemeral_volume_is_signed_as_the_claim_it_will_have() -> None:
+    def signed(name: str) -> Any:
+        return VolumeRestrictions().sign(PodInfo(pod_with({"ephemeral": {}}, name=name)))
+
+    assert signed("one") == [(VOLUMES_SIGNER_NAME, ['{"ephemeral":"one-v0"}'])]
+    assert signed("one") != signed("two")
