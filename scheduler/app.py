@@ -26,6 +26,7 @@ from scheduler.client import (
     RestClient,
     RestEventWriter,
 )
+from scheduler.client.sharing import PartSharing
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
@@ -112,7 +113,9 @@ class SchedulerApp:
             RestEventWriter(self._event_client), clock=clock, rng=rng
         )
         self._informers: Final = InformerFactory(self._client, clock=clock, rng=rng)
-        self._pods: Final = self._informers.informer(PODS, field_selector=_UNFINISHED)
+        self._pods: Final = self._informers.informer(
+            PODS, field_selector=_UNFINISHED, transform=PartSharing()
+        )
         self._nodes: Final = self._informers.informer(NODES)
         self._others: Final[dict[str, Informer[Any]]] = {}
         self._ready: Final = asyncio.Event()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.snapshot.columns import ABSENT, encode_flags
+from scheduler.snapshot.columns import ABSENT, encode_flags, uniform_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -211,7 +211,7 @@ class Rejections:
 def reject(which: BoolArray, status: Status) -> Rejections | None:
     """Reject the flagged nodes, all for the same reason; None if no node is flagged."""
     # Counting flags takes half the time of `any` where none is set, which is the rule.
-    if not np.count_nonzero(which):
+    if uniform_value(which) == np.False_ or not np.count_nonzero(which):
         return None
     return Rejections(which.astype(np.int16) - np.int16(1), (status,))
 
