@@ -1,0 +1,257 @@
+"""Clusters in which pods preempt, from upstream's cases in short form.
+
+A pod is `{name, node, priority, size, labels, started, terminating, preempted, policy, nominated,
+spread, anti_affinity}`, a budget `{labels, allowed, disrupted}`, an extender `{keeps, nobody,
+fails, ignorable, unsupported, uninterested}`; all but names may be left out.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from scheduler.api.core import LabelSelector, ObjectMeta, PodCondition
+from scheduler.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from scheduler.framework import CycleState, NodeToStatus, Plugin, Status, unschedulable
+from scheduler.framework.handle import Victims
+from scheduler.framework.status import Code
+from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.runtime.registry import Registry
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from scheduler.testing.doubles import FakeLister
+from tests.runtime.profiles import framework_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.framework import NodeInfo
+    from scheduler.snapshot import PodInfo, Snapshot
+    from tests.upstream.loading import Case
+
+SIZES = {
+    "small": {"cpu": "100m", "memory": "100"},
+    "medium": {"cpu": "200m", "memory": "200"},
+    "large": {"cpu": "300m", "memory": "300"},
+    "very_large": {"cpu": "500m", "memory": "500"},
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def pod_of(fields: Mapping[str, Any]) -> Pod:
+    """A pod from its short form."""
+    names = {"topologyKey": "hostname", "labelSelector": {}}
+    term = {**names, "labelSelector": _exists(fields.get("anti_affinity", ""))}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    selector = _exists(fields.get("spread", ""))
+    spread = [
+        {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+        | {"labelSelector": selector}
+        for key in ("zone", "hostname")
+    ]
+    pod = make_pod(
+        fields.get("name", "p"),
+        namespace=fields.get("namespace", "default"),
+        node_name=fields.get("node", ""),
+        priority=fields.get("priority"),
+        requests=SIZES[fields["size"]] if "size" in fields else None,
+        labels=fields.get("labels"),
+        preemption_policy=fields.get("policy"),
+        nominated_node_name=fields.get("nominated", ""),
+        deletion_timestamp=LONG_AGO if fields.get("terminating") else None,
+        affinity=affinity if "anti_affinity" in fields else None,
+        spread=spread if "spread" in fields else (),
+    )
+    status = pod.status
+    if "started" in fields:
+        status = replace(status, start_time=EPOCH + timedelta(seconds=fields["started"]))
+    if fields.get("preempted"):
+        reason = "PreemptionByScheduler"
+        status = replace(
+            status, conditions=(PodCondition("DisruptionTarget", "True", reason=reason),)
+        )
+    return replace(pod, status=status)
+
+
+def _exists(key: str) -> dict[str, object]:
+    return {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+
+
+def budget_of(fields: Mapping[str, Any], namespace: str = "default") -> PodDisruptionBudget:
+    """A budget from its short form."""
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name="budget", namespace=namespace),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=fields["labels"])),
+        status=PodDisruptionBudgetStatus(
+            disruptions_allowed=fields["allowed"],
+            disrupted_pods=dict.fromkeys(fields.get("disrupted", ()), LONG_AGO),
+        ),
+    )
+
+
+class FakeExtender:
+    """An extender that does as its short form says."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.name = "FakeExtender"
+        self.is_ignorable = bool(fields.get("ignorable"))
+        self.supports_preemption = not fields.get("unsupported")
+        self._fields = fields
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return not self._fields.get("uninterested")
+
+    async def process_preemption(
+        self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
+    ) -> dict[str, Victims]:
+        if self._fields.get("fails"):
+            raise ValueError("extender preempt error")
+        if self._fields.get("nobody"):
+            return {"mock": Victims([], 0)}
+        keeps = self._fields.get("keeps")
+        return {name: v for name, v in victims.items() if keeps is None or name in keeps}
+
+
+class Always(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+
+class Never(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("never")
+
+
+class Named(Plugin):
+    """Takes a pod to the node of its own name."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None if pod.name == node.name else unschedulable("another name")
+
+
+class ErrorProne(Plugin):
+    """Cannot follow pods on nodes that are labelled so."""
+
+    name = "test-plugin"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: object) -> None:
+        """There is nothing to prepare."""
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        if node.labels.get("error") == "true":
+            raise ValueError(f"failed to add pod: {pod.name}")
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        if node.labels.get("error") == "true":
+            raise ValueError(f"failed to remove pod: {pod.name}")
+
+
+_FILTERS: dict[str, type[Plugin]] = {
+    "always": Always,
+    "never": Never,
+    "named": Named,
+    "affinity": InterPodAffinity,
+    "spread": PodTopologySpread,
+}
+
+
+def _nodes(case: Case) -> list[Node]:
+    if "cluster" in case.fields:
+        return [_node_like(name, fields) for name, fields in case["cluster"].items()]
+    zones = case.get("nodes_in_zones")
+    if zones:
+        return [
+            make_node(name, allocatable=_VERY_LARGE, labels={"hostname": name, "zone": zone})
+            for name, zone in zones.items()
+        ]
+    names = {pod["node"] for pod in case["running"]} | set(case.get("nodes", ()))
+    return [
+        make_node(name, allocatable=_VERY_LARGE, labels={"hostname": name})
+        for name in sorted(names)
+    ]
+
+
+_VERY_LARGE = {**SIZES["very_large"], "pods": "32"}
+
+
+def _node_like(name: str, fields: Mapping[str, Any]) -> Node:
+    capacity = fields["capacity"]
+    if capacity == "one_pod":
+        capacity = {"pods": "1"}
+    elif isinstance(capacity, str):
+        capacity = SIZES[capacity]
+    return make_node(name, allocatable={"pods": "32", **capacity}, labels=fields.get("labels"))
+
+
+class Preempting:
+    """A cluster, one plugin of ours in it, and what pods find when they preempt."""
+
+    def __init__(
+        self,
+        case: Case,
+        preemptors: Sequence[Pod],
+        *,
+        plugin: type[DefaultPreemption] = DefaultPreemption,
+    ) -> None:
+        running = [pod_of(fields) for fields in case["running"]]
+        self.snapshot = snapshot_of(_nodes(case), running)
+        budgets = [budget_of(fields) for fields in case.get("budgets", ())]
+        self.handle = FakeHandle(
+            self.snapshot,
+            listers={
+                "pods": FakeLister([*running, *preemptors]),
+                "poddisruptionbudgets": _Listed(budgets),
+                "namespaces": FakeLister(),
+            },
+        )
+        self.handle.extenders = [FakeExtender(fields) for fields in case.get("extenders", ())]
+        beside = case.get("filter") or {}
+        classes = [NodeResourcesFit, ErrorProne]
+        if "plugin" in beside:
+            classes.append(_FILTERS[beside["plugin"]])
+        if "beside" in beside:
+            classes.append(Never)
+        self.framework = framework_of(*classes, handle=self.handle)
+        self.handle.filters = self.framework.filters
+        registry = Registry([plugin])
+        created = registry.create(plugin.name, case.get("args"), self.handle)
+        self.plugin = cast("DefaultPreemption", created)
+
+    def state_of(self, pod: PodInfo) -> CycleState:
+        """The state after PreFilter."""
+        state = CycleState()
+        outcome = self.framework.pre_filters.run(state, pod, self.snapshot.nodes)
+        assert outcome.status is None
+        return state
+
+    def failed(self, statuses: Mapping[str, str] | None = None) -> NodeToStatus:
+        """What the filters said; by default that preemption may help everywhere."""
+        found = NodeToStatus(self.snapshot.table.names, self.snapshot.table.row_of)
+        if statuses is None:
+            statuses = dict.fromkeys(self.snapshot.names, "Unschedulable")
+        for name, code in statuses.items():
+            found.set(name, Status(next(c for c in Code if str(c) == code)))
+        return found
+
+
+class _Listed:
+    """A lister of objects whose names do not matter."""
+
+    def __init__(self, objects: Sequence[object]) -> None:
+        self._objects = objects
+
+    def get(self, name: str, namespace: str = "") -> object | None:
+        return None
+
+    def list(self, namespace: str = "") -> Sequence[object]:
+        return self._objects

@@ -1,0 +1,251 @@
+"""The preemption engine against upstream's own cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api.core import PodCondition
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.framework import NominatingInfo
+from scheduler.framework.handle import Victims
+from scheduler.framework.pod_status import pod_status_patch
+from scheduler.framework.status import Code
+from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.preemption import Candidate, Executor
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.executor import ASYNC_PREEMPTION
+from scheduler.preemption.importance import pick_one_node_for_preemption
+from scheduler.snapshot import PodInfo
+from scheduler.testing import FakeHandle, make_pod
+from scheduler.testing.doubles import FakeLister
+from tests.upstream.loading import Case, cases
+from tests.upstream.preempting import Preempting, budget_of, pod_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Pod
+
+PREEMPTOR = PodInfo(make_pod("preemptor", priority=1000))
+TOLD = PodCondition(
+    "DisruptionTarget",
+    "True",
+    reason="PreemptionByScheduler",
+    message="default-scheduler: preempting to accommodate a higher priority pod",
+)
+
+
+def _executor(handle: FakeHandle, *, in_background: bool) -> Executor:
+    if not in_background:
+        handle.feature_gates = DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION}
+    return Executor("test-plugin", handle)
+
+
+def _candidate(pods: Sequence[Pod]) -> Candidate:
+    return Candidate("node1", Victims([PodInfo(pod) for pod in pods], 0))
+
+
+@pytest.mark.parametrize("case", cases("preemption", "running"))
+def test_is_pod_running_preemption(case: Case) -> None:
+    known = [pod_of({"namespace": "ns", **fields}) for fields in case.get("known", ())]
+    executor = Executor("test-plugin", FakeHandle(listers={"pods": FakeLister(known)}))
+    if case.get("preempting"):
+        executor._preempting.add("preemptor")
+    if "last" in case.fields:
+        executor._last_victims["preemptor"] = make_pod(case["last"], namespace="ns")
+    assert executor.is_pod_running_preemption("preemptor") == case["running"]
+
+
+class _Writes(FakeHandle):
+    """Fails and forgets as the victims' short forms say; nothing to patch means no patch."""
+
+    def __init__(self, victims: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(listers={"pods": FakeLister()})
+        self._fields = {f"default/{fields['name']}": fields for fields in victims}
+        self.patched: list[str] = []
+
+    async def patch_pod_status(self, pod: Pod, **changes: Any) -> bool:
+        if pod_status_patch(pod, timestamp="2026-01-01T00:00:00Z", **changes) is None:
+            return True
+        if self._fields[pod.key].get("patch_fails"):
+            raise ValueError("patch pod status failed")
+        self.patched.append(pod.key)
+        return not self._fields[pod.key].get("gone")
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        if self._fields[pod.key].get("deletion_fails"):
+            raise ValueError("delete pod failed")
+        self.deleted.append(pod.key)
+        return not self._fields[pod.key].get("gone")
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+@pytest.mark.parametrize("case", cases("preemption", "prepare_candidate"))
+async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
+    handle = _Writes(case["victims"])
+    executor = _executor(handle, in_background=in_background)
+    pods = [
+        make_pod(f["name"], deletion_timestamp=pod_of(f).metadata.deletion_timestamp)
+        if not f.get("has_condition")
+        else _with_condition(make_pod(f["name"]))
+        for f in case["victims"]
+    ]
+    status = await executor.actuate(_candidate(pods), PREEMPTOR)
+    under_way = executor.is_pod_running_preemption(PREEMPTOR.uid)
+    assert under_way == (in_background and any(not f.get("terminating") for f in case["victims"]))
+    for work in handle.spawned:
+        await work
+    assert not executor.is_pod_running_preemption(PREEMPTOR.uid)
+    if in_background:
+        assert status is None
+        assert bool(handle.activated) == bool(case.get("activated"))
+    else:
+        assert (status.message if status else None) == case.get("message")
+        assert status is None or status.code == Code.ERROR
+    allowed = [f"default/{name}" for name in case.get("may_delete", case.get("deleted", ()))]
+    assert handle.deleted == allowed or ("may_delete" in case.fields and not handle.deleted)
+    if "patched" in case.fields:
+        assert handle.patched == [f"default/{name}" for name in case["patched"]]
+
+
+def _with_condition(pod: Pod) -> Pod:
+    return replace(pod, status=replace(pod.status, conditions=(TOLD,)))
+
+
+class _Watched(FakeHandle):
+    """Notes at each deletion whose turn the executor says it is."""
+
+    executor: Executor
+
+    def __init__(self) -> None:
+        super().__init__(listers={"pods": FakeLister()})
+        self.last: list[str] = []
+        self.tried: list[str] = []
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        name = pod.metadata.name
+        self.tried.append(name)
+        last = self.executor._last_victims.get(PREEMPTOR.uid)
+        if last is not None:
+            self.last.append(last.metadata.name)
+        if name.startswith("fail-victim"):
+            raise ValueError("delete pod failed")
+        self.deleted.append(name)
+        return True
+
+
+@pytest.mark.parametrize("case", cases("preemption", "background"))
+async def test_background(case: Case) -> None:
+    handle = _Watched()
+    executor = handle.executor = _executor(handle, in_background=True)
+    pods = [make_pod(name) for name in case["victims"]]
+    await executor.actuate(_candidate(pods), PREEMPTOR)
+    for work in handle.spawned:
+        await work
+    assert handle.last == ([case["last"]] if case["last"] else [])
+    if case["last"]:
+        assert handle.tried[-1] == case["last"]
+    assert not executor._preempting
+    assert not executor._last_victims
+    succeeds = case.get("succeeds", True)
+    assert bool(handle.activated) != succeeds
+    if pods:
+        assert (case["victims"][-1] in handle.deleted) == succeeds
+
+
+@pytest.mark.parametrize("case", cases("preemption", "nominations"))
+async def test_nominations(case: Case) -> None:
+    handle = FakeHandle(listers={"pods": FakeLister()})
+    lower = make_pod("foo", priority=1, nominated_node_name=case["nominated"])
+    handle.add_nominated_pod(PodInfo(lower), NominatingInfo("node1"))
+    await _executor(handle, in_background=False).actuate(_candidate([]), PREEMPTOR)
+    patches = [
+        pod_status_patch(lower, timestamp="", condition=p.condition, nominating_info=p[2])
+        for p in handle.status_patches
+    ]
+    assert patches == ([case["patch"]] if case["patch"] else [])
+
+
+class _OnItsWay:
+    """A victim that is not bound yet."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def preempt(self, plugin_name: str, message: str) -> bool:
+        self.messages.append(f"{plugin_name}: {message}")
+        return True
+
+    def cancel_pod(self, message: str) -> bool:
+        self.messages.append(message)
+        return True
+
+
+@pytest.mark.parametrize("case", cases("preemption", "preempt_pod"))
+async def test_preempt_pod(case: Case) -> None:
+    handle, pod, on_its_way = FakeHandle(listers={"pods": FakeLister()}), make_pod("v"), _OnItsWay()
+    if case["victim_is"] == "in PreBind":
+        handle.pods_in_pre_bind[pod.metadata.uid] = on_its_way
+    if case["victim_is"] == "at Permit":
+        handle.waiting_pods[pod.metadata.uid] = on_its_way
+    status = await _executor(handle, in_background=False).actuate(_candidate([pod]), PREEMPTOR)
+    assert status is None
+    writes = ["patch"] * len(handle.status_patches) + ["delete"] * len(handle.deleted)
+    assert writes == case["writes"]
+    said = {"in PreBind": ["preempted by test-plugin"], "at Permit": ["test-plugin: preempted"]}
+    assert on_its_way.messages == said.get(case["victim_is"], [])
+    (event,) = handle.events
+    in_memory = "" if case["writes"] else " (in kube-scheduler memory)."
+    assert event.note == f"Preempted by pod {PREEMPTOR.uid} on node node1{in_memory}"
+
+
+@pytest.mark.parametrize("case", cases("preemption", "extenders"))
+async def test_extenders(case: Case) -> None:
+    running = [{"name": f"on-{name}", "node": name, "size": "large"} for name in case["candidates"]]
+    pod = pod_of({"priority": 1000, "size": "large"})
+    fields = {"running": running, "extenders": case["extenders"], "nodes": ["node1"]}
+    world = Preempting(Case(case.upstream, case.source, case.description, fields), [pod])
+    info = PodInfo(pod)
+    state = world.state_of(info)
+    result, status = await world.plugin.post_filter(state, info, world.failed())
+    for work in world.handle.spawned:
+        await work
+    if "error" in case.fields:
+        assert status is not None
+        assert (status.code, status.message) == (Code.ERROR, f"preemption: {case['error']}")
+        return
+    named = result.nominating_info.nominated_node_name if result and result.nominating_info else ""
+    assert [named] == (case["left"] or [""])
+    if case["candidates"] and not case["left"]:
+        assert status is not None
+        assert status.message == "preemption: no candidate node for preemption"
+
+
+@pytest.mark.parametrize("case", cases("preemption", "budgets"))
+def test_budgets(case: Case) -> None:
+    pods = [PodInfo(pod_of(fields)) for fields in case["pods"]]
+    violating, others = Budgets(budget_of(f) for f in case["budgets"]).split(pods)
+    assert [pod.name for pod in violating] == case["violating"]
+    assert sorted(p.name for p in violating + others) == sorted(p.name for p in pods)
+
+
+class FewestContainers(DefaultPreemption):
+    def ordered_score_funcs(self, candidates: Sequence[Candidate]) -> list[Any]:
+        return [lambda c: -sum(len(pod.spec.containers) for pod in c.victims.pods)]
+
+
+@pytest.mark.parametrize("case", cases("preemption", "select_candidate"))
+async def test_select_candidate(case: Case) -> None:
+    candidates = []
+    for name, count in case["containers"].items():
+        containers = [{"name": f"c{n}", "image": "i"} for n in range(count)]
+        pod = PodInfo(make_pod(f"on-{name}", priority=100, containers=containers))
+        candidates.append(Candidate(name, Victims([pod], 1)))
+    pod = pod_of({"priority": 1000})
+    world = Preempting(Case("", "", "", {"running": []}), [pod], plugin=FewestContainers)
+    own = world.plugin.ordered_score_funcs  # type: ignore[attr-defined]
+    choice = pick_one_node_for_preemption(candidates, world.handle.now(), own)
+    assert choice.best.name == case["best"]
