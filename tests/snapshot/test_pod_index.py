@@ -15,6 +15,8 @@ from scheduler.testing.builders import make_node
 if TYPE_CHECKING:
     import pytest
 
+    from scheduler.api.pod_affinity import AffinityTerm
+
 
 class Labelled(NamedTuple):
     """Counts the pods of a namespace with a label of some value."""
@@ -38,6 +40,30 @@ class AntiAffinityTerms(NamedTuple):
     def __call__(self, kind: PodKind) -> int:
         """As many as there are."""
         return len(kind.affinity.required_anti_affinity)
+
+
+class Wanting(NamedTuple):
+    """Counts the pods with one of some labels, and says which it wants."""
+
+    wanted_labels: frozenset[tuple[str, str]]
+    namespaces: None = None
+    asks_affinity: bool = False
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 for each."""
+        return int(not self.wanted_labels.isdisjoint(kind.labels.items()))
+
+
+class Using(NamedTuple):
+    """Counts the uses of some terms."""
+
+    terms: frozenset[AffinityTerm]
+    namespaces: None = None
+    asks_affinity: bool = True
+
+    def __call__(self, kind: PodKind) -> int:
+        """As many as there are."""
+        return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
 
 
 def _pod(name: str, app: str = "a", *, namespace: str = "default", key: str = "") -> PodInfo:
@@ -98,6 +124,38 @@ def test_only_the_namespaces_and_kinds_that_matter_are_looked_at() -> None:
     index.check()
 
 
+def test_pods_that_say_the_same_share_their_terms() -> None:
+    first, second = _pod("p", key="zone"), _pod("q", key="zone")
+    labelled = PodInfo(make_pod("r", labels={"name": "r"}, affinity=first.pod.spec.affinity))
+    assert labelled.kind is not first.kind
+    assert labelled.kind.affinity is first.kind.affinity is second.kind.affinity
+    assert _pod("p", namespace="other", key="zone").kind.affinity is not first.kind.affinity
+
+
+def test_rules_that_know_what_they_look_for_ask_no_other_kinds() -> None:
+    asked: list[str] = []
+
+    class Asked(Wanting):
+        def __call__(self, kind: PodKind) -> int:
+            asked.append(kind.labels["app"])
+            return super().__call__(kind)
+
+    index, rule = PodIndex(), Asked(frozenset({("app", "a")}))
+    kinds = [_pod(f"p{number}", f"app-{number}", key="zone") for number in range(20)]
+    index.set_pods(0, _on(*kinds, _pod("p", "a")))
+    assert index.counts(rule)[0] == 1
+    assert asked == ["a"]
+    others = [_pod(f"q{number}", f"other-{number}") for number in range(20)]
+    index.set_pods(1, _on(*others, _pod("q", "a", key="zone")))
+    assert index.counts(rule)[:2].tolist() == [1, 1]
+    assert asked == ["a", "a"]
+    terms = index.anti_affinity_terms.about("default", {"app": "app-7"}, {})["zone"]
+    assert index.counts(Using(terms))[:2].tolist() == [1, 0]
+    index.set_pods(2, _on(*kinds[5:10]))
+    assert index.counts(Using(terms))[:3].tolist() == [1, 0, 1]
+    index.check()
+
+
 def test_topology_keys_are_those_of_the_pods_there_are() -> None:
     index = PodIndex()
     index.set_pods(0, _on(_pod("p", key="zone"), _pod("q", key="zone"), _pod("r", "b", key="host")))
@@ -143,7 +201,9 @@ def test_counts_are_right_after_any_history(
     history: list[tuple[int, frozenset[tuple[int, str]]]],
 ) -> None:
     index = PodIndex()
-    rules = (Labelled("a"), Labelled("b", None), AntiAffinityTerms())
+    labels, terms = frozenset({("app", "a"), ("app", "c")}), _pod("p", "b", key="zone")
+    using = Using(frozenset(terms.kind.affinity.required_anti_affinity))
+    rules = (Labelled("a"), Labelled("b", None), AntiAffinityTerms(), Wanting(labels), using)
     for step, (slot, chosen) in enumerate(history):
         pods = {
             str(number): _pod(f"p{number}", app, key="zone" if number % 3 else "")
@@ -152,5 +212,5 @@ def test_counts_are_right_after_any_history(
         index.set_pods(slot, pods)
         if step % 5 == 4:
             index.keep_only(range(20))
-        index.counts(rules[step % 3])
+        index.counts(rules[step % 5])
         index.check()

@@ -1,0 +1,253 @@
+"""InterPodAffinity, beyond upstream's tables (`tests/upstream/test_inter_pod_affinity.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from scheduler.api.core import Namespace, ObjectMeta
+from scheduler.framework import ActionType, ClusterEvent, CycleState, EventResource
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.runtime.errors import PluginSetupError
+from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo
+from scheduler.snapshot.what_if import WhatIf
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from scheduler.testing.doubles import FakeLister
+from tests.plugins.running import UNRESOLVABLE, UNSCHEDULABLE, rejected, scores, verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.snapshot import Snapshot
+    from tests.plugins.running import Verdict
+
+NOT_NEAR = (UNRESOLVABLE, ("node(s) didn't match pod affinity rules",))
+TOO_NEAR = (UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",))
+UNWELCOME = (UNSCHEDULABLE, ("node(s) didn't satisfy existing pods anti-affinity rules",))
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def about(app: str, key: str = "zone", **more: object) -> dict[str, object]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def near(*terms: Mapping[str, object]) -> Mapping[str, object]:
+    return {"podAffinity": {REQUIRED: terms}}
+
+
+def far(*terms: Mapping[str, object]) -> Mapping[str, object]:
+    return {"podAntiAffinity": {REQUIRED: terms}}
+
+
+def pod(
+    app: str = "", affinity: Mapping[str, object] | None = None, *, name: str = "pod", on: str = ""
+) -> Pod:
+    labels = {"app": app} if app else {}
+    return make_pod(name, labels=labels, affinity=affinity, node_name=on)
+
+
+def cluster(*pods: Pod) -> Snapshot:
+    """Nodes a and b in one zone, c in another, d in none."""
+    zones = {"a": "1", "b": "1", "c": "2", "d": ""}
+    nodes = [
+        make_node(name, labels={"host": name, **({"zone": zone} if zone else {})})
+        for name, zone in zones.items()
+    ]
+    return snapshot_of(nodes, pods)
+
+
+def plugin_in(
+    snapshot: Snapshot,
+    namespaces: Sequence[Namespace] = (),
+    args: Mapping[str, object] | None = None,
+) -> InterPodAffinity:
+    handle = FakeHandle(snapshot, listers={"namespaces": FakeLister(namespaces)})
+    created = Registry([InterPodAffinity]).create("InterPodAffinity", dict(args or {}), handle)
+    return cast("InterPodAffinity", created)
+
+
+def verdicts(waiting: Pod, *running: Pod) -> dict[str, Verdict]:
+    snapshot = cluster(*running)
+    return rejected(plugin_in(snapshot), waiting, snapshot)
+
+
+def test_company_is_wanted_in_the_domain_and_a_node_without_one_has_none() -> None:
+    found = verdicts(pod(affinity=near(about("db"))), pod("db", on="a"))
+    assert found == {"c": NOT_NEAR, "d": NOT_NEAR}
+
+
+def test_the_first_of_several_needs_no_company_but_the_keys() -> None:
+    assert verdicts(pod("db", near(about("db")))) == {"d": NOT_NEAR}
+    assert len(verdicts(pod("web", near(about("db"))))) == 4
+    assert len(verdicts(pod("db", near(about("db"))), pod("db", on="d"))) == 1
+
+
+def test_pods_keep_apart_in_both_directions() -> None:
+    assert verdicts(pod("web", far(about("db"))), pod("db", on="a")) == dict.fromkeys(
+        "ab", TOO_NEAR
+    )
+    assert verdicts(pod("db"), pod("web", far(about("db")), on="a")) == dict.fromkeys(
+        "ab", UNWELCOME
+    )
+
+
+def verdicts_after(
+    waiting: Pod,
+    snapshot: Snapshot,
+    *,
+    gone: Mapping[str, str] | None = None,
+    come: Sequence[Pod] = (),
+) -> list[Verdict | None]:
+    """The verdict on each node, in a world in which pods have come to it or gone from it."""
+    plugin, state, info = plugin_in(snapshot), CycleState(), PodInfo(waiting)
+    assert plugin.pre_filter(state, info, snapshot.nodes) is None
+    what_if = WhatIf(snapshot.nodes)
+    for uid, name in (gone or {}).items():
+        row = snapshot.row(name)
+        plugin.remove_pod(state, info, what_if.remove_pod(row, uid), what_if.node(row))
+    for other in come:
+        row = snapshot.row(other.spec.node_name)
+        what_if.add_pod(row, PodInfo(other))
+        plugin.add_pod(state, info, PodInfo(other), what_if.node(row))
+    found = plugin.filter_nodes(state, info, what_if.nodes)
+    assert found is not None
+    return [verdict_of(found.status(row)) for row in range(len(snapshot))]
+
+
+def test_a_node_is_seen_to_change_from_itself_alone() -> None:
+    db = pod("db", on="a")
+    snapshot = cluster(db)
+    waiting = pod("web", far(about("db")))
+    gone = verdicts_after(waiting, snapshot, gone={db.metadata.uid: "a"})
+    assert gone == [None, TOO_NEAR, None, None]
+    come = verdicts_after(waiting, snapshot, come=[pod("db", name="next", on="c")])
+    assert come == [TOO_NEAR, TOO_NEAR, TOO_NEAR, None]
+
+
+def test_where_the_last_company_goes_the_pod_may_be_the_first() -> None:
+    db = pod("db", on="a")
+    waiting = pod("db", near(about("db")))
+    gone = verdicts_after(waiting, cluster(db), gone={db.metadata.uid: "a"})
+    assert gone == [None, None, NOT_NEAR, NOT_NEAR]
+    come = verdicts_after(waiting, cluster(), come=[pod("db", name="next", on="d")])
+    assert come == [None, None, None, NOT_NEAR]
+
+
+def test_a_pod_that_comes_may_bring_a_topology_key_of_its_own() -> None:
+    waiting = pod("db", near(about("db")))
+    hermit = pod("", far(about("db", "host")), name="hermit", on="c")
+    come = verdicts_after(waiting, cluster(), come=[hermit])
+    assert come == [None, None, UNWELCOME, NOT_NEAR]
+
+
+def test_a_state_that_is_cloned_changes_alone() -> None:
+    snapshot = cluster(pod("db", on="a"))
+    plugin, state, info = plugin_in(snapshot), CycleState(), PodInfo(pod("", far(about("db"))))
+    plugin.pre_filter(state, info, snapshot.nodes)
+    clone = state.clone()
+    plugin.remove_pod(clone, info, snapshot.get("a").pods[0], snapshot.get("a"))
+    for which, expected in ((state, [0, 1]), (clone, [1])):
+        found = plugin.filter_nodes(which, info, snapshot.nodes)
+        assert found is not None
+        assert (found.codes >= 0).nonzero()[0].tolist() == expected
+
+
+def namespace(name: str, **labels: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
+
+
+def in_namespace(name: str) -> Pod:
+    return make_pod("there", namespace=name, labels={"app": "db"}, node_name="a")
+
+
+def test_namespaces_are_looked_up_in_every_cycle() -> None:
+    snapshot = cluster(in_namespace("team"))
+    waiting = pod(affinity=far(about("db", namespaceSelector={"matchLabels": {"env": "x"}})))
+    namespaces: list[Namespace] = []
+    for expected, there in ((0, []), (0, [namespace("team")]), (2, [namespace("team", env="x")])):
+        namespaces[:] = there
+        plugin = plugin_in(snapshot, namespaces)
+        assert len(rejected(plugin, waiting, snapshot)) == expected
+
+
+def test_a_selector_that_a_namespace_without_labels_meets_selects_all_of_them() -> None:
+    selector = {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}
+    snapshot = cluster(in_namespace("team"))
+    plugin = plugin_in(snapshot, [namespace("team", env="x")])
+    waiting = pod(affinity=far(about("db", namespaceSelector=selector)))
+    assert rejected(plugin, waiting, snapshot) == dict.fromkeys("ab", TOO_NEAR)
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(0, {}), (1, [50, 50, 100, 0])])
+def test_required_affinity_of_running_pods_draws_their_like(weight: int, expected: object) -> None:
+    snapshot = cluster(
+        pod("x", near(about("web")), name="one", on="a"),
+        pod("x", near(about("web")), name="two", on="c"),
+        pod("x", near(about("web")), name="three", on="c"),
+    )
+    found = scores(
+        plugin_in(snapshot, args={"hardPodAffinityWeight": weight}), pod("web"), snapshot
+    )
+    assert (list(found.values()) or {}) == expected
+
+
+def test_scores_are_cut_off_after_division_in_floats() -> None:
+    terms = [{"weight": w, "podAffinityTerm": about(f"app-{w}", "host")} for w in (29, 7)]
+    snapshot = cluster(
+        *(pod("app-29", name=f"p{i}", on="a") for i in range(3)),
+        pod("app-7", on="b"),
+        pod("app-29", name="q", on="c"),
+    )
+    waiting = pod(affinity={"podAffinity": {PREFERRED: terms}})
+    found = scores(plugin_in(snapshot), waiting, snapshot)
+    assert list(found.values()) == [100, 8, 33, 0]
+
+
+def test_malformed_terms_are_told_together() -> None:
+    bad = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
+    snapshot = cluster()
+    plugin, info = plugin_in(snapshot), PodInfo(pod(affinity={**near(bad), **far(bad)}))
+    status = plugin.pre_filter(CycleState(), info, snapshot.nodes)
+    text = '"" is not a valid label selector operator'
+    assert verdict_of(status) == (
+        UNRESOLVABLE,
+        (f"parsing pod: [requiredAffinityTerms: {text}, requiredAntiAffinityTerms: {text}]",),
+    )
+    with pytest.raises(ValueError, match="failed to parse pod"):
+        plugin.pre_score(CycleState(), info, snapshot.nodes)
+    running = pod("db", on="a")
+    with pytest.raises(ValueError, match="not a valid label selector operator"):
+        plugin.is_schedulable_after_pod_change(info, None, running)
+    with pytest.raises(ValueError, match="not a valid label selector operator"):
+        plugin.is_schedulable_after_node_change(info, None, make_node("n"))
+
+
+def test_without_pre_score_there_is_no_score() -> None:
+    snapshot = cluster()
+    with pytest.raises(LookupError) as caught:
+        plugin_in(snapshot).score_nodes(CycleState(), PodInfo(pod()), snapshot.nodes)
+    expected = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+    assert str(caught.value) == expected
+
+
+def test_a_weight_out_of_range_is_refused() -> None:
+    with pytest.raises(PluginSetupError) as caught:
+        plugin_in(cluster(), args={"hardPodAffinityWeight": 101})
+    assert "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]" in str(
+        caught.value
+    )
+
+
+def test_it_hears_of_pods_that_come_go_and_change_and_of_nodes_that_come_and_change() -> None:
+    events = plugin_in(cluster()).events_to_register()
+    assert [entry.event for entry in events] == [
+        ClusterEvent(
+            EventResource.POD, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
+        ),
+        ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+    ]
