@@ -29,9 +29,6 @@ Alternatives = tuple[tuple[Requirement, ...], ...]
 EVERYWHERE: Final[Alternatives] = ((),)
 NOWHERE: Final[Alternatives] = ()
 
-#: Gives every node the so-many-th thing of a group that is within its reach.
-_Level = "Callable[[int], IntArray]"
-
 
 def nodes_meeting(alternatives: Alternatives, nodes: Nodes) -> BoolArray:
     """Which nodes meet one of the alternatives."""
@@ -55,8 +52,9 @@ class NodeRanking:
     def __init__(self, reach: Sequence[Alternatives]) -> None:
         self.nothing: Final = len(reach)
         self._everywhere: Final[list[int]] = []
-        self._by_value: Final[dict[str, dict[str, list[int]]]] = {}
+        self._by_value: Final[dict[str, dict[str | None, list[int]]]] = {}
         self._others: Final[dict[object, tuple[Alternatives, list[int]]]] = {}
+        self._tables: Final[dict[tuple[str, int], tuple[Sequence[str | None], IntArray]]] = {}
         for rank, alternatives in enumerate(reach):
             self._add(rank, alternatives)
 
@@ -89,8 +87,7 @@ class NodeRanking:
         if self._everywhere:
             everywhere = np.ones(len(nodes), dtype=np.bool_)
             groups.append(self._level_of_group(everywhere, self._everywhere))
-        for key, ranks_by_value in self._by_value.items():
-            groups.append(self._level_by_value(nodes, key, ranks_by_value))
+        groups += [self._level_by_value(nodes, key) for key in self._by_value]
         for alternatives, ranks in self._others.values():
             groups.append(self._level_of_group(nodes_meeting(alternatives, nodes), ranks))
         return groups
@@ -103,16 +100,27 @@ class NodeRanking:
 
         return level
 
-    def _level_by_value(
-        self, nodes: Nodes, key: str, ranks_by_value: dict[str, list[int]]
-    ) -> Callable[[int], IntArray]:
+    def _level_by_value(self, nodes: Nodes, key: str) -> Callable[[int], IntArray]:
         values = nodes.labels(key)
 
         def level(depth: int) -> IntArray:
-            table = {v: ranks[depth] for v, ranks in ranks_by_value.items() if depth < len(ranks)}
-            return values.map(table, default=self.nothing)
+            return self._ranks_by_code(key, depth, values.values).take(values.codes, mode="wrap")
 
         return level
+
+    def _ranks_by_code(self, key: str, depth: int, values: Sequence[str | None]) -> IntArray:
+        """The so-many-th rank of each value of a label, by its code, and of its absence.
+
+        Kept, as a cycle asks about the same nodes in blocks; a column that has changed asks with
+        another list of values, or a longer one.
+        """
+        known, table = self._tables.get((key, depth), ((), None))
+        if table is None or known is not values or len(table) != len(values) + 1:
+            ranks_by_value = self._by_value[key]
+            ranks = [ranks_by_value.get(value, ()) for value in (*values, None)]
+            table = np.array([r[depth] if depth < len(r) else self.nothing for r in ranks])
+            self._tables[key, depth] = values, table
+        return table
 
     def _lowest_free(self, level: Callable[[int], IntArray], taken: Sequence[IntArray]) -> IntArray:
         """The lowest rank of a group that is not taken. Ends, for `nothing` never is."""
