@@ -18,7 +18,7 @@ from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import UNRESOLVABLE, UNSCHEDULABLE, rejected, scores, verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.snapshot import Snapshot
@@ -151,7 +151,9 @@ def test_a_state_that_is_cloned_changes_alone() -> None:
     plugin.pre_filter(state, info, snapshot.nodes)
     clone = state.clone()
     plugin.remove_pod(clone, info, snapshot.get("a").pods[0], snapshot.get("a"))
-    for which, expected in ((state, [0, 1]), (clone, [1])):
+    clone_of_clone = clone.clone()
+    plugin.add_pod(clone_of_clone, info, PodInfo(pod("db")), snapshot.get("c"))
+    for which, expected in ((state, [0, 1]), (clone, [1]), (clone_of_clone, [1, 2])):
         found = plugin.filter_nodes(which, info, snapshot.nodes)
         assert found is not None
         assert (found.codes >= 0).nonzero()[0].tolist() == expected
@@ -165,14 +167,36 @@ def in_namespace(name: str) -> Pod:
     return make_pod("there", namespace=name, labels={"app": "db"}, node_name="a")
 
 
+class Namespaces(FakeLister):
+    """A lister over a list that changes."""
+
+    def __init__(self) -> None:
+        self.there: list[Namespace] = []
+
+    def get(self, name: str, namespace: str = "") -> object | None:
+        return FakeLister(self.there).get(name)
+
+    def list(self, namespace: str = "") -> Iterable[object]:
+        return self.there
+
+
 def test_namespaces_are_looked_up_in_every_cycle() -> None:
-    snapshot = cluster(in_namespace("team"))
-    waiting = pod(affinity=far(about("db", namespaceSelector={"matchLabels": {"env": "x"}})))
-    namespaces: list[Namespace] = []
-    for expected, there in ((0, []), (0, [namespace("team")]), (2, [namespace("team", env="x")])):
-        namespaces[:] = there
-        plugin = plugin_in(snapshot, namespaces)
-        assert len(rejected(plugin, waiting, snapshot)) == expected
+    snapshot, namespaces = cluster(in_namespace("team")), Namespaces()
+    handle = FakeHandle(snapshot, listers={"namespaces": namespaces})
+    plugin = cast(
+        "InterPodAffinity", Registry([InterPodAffinity]).create("InterPodAffinity", None, handle)
+    )
+    term = about("db", namespaceSelector={"matchLabels": {"env": "x"}})
+    preference = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
+    waiting = pod(affinity={**far(term), **preference})
+    for there, out, score in (
+        (None, 0, []),
+        (namespace("team"), 0, []),
+        (namespace("team", env="x"), 2, [100, 100, 0, 0]),
+    ):
+        namespaces.there = [there] if there else []
+        assert len(rejected(plugin, waiting, snapshot)) == out
+        assert list(scores(plugin, waiting, snapshot).values()) == score
 
 
 def test_a_selector_that_a_namespace_without_labels_meets_selects_all_of_them() -> None:
