@@ -125,7 +125,7 @@ class Framework:
             except Exception as error:
                 return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=error)
             if status is None or status.is_success:
-                return result, Status(Code.SUCCESS)
+                return result, status or Status(Code.SUCCESS)
             if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return result, status.with_plugin(plugin.name)
             if not status.is_rejected:
