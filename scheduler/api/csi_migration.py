@@ -19,8 +19,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
-from scheduler.api.csi_topology import CsiTranslationError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CSI_DRIVERS",
+    "CsiTranslationError",
     "handle_of_inline_volume",
     "handle_of_volume",
     "in_tree_plugin_of_inline_volume",
@@ -60,6 +59,10 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 _ZONES_DELIMITER: Final = "__"
 _UNSPECIFIED: Final = "UNSPECIFIED"
 _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
+
+
+class CsiTranslationError(ValueError):
+    """A volume that cannot be what its CSI driver would need it to be."""
 
 
 class _WithVolumeId(Protocol):

@@ -7,17 +7,15 @@ csi-translation-lib `plugins/*.go`, as far as `tryTranslatePVToCSI` in volumebin
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from scheduler.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from scheduler.api.csi_migration import CsiTranslationError, handle_of_volume
 from scheduler.api.storage import VolumeNodeAffinity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scheduler.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec
 
 __all__ = [
@@ -49,11 +47,6 @@ _TOPOLOGY_KEYS: Final = {
     _GCE_PD: "topology.gke.io/zone",
     _CINDER: "topology.cinder.csi.openstack.org/zone",
 }
-_AWS_VOLUME: Final = re.compile(r"aws://[^/]*/+(vol-[^/]*)/*")
-
-
-class CsiTranslationError(ValueError):
-    """A volume that cannot be what its CSI driver would need it to be."""
 
 
 def in_tree_plugin(spec: PersistentVolumeSpec) -> str | None:
@@ -79,49 +72,11 @@ def migrated_node_affinity(volume: PersistentVolume, plugin: str) -> VolumeNodeA
 
     Raises `CsiTranslationError` for a volume that no driver could handle.
     """
-    _check(volume, plugin)
+    handle_of_volume(volume)
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:
         return volume.spec.node_affinity
     return _in_drivers_words(volume, key)
-
-
-def _check(volume: PersistentVolume, plugin: str) -> None:
-    spec = volume.spec
-    if plugin == _AWS_EBS and spec.aws_elastic_block_store is not None:
-        name = spec.aws_elastic_block_store.volume_id
-        if name.startswith("aws://") and not _AWS_VOLUME.fullmatch(name):
-            raise CsiTranslationError(
-                "failed to translate Kubernetes ID to EBS Volume ID "
-                f"Invalid format for AWS volume ({name})"
-            )
-    if plugin == _GCE_PD:
-        labels = volume.metadata.labels
-        zones = (labels.get(_BETA_ZONE) or labels.get(_ZONE, "")).split(_ZONES_DELIMITER)
-        if len(zones) > 1:
-            _check_one_gce_region(zones)
-    if plugin == _AZURE_DISK and spec.azure_disk is not None:
-        kind = spec.azure_disk.kind
-        if kind is not None and kind.lower() != "managed":
-            raise CsiTranslationError(f"kind({kind}) is not supported in csi migration")
-
-
-def _check_one_gce_region(zones: Iterable[str]) -> None:
-    failed = "failed to get region from zones"
-    regions = []
-    for zone in zones:
-        parts = zone.split("-")
-        if len(parts) != 3:
-            raise CsiTranslationError(
-                f"{failed}: zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, "
-                f"got: {zone}"
-            )
-        regions.append("-".join(parts[:2]))
-    if len(set(regions)) != 1:
-        listed = " ".join(f"{region}:{{}}" for region in sorted(set(regions)))
-        raise CsiTranslationError(
-            f"{failed}: multiple or no regions gotten from zones, got: map[{listed}]"
-        )
 
 
 def _in_drivers_words(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:

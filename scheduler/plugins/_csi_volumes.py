@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.api.csi_migration import (
     CSI_DRIVERS,
+    CsiTranslationError,
     handle_of_inline_volume,
     handle_of_volume,
     in_tree_plugin_of_inline_volume,
 )
-from scheduler.api.csi_topology import CsiTranslationError, in_tree_plugin
+from scheduler.api.csi_topology import in_tree_plugin
 from scheduler.api.volumes import claim_class, claim_name, is_for_pod
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import pytest
 from scheduler.api.core import Volume
 from scheduler.api.csi_migration import (
     CSI_DRIVERS,
+    CsiTranslationError,
     handle_of_inline_volume,
     handle_of_volume,
     in_tree_plugin_of_inline_volume,
 )
-from scheduler.api.csi_topology import CsiTranslationError
 from scheduler.api.storage import PersistentVolume
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
