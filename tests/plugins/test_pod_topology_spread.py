@@ -122,6 +122,14 @@ def test_counts_follow_the_cluster_from_cycle_to_cycle() -> None:
     assert found == [{}, {"a": TOO_SKEWED}, {}, {"b": TOO_SKEWED}]
 
 
+def test_without_a_selector_nobody_counts_though_match_label_keys_names_a_label() -> None:
+    snapshot = two_zones(*(web(name=f"w{i}", node="a1") for i in range(3)))
+    pod = web(over(labelSelector=None, matchLabelKeys=["app"]))
+    assert rejected(build(snapshot), pod, snapshot) == {}
+    pod = web(over(labelSelector={}, matchLabelKeys=["app"]))
+    assert rejected(build(snapshot), pod, snapshot) == {"a1": TOO_SKEWED, "a2": TOO_SKEWED}
+
+
 def test_the_rule_by_which_pods_are_counted() -> None:
     selector = parse_label_selector(core.LabelSelector(match_labels=WEB))
     rule = MatchingPods("default", selector)

@@ -318,7 +318,7 @@ PLACES = [("a", "default"), ("b", "default"), ("a", "other")]
 @st.composite
 def owners(draw: DrawFn) -> reference.Owners:
     def some(kind: type, specs: st.SearchStrategy[object]) -> tuple[object, ...]:
-        places = draw(st.lists(st.sampled_from(PLACES), unique=True))
+        places = draw(st.lists(st.sampled_from(PLACES), min_size=1, unique=True))
         return tuple(kind(metadata=named(*place), spec=draw(specs)) for place in places)
 
     return reference.Owners(
@@ -329,14 +329,22 @@ def owners(draw: DrawFn) -> reference.Owners:
     )
 
 
+OWNER_KINDS = [
+    ("v1", "ReplicationController"),
+    *[("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")] * 2,
+    ("apps/v1beta1", "ReplicaSet"),
+    ("batch/v1", "Job"),
+]
 owner_references = st.lists(
     st.builds(
-        core.OwnerReference,
-        api_version=st.sampled_from(("v1", "apps/v1", "apps/v1", "apps/v1", "apps/v1beta1")),
-        kind=st.sampled_from(("ReplicationController", "ReplicaSet", "StatefulSet", "Job")),
-        name=st.sampled_from("aabc"),
-        controller=st.sampled_from((True, True, True, False, None)),
+        lambda kind, name, controller: core.OwnerReference(
+            api_version=kind[0], kind=kind[1], name=name, controller=controller
+        ),
+        st.sampled_from(OWNER_KINDS),
+        st.sampled_from("aaab"),
+        st.sampled_from((True, True, False, None)),
     ),
+    min_size=1,
     max_size=2,
 ).map(tuple)
 

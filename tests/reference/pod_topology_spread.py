@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 MAX_INT32 = 2**31 - 1
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 HOSTNAME = "kubernetes.io/hostname"
 
 #: A selector's requirements: key, operator, values. None selects nothing.
@@ -130,6 +131,8 @@ def default_selector(pod: Pod, owners: Owners) -> Requirements:
         for one in sets.get(kind, ()):
             if (one.metadata.namespace, one.metadata.name) == name:
                 further = requirements_of(one.spec.selector) or ()
+                if any(operator not in OPERATORS for _, operator, _ in further):
+                    further = ()  # malformed, which is passed over
     return (*((key, "In", (value,)) for key, value in labels.items()), *further)
 
 
