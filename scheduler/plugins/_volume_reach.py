@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from scheduler.api import field
 from scheduler.api.core import Node, ObjectMeta
 from scheduler.api.field import FieldErrors
@@ -81,6 +79,7 @@ def reach_of_selector(selector: LabelSelector | None) -> Alternatives:
 
 @functools.lru_cache(maxsize=16384)
 def _reach_of_node_selector(selector: NodeSelector) -> Alternatives:
+    """Volumes know nothing of a node but its labels: its name reads as empty."""
     return tuple(
         term.expressions
         for term in _parsed(selector).terms
@@ -90,10 +89,4 @@ def _reach_of_node_selector(selector: NodeSelector) -> Alternatives:
 
 @functools.lru_cache(maxsize=16384)
 def _parsed(selector: NodeSelector) -> NodeSelectorMatcher:
-    """A volume's selector. Volumes know of a node but its labels, so its name reads as empty."""
-    replace = msgspec.structs.replace
-    nameless = (
-        replace(term, match_fields=tuple(replace(f, key="") for f in term.match_fields))
-        for term in selector.node_selector_terms
-    )
-    return parse_node_selector(replace(selector, node_selector_terms=tuple(nameless)))
+    return parse_node_selector(selector)

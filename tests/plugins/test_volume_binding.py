@@ -178,6 +178,19 @@ def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zone
         regional.rejected()
 
 
+def test_a_volume_that_no_driver_could_handle_is_no_error_where_nobody_gets_that_far() -> None:
+    far, odd = make_claim("far", volume_name="far"), make_claim("odd", volume_name="odd")
+    cycle = Cycle(
+        pod_with_claims("far", "odd"),
+        far,
+        odd,
+        make_volume("far", node="node-1"),
+        make_volume("odd", source={"awsElasticBlockStore": {"volumeID": "aws://a/disk"}}),
+        make_csi_node("node-0", migrated="kubernetes.io/aws-ebs"),
+    )
+    assert cycle.rejected() == {"node-0": (OUT_OF_REACH,), "node-2": (OUT_OF_REACH,)}
+
+
 def test_each_claim_gets_a_volume_of_its_own_the_smallest_that_will_do() -> None:
     cycle = Cycle(
         pod_with_claims("big", "small"),

@@ -1,0 +1,61 @@
+"""What each node gets of many things that some nodes can reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.api.selectors import Requirement
+from scheduler.plugins._node_ranking import EVERYWHERE, NOWHERE, Alternatives, NodeRanking
+from scheduler.snapshot.what_if import WhatIf
+from scheduler.testing import make_node, snapshot_of
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node
+
+ZONES = ("a", "b", "b", None)
+NODES = [make_node(f"node-{i}", zone=zone or "") for i, zone in enumerate(ZONES)]
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def within(key: str, *values: str) -> tuple[Requirement, ...]:
+    return (Requirement(key, "In", values),)
+
+
+def ranks(reach: list[Alternatives], nodes: list[Node] = NODES) -> list[int]:
+    best: list[int] = NodeRanking(reach).best(snapshot_of(nodes).nodes).tolist()
+    return best
+
+
+def test_every_node_gets_the_first_thing_within_its_reach() -> None:
+    assert ranks([(within(ZONE, "b"),), (within(HOSTNAME, "node-0", "node-1"),)]) == [1, 0, 0, 2]
+    assert ranks([NOWHERE, (within(ZONE, "a", "b"),), EVERYWHERE]) == [1, 1, 1, 2]
+
+
+def test_conditions_of_any_kind_count_alike() -> None:
+    not_b = (Requirement(ZONE, "NotIn", ("b",)),)
+    either = (within(HOSTNAME, "node-1"), not_b)
+    both = ((*within(ZONE, "b"), *within(HOSTNAME, "node-2")),)
+    assert ranks([(not_b,)]) == [0, 1, 1, 0]
+    assert ranks([both, either]) == [1, 1, 0, 1]
+    assert ranks([]) == [0, 0, 0, 0]
+
+
+def test_what_a_node_has_given_away_is_passed_over() -> None:
+    nodes = snapshot_of(NODES).nodes
+    in_b = (within(ZONE, "b"),)
+    ranking = NodeRanking([in_b, in_b, in_b, EVERYWHERE, EVERYWHERE])
+    first = ranking.best(nodes)
+    second = ranking.best(nodes, [first])
+    third = ranking.best(nodes, [first, second])
+    assert (first.tolist(), second.tolist()) == ([3, 0, 0, 3], [4, 1, 1, 4])
+    assert third.tolist() == [5, 2, 2, 5]
+
+
+def test_other_nodes_are_looked_at_anew() -> None:
+    ranking = NodeRanking([(within(HOSTNAME, "node-1"),)])
+    few, turned = snapshot_of(NODES[:2]).nodes, snapshot_of(NODES[1::-1]).nodes
+    more = snapshot_of(NODES).nodes
+    assert ranking.best(few).tolist() == [1, 0]
+    assert ranking.best(turned).tolist() == [0, 1]
+    assert ranking.best(more).tolist() == [1, 0, 1, 1]
+    assert ranking.best(WhatIf(more.slice(1, 3)).nodes).tolist() == [0, 1]
