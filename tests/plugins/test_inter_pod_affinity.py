@@ -189,6 +189,7 @@ def test_namespaces_are_looked_up_in_every_cycle() -> None:
     term = about("db", namespaceSelector={"matchLabels": {"env": "x"}})
     preference = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
     waiting = pod(affinity={**far(term), **preference})
+    kept = PodInfo(waiting).kind  # what is worked out for a kind lives as long as the kind
     for there, out, score in (
         (None, 0, []),
         (namespace("team"), 0, []),
@@ -197,6 +198,7 @@ def test_namespaces_are_looked_up_in_every_cycle() -> None:
         namespaces.there = [there] if there else []
         assert len(rejected(plugin, waiting, snapshot)) == out
         assert list(scores(plugin, waiting, snapshot).values()) == score
+    assert PodInfo(waiting).kind is kept
 
 
 def test_a_selector_that_a_namespace_without_labels_meets_selects_all_of_them() -> None:
