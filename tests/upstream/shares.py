@@ -1,4 +1,4 @@
-"""How much of upstream's plugin tests is here: counts data against `totals.yaml`."""
+"""How much of upstream's tests is here: counts data against `totals.yaml`."""
 
 from __future__ import annotations
 
@@ -122,4 +122,4 @@ def _numbers(share: Share) -> list[int]:
 
 
 def _short(path: str) -> str:
-    return path.removeprefix("pkg/scheduler/framework/")
+    return path.removeprefix("pkg/scheduler/").removeprefix("framework/")

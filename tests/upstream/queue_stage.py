@@ -1,0 +1,433 @@
+"""A scheduling queue that does what a case's `steps` say, one line each, and checks as it goes.
+
+What a case may set: `hints` (by event label the plugins' answers, in order; without this field no
+profile is known to the queue), `allow` (PreEnqueue plugins, each with the labels that it lets
+pass), `options` of the queue, `informers` (the pods they know; all of `pods` if absent), `start`
+(the time of the first step within its second), `improper` (steps do what no scheduler does: the
+queue's invariants are not checked) and `pods` in API form by the names that steps use: two of
+them may be versions of one pod. A name that is not there is a pod of namespace ns1 without wishes;
+`x[1-3]` stands for x1, x2 and x3, among `pods` too.
+
+What happens:
+
+    add A.. | update OLD NEW | delete A.. | close | activate A
+    pop A | pop nothing | pop-specific A [nothing]
+    fail A PLUGIN.. [pending=P,P] [fresh=yes]     its attempt is over; fresh: all counts are new
+    give-back A                                   likewise, with the rejectors that it still has
+    event LABEL [only=A,B|never]                  only: what the check before it lets pass
+    assigned A | assigned-update A LABEL          a pod on a node has come, or changed
+    nominate A [NODE] | unnominate A
+    wait SECONDS | flush backoff | flush unschedulable
+    allow PLUGIN LABEL.. | relabel A LABEL
+
+Behind the back of the queue, as upstream's tests have it:
+
+    seed active|backoff|unschedulable A.. [by=P,P] [count=1] [errors=1] [at=-2] [gated=PLUGIN]
+    enter active|backoff A LABEL [from=backoff] result=accepted|gated
+
+What must be so:
+
+    at PLACE A..            exactly these are active, backoff, unschedulable (gated ones too), gated
+    in-flight A LABEL B..   the pods and events in flight, in order; in-flight-pods A..: the pods
+    holds A | found A | unknown A                 the queue has this version, or any, or none
+    summary TEXT            of all pending pods, as it is logged
+    counts active=1 ..      | entered QUEUE/LABEL=1 ..    | reasons PLUGIN=1 ..
+    rejectors A PLUGIN.. [pending=P,P]            of a popped pod
+    attempts A 2 | first-attempt A 60 | flushed A yes
+    backs-off A 2           how long from now on, in whole seconds begun
+    duration COUNT SECONDS  of the backoff after so many failures
+    nominations A=NODE ..   all there are; nominated NODE A..: in order
+    ready                   a pop may succeed since the last step
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from scheduler.framework.events import (
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.status import unresolvable
+from scheduler.framework.types import NominatingInfo, NominatingMode, QueuedPodInfo
+from scheduler.queue import Place, PriorityQueue, QueueingHintFunction
+from scheduler.queue.active_queue import InFlightEvent
+from scheduler.snapshot.pod_info import PodInfo
+from tests.queue.world import less, sort_key
+from tests.upstream.loading import pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.api.core import Pod
+    from scheduler.framework.events import QueueingHintFn
+    from scheduler.framework.status import Status
+    from tests.upstream.loading import Case
+
+START: Final = 1_767_225_600.0
+PROFILE: Final = "default-scheduler"
+
+_RANGE: Final = re.compile(r"(.*)\[(\d+)-(\d+)\]")
+
+_EVENTS: Final = {
+    event.label: event
+    for event in (
+        *(ClusterEvent(resource, action) for resource in EventResource for action in ActionType),
+        *(
+            ClusterEvent(resource, action)
+            for resource in EventResource
+            for action in (ActionType.UPDATE, ActionType.ALL)
+        ),
+        EVENT_UNSCHEDULABLE_TIMEOUT,
+        EVENT_FORCE_ACTIVATE,
+    )
+}
+
+
+def event_of(label: str) -> ClusterEvent:
+    """The event of this label; several of one resource with `|` between them are one event."""
+    events = [_EVENTS[one] for one in label.split("|")]
+    action = ActionType.NONE
+    for event in events:
+        action |= event.action_type
+    return events[0] if len(events) == 1 else ClusterEvent(events[0].resource, action)
+
+
+def names_of(words: Iterable[str]) -> list[str]:
+    """The words, with `x[1-3]` as x1, x2, x3."""
+    names = []
+    for word in words:
+        if match := _RANGE.fullmatch(word):
+            names += [f"{match[1]}{i}" for i in range(int(match[2]), int(match[3]) + 1)]
+        else:
+            names.append(word)
+    return names
+
+
+def hint_map(
+    hints: Mapping[str, Mapping[str, str]], asked: list[str] | None = None
+) -> dict[ClusterEvent, list[QueueingHintFunction]]:
+    """Hints by event that answer Queue, Skip or Error; each notes in `asked` that it was."""
+    return {
+        event_of(label): [
+            QueueingHintFunction(plugin, _hint(plugin, answer, asked))
+            for plugin, answer in answers.items()
+        ]
+        for label, answers in hints.items()
+    }
+
+
+def _hint(plugin: str, answer: str, asked: list[str] | None) -> QueueingHintFn:
+    def hint(pod_info: PodInfo, old: object, new: object) -> QueueingHint:
+        if asked is not None:
+            asked.append(plugin)
+        if answer == "Error":
+            raise RuntimeError("unexpected error")
+        return {"Queue": QueueingHint.QUEUE, "Skip": QueueingHint.QUEUE_SKIP}[answer]
+
+    return hint
+
+
+class Doorman:
+    """A PreEnqueue plugin that lets pass what has one of its labels."""
+
+    def __init__(self, name: str, allowed: Iterable[str]) -> None:
+        self.name = name
+        self.allowed = set(allowed)
+
+    def pre_enqueue(self, pod_info: PodInfo) -> Status | None:
+        if self.allowed & pod_info.labels.keys():
+            return None
+        return unresolvable("pod name not in allowlists")
+
+
+class QueueStage:
+    """A queue, the time, and the pods that steps speak of."""
+
+    def __init__(self, case: Case) -> None:
+        self.now: float = START + case.get("start", 0.0)
+        self.started: Final = self.now
+        self.pods: Final[dict[str, Pod]] = {}
+        for words, value in case.get("pods", {}).items():
+            for name in names_of([words]):
+                self.pods[name] = self._pod(name, value)
+        self.popped: Final[dict[str, QueuedPodInfo]] = {}
+        self.ready = self.was_ready = False
+        #: Whether only the queue's own methods were used, so that its invariants must hold.
+        self.is_proper = not case.get("improper", False)
+        self.doormen: Final = {name: Doorman(name, a) for name, a in case.get("allow", {}).items()}
+        known = case.get("informers", list(self.pods))
+        self._listed: Final = {self.pod(name).key: self.pod(name) for name in reversed(known)}
+        hints = case.get("hints")
+        self.queue: Final = PriorityQueue(
+            less,
+            sort_key=sort_key,
+            pre_enqueue_plugins={PROFILE: list(self.doormen.values())},
+            queueing_hint_map={} if hints is None else {PROFILE: hint_map(hints)},
+            pod_lister=lambda namespace, name: self._listed.get(f"{namespace}/{name}"),
+            on_ready=self._on_ready,
+            **case.get("options", {}),
+        )
+
+    def play(self, steps: Iterable[str]) -> None:
+        """Carry out all steps; an AssertionError names the one that failed."""
+        for number, step in enumerate(steps):
+            verb, *words = step.split()
+            options = dict(word.split("=", 1) for word in words if "=" in word)
+            names = names_of(word for word in words if "=" not in word)
+            self.was_ready, self.ready = self.ready, False
+            try:
+                getattr(self, f"do_{verb.replace('-', '_')}")(*names, **options)
+                if self.is_proper:
+                    self.queue.check()
+            except AssertionError as failure:
+                failure.add_note(f"in step {number}: {step}")
+                raise
+
+    def pod(self, name: str) -> Pod:
+        if name not in self.pods:
+            self.pods[name] = self._pod(name, {})
+        return self.pods[name]
+
+    @staticmethod
+    def _pod(name: str, value: Mapping[str, Any]) -> Pod:
+        metadata = {"namespace": "ns1", **value.get("metadata", {})}
+        return pod({**value, "metadata": metadata}, name=name)
+
+    def _on_ready(self) -> None:
+        self.ready = True
+
+    def _info(self, name: str) -> QueuedPodInfo:
+        wanted = self.pod(name).metadata
+        info = self.queue.get_pod(wanted.namespace, wanted.name) or self.popped.get(wanted.uid)
+        assert info is not None, f"{name} is nowhere"
+        return info
+
+    # What happens.
+
+    def do_add(self, *names: str) -> None:
+        for name in names:
+            self.queue.add(PodInfo(self.pod(name)), self.now)
+
+    def do_update(self, old: str, new: str) -> None:
+        self.queue.update(self.pod(old), PodInfo(self.pod(new)), self.now)
+
+    def do_relabel(self, *words: str) -> None:
+        *names, label = words
+        for name in names:
+            old = self.pod(name)
+            metadata = msgspec.structs.replace(old.metadata, labels={label: ""})
+            new = msgspec.structs.replace(old, metadata=metadata)
+            self.queue.update(old, PodInfo(new), self.now)
+
+    def do_delete(self, *names: str) -> None:
+        for name in names:
+            self.queue.delete(self.pod(name))
+
+    def do_close(self) -> None:
+        self.queue.close()
+
+    def do_activate(self, name: str) -> None:
+        self.queue.activate({name: PodInfo(self.pod(name))}, self.now)
+
+    def do_pop(self, name: str) -> None:
+        self._popped(self.queue.pop_nowait(self.now), name)
+
+    def do_pop_specific(self, name: str, expected: str = "") -> None:
+        info = self.queue.pop_specific_pod(self.pod(name), self.now)
+        self._popped(info, expected or name)
+
+    def _popped(self, info: QueuedPodInfo | None, expected: str) -> None:
+        if expected == "nothing":
+            assert info is None
+        else:
+            assert info is not None
+            assert info.pod_info.pod == self.pod(expected)
+            self.popped[info.uid] = info
+
+    def do_fail(self, name: str, *plugins: str, pending: str = "", fresh: str = "") -> None:
+        pod_info = PodInfo(self.pod(name))
+        info = self.popped.pop(pod_info.uid)
+        if fresh:
+            info = QueuedPodInfo(pod_info, timestamp=self.now)
+        info.pod_info = pod_info
+        info.clear_rejector_plugins()
+        info.unschedulable_plugins = set(plugins)
+        info.pending_plugins = set(filter(None, pending.split(",")))
+        self.queue.add_unschedulable_if_not_present(info, self.now)
+
+    def do_give_back(self, name: str) -> None:
+        info = self.popped.pop(self.pod(name).metadata.uid)
+        self.queue.add_unschedulable_if_not_present(info, self.now)
+
+    def do_event(self, label: str, only: str | None = None) -> None:
+        def check(pod_info: PodInfo) -> bool:
+            assert only not in (None, "never"), "nobody may be checked"
+            return pod_info.name in str(only).split(",")
+
+        pre_check = None if only is None else check
+        self.queue.move_all_to_active_or_backoff_queue(
+            event_of(label), None, None, self.now, pre_check=pre_check
+        )
+
+    def do_assigned(self, name: str) -> None:
+        self.queue.assigned_pod_added(self.pod(name), self.now)
+
+    def do_assigned_update(self, name: str, label: str) -> None:
+        self.queue.assigned_pod_updated(None, self.pod(name), event_of(label), self.now)
+
+    def do_nominate(self, name: str, node: str | None = None) -> None:
+        info = None if node is None else NominatingInfo(node, NominatingMode.OVERRIDE)
+        self.queue.add_nominated_pod(PodInfo(self.pod(name)), info)
+
+    def do_unnominate(self, name: str) -> None:
+        self.queue.delete_nominated_pod_if_exists(PodInfo(self.pod(name)))
+
+    def do_wait(self, seconds: str) -> None:
+        self.now += float(seconds)
+
+    def do_flush(self, which: str) -> None:
+        if which == "backoff":
+            self.queue.flush_backoff_q_completed(self.now)
+        else:
+            self.queue.flush_unschedulable_pods_leftover(self.now)
+
+    def do_allow(self, plugin: str, *labels: str) -> None:
+        self.doormen[plugin].allowed = set(labels)
+
+    # Behind the back of the queue.
+
+    def do_seed(
+        self,
+        place: str,
+        *names: str,
+        by: str = "",
+        count: str = "0",
+        errors: str = "0",
+        at: str = "0",
+        gated: str = "",
+    ) -> None:
+        self.is_proper = False
+        for name in names:
+            info = QueuedPodInfo(PodInfo(self.pod(name)), timestamp=self.now + float(at))
+            info.unschedulable_plugins = set(filter(None, [*by.split(","), gated]))
+            info.unschedulable_count = int(count)
+            info.consecutive_errors_count = int(errors)
+            info.gating_plugin = gated
+            info.gating_plugin_events = self.queue.requeueing.events_of.get(gated, ())
+            if place == "unschedulable":
+                self.queue.unschedulable_pods.add_or_update(info.key, info)
+            elif place == "backoff":
+                self.queue.backoff_q.add(info.key, info)
+            else:
+                self.queue.active_q.add(info.key, info)
+
+    def do_enter(self, place: str, name: str, label: str, result: str, **options: str) -> None:
+        self.is_proper = False
+        info = QueuedPodInfo(PodInfo(self.pod(name)), timestamp=self.now)
+        pools = self.queue.pools
+        pools.now = self.now
+        if place == "active":
+            came_from_backoff = options.get("from") == "backoff"
+            source = Place.BACKOFF if came_from_backoff else Place.OUTSIDE
+            entered = pools.move_to_active_q(
+                info, source, label, skip_pre_enqueue=came_from_backoff
+            )
+        else:
+            entered = pools.move_to_backoff_q(info, Place.OUTSIDE, label)
+        assert entered == (result == "accepted")
+
+    # What must be so.
+
+    def do_at(self, place: str, *names: str) -> None:
+        queue = self.queue
+        infos = {
+            "active": list(queue.active_q),
+            "backoff": list(queue.backoff_q),
+            "unschedulable": list(queue.unschedulable_pods),
+            "gated": [info for info in queue.unschedulable_pods if info.is_gated],
+        }[place]
+        found = sorted(info.key for info in infos)
+        assert found == sorted(self.pod(name).key for name in names)
+
+    def do_in_flight(self, *names: str) -> None:
+        entries = self.queue.active_q.in_flight_events()
+        found = [
+            entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
+            for entry in entries
+        ]
+        assert found == list(names)
+
+    def do_in_flight_pods(self, *names: str) -> None:
+        found = sorted(pod.key for pod in self.queue.in_flight_pods())
+        assert found == sorted(self.pod(name).key for name in names)
+
+    def do_holds(self, name: str) -> None:
+        assert self._info(name).pod_info.pod == self.pod(name)
+
+    def do_found(self, name: str) -> None:
+        wanted = self.pod(name).metadata
+        assert self.queue.get_pod(wanted.namespace, wanted.name) is not None
+
+    def do_unknown(self, name: str) -> None:
+        wanted = self.pod(name).metadata
+        assert self.queue.get_pod(wanted.namespace, wanted.name) is None
+
+    def do_counts(self, **expected: str) -> None:
+        statistics = self.queue.statistics()
+        assert {key: getattr(statistics, key) for key in expected} == _numbers(expected)
+
+    def do_entered(self, **expected: str) -> None:
+        found = {f"{queue}/{event}": n for (queue, event), n in self.queue.incoming_pods.items()}
+        assert found == _numbers(expected)
+
+    def do_reasons(self, **expected: str) -> None:
+        found = {plugin: self.queue.unschedulable_reasons[plugin, PROFILE] for plugin in expected}
+        assert found == _numbers(expected)
+
+    def do_summary(self, *words: str) -> None:
+        assert self.queue.pending_pods()[1] == " ".join(words)
+
+    def do_rejectors(self, name: str, *plugins: str, pending: str = "") -> None:
+        info = self._info(name)
+        assert info.unschedulable_plugins == set(plugins)
+        assert info.pending_plugins == set(filter(None, pending.split(",")))
+
+    def do_attempts(self, name: str, attempts: str) -> None:
+        assert self._info(name).attempts == int(attempts)
+
+    def do_first_attempt(self, name: str, seconds: str) -> None:
+        assert self._info(name).initial_attempt_timestamp == self.started + float(seconds)
+
+    def do_flushed(self, name: str, answer: str) -> None:
+        assert self._info(name).was_flushed_from_unschedulable == (answer == "yes")
+
+    def do_backs_off(self, name: str, seconds: str) -> None:
+        left = self._info(name).backoff_expiration - self.now
+        assert math.floor(left) + 1 == int(seconds)
+
+    def do_duration(self, count: str, seconds: str) -> None:
+        assert self.queue.backoff_q.calculate_backoff_duration(int(count)) == float(seconds)
+
+    def do_nominations(self, **expected: str) -> None:
+        wanted = {self.pod(name).metadata.uid: node for name, node in expected.items()}
+        assert dict(self.queue.nominator.nominations) == wanted
+
+    def do_nominated(self, node: str, *names: str) -> None:
+        found = [pod_info.pod for pod_info in self.queue.nominated_pods_for_node(node)]
+        assert found == [self.pod(name) for name in names]
+
+    def do_ready(self) -> None:
+        assert self.was_ready
+
+
+def _numbers(texts: Mapping[str, str]) -> dict[str, int]:
+    return {key: int(value) for key, value in texts.items()}
