@@ -82,7 +82,8 @@ class InterPodAffinity(Plugin):
     def __init__(self) -> None:
         if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
             raise ValueError(field.aggregate(errors))
-        # Terms that select namespaces by their labels are not kept: namespaces come and go.
+        # What is asked by terms that select namespaces holds until namespaces come, go or change.
+        self._namespaces_cursor = -1
         self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
         self._preferred: Final[WeakKeyDictionary[AffinityTerms, _Preferred]] = WeakKeyDictionary()
 
@@ -176,27 +177,32 @@ class InterPodAffinity(Plugin):
         return normalized
 
     def _required_by(self, terms: AffinityTerms) -> Required:
+        self._forget_former_namespaces()
         required = self._required.get(terms)
         if required is None:
-            both = (*terms.required_affinity, *terms.required_anti_affinity)
-            required = Required.of(
+            required = self._required[terms] = Required.of(
                 [self._closed(term) for term in terms.required_affinity],
                 [self._closed(term) for term in terms.required_anti_affinity],
             )
-            if not any(is_open(term) for term in both):
-                self._required[terms] = required
         return required
 
     def _preferred_by(self, terms: AffinityTerms) -> _Preferred:
+        self._forget_former_namespaces()
         preferred = self._preferred.get(terms)
         if preferred is None:
-            both = [(weight, term) for weight, term in terms.preferred_affinity]
-            both += [(-weight, term) for weight, term in terms.preferred_anti_affinity]
-            by_key = by_topology_key((weight, self._closed(term)) for weight, term in both)
+            both = [(weight, self._closed(term)) for weight, term in terms.preferred_affinity]
+            both += [(-w, self._closed(term)) for w, term in terms.preferred_anti_affinity]
+            by_key = by_topology_key(both)
             preferred = {key: MeantByEach(weighted) for key, weighted in by_key.items()}
-            if not any(is_open(term) for _, term in both):
-                self._preferred[terms] = preferred
+            self._preferred[terms] = preferred
         return preferred
+
+    def _forget_former_namespaces(self) -> None:
+        lister = self.handle.lister("namespaces")
+        self._namespaces_cursor, changed = lister.changes_since(self._namespaces_cursor)
+        if changed is None or changed:
+            self._required.clear()
+            self._preferred.clear()
 
     def _closed(self, term: AffinityTerm) -> AffinityTerm:
         """A term with the names of the namespaces that it selects.

@@ -18,7 +18,7 @@ from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import UNRESOLVABLE, UNSCHEDULABLE, rejected, scores, verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.snapshot import Snapshot
@@ -172,12 +172,16 @@ class Namespaces(FakeLister):
 
     def __init__(self) -> None:
         self.there: list[Namespace] = []
+        self.changes: list[str] = []
 
     def get(self, name: str, namespace: str = "") -> object | None:
         return FakeLister(self.there).get(name)
 
     def list(self, namespace: str = "") -> Iterable[object]:
         return self.there
+
+    def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
+        return len(self.changes), self.changes[cursor:] if cursor >= 0 else None
 
 
 def test_namespaces_are_looked_up_in_every_cycle() -> None:
@@ -196,6 +200,7 @@ def test_namespaces_are_looked_up_in_every_cycle() -> None:
         (namespace("team", env="x"), 2, [100, 100, 0, 0]),
     ):
         namespaces.there = [there] if there else []
+        namespaces.changes.append("team")
         assert len(rejected(plugin, waiting, snapshot)) == out
         assert list(scores(plugin, waiting, snapshot).values()) == score
     assert PodInfo(waiting).kind is kept
