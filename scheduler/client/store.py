@@ -30,6 +30,13 @@ def by_namespace(obj: ApiObject) -> Iterable[str]:
     return (obj.metadata.namespace,)
 
 
+def _is_same(before: ApiObject | None, after: ApiObject | None) -> bool:
+    """Whether an object is in the state it was in; one without a version never is."""
+    if before is None or after is None or not after.metadata.resource_version:
+        return before is after
+    return before.metadata.resource_version == after.metadata.resource_version
+
+
 class Store(Generic[T]):
     """Objects of one kind. Keys are `namespace/name`, or `name` for kinds without a namespace."""
 
@@ -82,6 +89,21 @@ class Store(Generic[T]):
             del self._changed_keys[:half]
             self._forgotten_changes += half
 
+    def _note_changes(self, before: Mapping[str, T]) -> None:
+        """Note where the objects are not the ones they were, unless there are too many."""
+        changed = [
+            key
+            for key in before.keys() | self._objects.keys()
+            if not _is_same(before.get(key), self._objects.get(key))
+        ]
+        if len(changed) > CHANGES_MAX // 2:
+            # More than all changes there are: whoever asks next has missed too much.
+            self._forgotten_changes += len(self._changed_keys) + 1
+            self._changed_keys.clear()
+        else:
+            for key in changed:
+                self._note_change(key)
+
     def put(self, obj: T) -> T | None:
         """Add or replace an object; returns the one it replaces."""
         key = object_key(obj)
@@ -104,10 +126,8 @@ class Store(Generic[T]):
     def replace(self, objects: Iterable[T]) -> dict[str, T]:
         """Hold exactly these objects from now on; returns what was held before, by key."""
         before = self._objects
-        # More than all changes there are: whoever asks next has missed too much.
-        self._forgotten_changes += len(self._changed_keys) + 1
-        self._changed_keys.clear()
         self._objects = {object_key(obj): obj for obj in objects}
+        self._note_changes(before)
         self._indices = {name: {} for name in self._indexers}
         if self._indexers:
             for key, obj in self._objects.items():

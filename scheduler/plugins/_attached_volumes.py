@@ -16,6 +16,8 @@ Nodes are known by slot (`Snapshot.slots`).
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -32,7 +34,7 @@ from scheduler.plugins._csi_volumes import (
 from scheduler.snapshot.columns import BoolArray, IntArray, grown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from scheduler.api.storage import CSINode, VolumeAttachment
     from scheduler.framework.handle import Handle
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ATTACHMENTS", "CSI_NODES", "AttachedVolumes"]
 
-K = TypeVar("K", CsiVolume, Lookup)
+K = TypeVar("K")
+
+_Pods = Mapping[str, "PodInfo"]
 
 ATTACHMENTS: Final = "volumeattachments"
 CSI_NODES: Final = "csinodes"
@@ -53,30 +57,38 @@ _NO_LIMIT: Final = -1
 _NOT_INSTALLED: Final = -2
 
 _CAPACITY_MIN: Final = 16
-_NOTHING: Final[frozenset[CsiVolume]] = frozenset()
 
 
 class _Account(NamedTuple):
     """The volumes of one node."""
 
-    #: By the pods' uids; an error where a pod's volumes cannot be told.
-    by_pod: Mapping[str, frozenset[CsiVolume] | AttachableVolumeError]
+    #: By the pods' uids, for those that have any.
+    by_pod: Mapping[str, tuple[CsiVolume, ...]]
+    #: By the pods' uids as well: why their volumes cannot be told.
+    errors: Mapping[str, str]
+    #: How many pods use each volume.
+    users: Mapping[CsiVolume, int]
     #: By VolumeAttachments.
     attached: frozenset[CsiVolume]
     #: What all this was made from.
     lookups: frozenset[Lookup]
 
-    @property
-    def of_pods(self) -> frozenset[CsiVolume]:
-        """Those of all pods that can be told."""
-        found = (v for v in self.by_pod.values() if not isinstance(v, AttachableVolumeError))
-        return _NOTHING.union(*found)
 
-    @property
-    def error(self) -> AttachableVolumeError | None:
-        """Why the volumes of one of the pods cannot be told."""
-        errors = (v for v in self.by_pod.values() if isinstance(v, AttachableVolumeError))
-        return next(errors, None)
+_EMPTY: Final = _Account({}, {}, {}, frozenset(), frozenset())
+
+
+class _Change(NamedTuple):
+    """What other pods than those on a node would change: volumes more there, and volumes less."""
+
+    more: frozenset[CsiVolume]
+    less: frozenset[CsiVolume]
+    #: Those that are attached in any case, by VolumeAttachments.
+    attached: frozenset[CsiVolume]
+
+    def attached_by(self, driver: str) -> int:
+        """By how many volumes of a driver the node would have more."""
+        more = sum(volume.driver == driver for volume in self.more - self.attached)
+        return more - sum(volume.driver == driver for volume in self.less - self.attached)
 
 
 class AttachedVolumes:
@@ -86,13 +98,15 @@ class AttachedVolumes:
         self._handle: Final = handle
         self._volumes: Final = volumes
         self._accounts: Final[dict[int, _Account]] = {}
-        self._dependents: Final[dict[Lookup, set[int]]] = {}
-        self._errors: Final[dict[int, AttachableVolumeError]] = {}
+        #: Slots by what their accounts depend on; a tuple, as there is hardly ever more than one.
+        self._dependents: Final[dict[Lookup, tuple[int, ...]]] = {}
+        self._errors: Final[dict[int, str]] = {}
         #: By node and by name; and the node of each.
         self._attachments: Final[dict[str, dict[str, VolumeAttachment]]] = {}
         self._attached_to: Final[dict[str, str]] = {}
         self._attached: Final[dict[str, IntArray]] = {}
-        self._holders: Final[dict[CsiVolume, set[int]]] = {}
+        #: Slots by the volumes that their pods use, likewise.
+        self._holders: Final[dict[CsiVolume, tuple[int, ...]]] = {}
         self._limits: Final[dict[str, IntArray]] = {}
         self._drivers: Final[dict[int, tuple[str, ...]]] = {}
         self._has_csi_node: BoolArray = np.zeros(_CAPACITY_MIN, dtype=np.bool_)
@@ -125,12 +139,12 @@ class AttachedVolumes:
         Raises `AttachableVolumeError` if that cannot be told for a node with limits.
         """
         slots = self._slots(nodes)
-        supposed = {
-            position: self._supposed(int(slots[position]), pods)
-            for position, pods in self._changed_pods(nodes)
+        changes = {
+            position: self._change(int(slots[position]), base_pods, pods)
+            for position, base_pods, pods in self._changed_pods(nodes)
             if self._has_limits[slots[position]]
         }
-        self._raise_errors(slots, except_at=supposed)
+        self._raise_errors(slots, except_at=changes)
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
         for driver in {volume.driver for volume in wanted}:
             limits = self._limits.get(driver)
@@ -139,11 +153,11 @@ class AttachedVolumes:
             volumes = {volume for volume in wanted if volume.driver == driver}
             new = np.full(len(nodes), len(volumes), dtype=np.int64)
             for volume in volumes:
-                new -= np.isin(slots, list(self._holders.get(volume, ())))
+                new -= np.isin(slots, self._holders.get(volume, ()))
             attached = self._counts(driver)[slots]
-            for position, (of_pods, all_volumes) in supposed.items():
-                new[position] = len(volumes - of_pods)
-                attached[position] = sum(volume.driver == driver for volume in all_volumes)
+            for position, change in changes.items():
+                new[position] += len(change.less & volumes) - len(change.more & volumes)
+                attached[position] += change.attached_by(driver)
             limit = limits[slots]
             exceeded |= (limit >= 0) & (new > 0) & (attached + new > limit)
         return exceeded
@@ -151,8 +165,8 @@ class AttachedVolumes:
     def _slots(self, nodes: Nodes) -> IntArray:
         return self._handle.snapshot.slots[nodes.base_rows]
 
-    def _changed_pods(self, nodes: Nodes) -> Iterator[tuple[int, Mapping[str, PodInfo]]]:
-        """Where hypothetical nodes have other pods than the ones they are versions of, and which.
+    def _changed_pods(self, nodes: Nodes) -> Iterator[tuple[int, _Pods, _Pods]]:
+        """Where hypothetical nodes have other pods than the nodes of the snapshot, and all pods.
 
         Nodes of the snapshot are what they are.
         """
@@ -161,35 +175,36 @@ class AttachedVolumes:
             return
         rows = zip(nodes.rows, nodes.base_rows.tolist(), strict=True)
         for position, (row, base_row) in enumerate(rows):
-            pods = nodes.table.pods[row]
-            if pods.keys() != base.pods[base_row].keys():
-                yield position, pods
+            base_pods, pods = base.pods[base_row], nodes.table.pods[row]
+            if pods.keys() != base_pods.keys():
+                yield position, base_pods, pods
 
-    def _supposed(
-        self, slot: int, pods: Mapping[str, PodInfo]
-    ) -> tuple[frozenset[CsiVolume], frozenset[CsiVolume]]:
-        """The volumes that a node's pods would have if they were these, and all volumes there."""
-        account = self._accounts.get(slot)
-        known = account.by_pod if account is not None else {}
-        sets: list[frozenset[CsiVolume]] = []
-        for uid, pod in pods.items():
-            if not pod.volumes.may_be_attached:
-                continue
-            found = known.get(uid)
-            if found is None:
-                found = self._volumes.of_running_pod(pod.pod, set())
-            if isinstance(found, AttachableVolumeError):
-                raise found
-            sets.append(found)
-        of_pods = _NOTHING.union(*sets)
-        return of_pods, of_pods | account.attached if account is not None else of_pods
+    def _change(self, slot: int, base_pods: _Pods, pods: _Pods) -> _Change:
+        """What these pods in place of those would change; raises `AttachableVolumeError`."""
+        account = self._accounts.get(slot, _EMPTY)
+        for uid, error in account.errors.items():
+            if uid in pods:
+                raise AttachableVolumeError(error)
+        users: Counter[CsiVolume] = Counter()
+        for uid in base_pods.keys() - pods.keys():
+            users.subtract(account.by_pod.get(uid, ()))
+        for uid in pods.keys() - base_pods.keys():
+            if pods[uid].volumes.may_be_attached:
+                users.update(self._volumes.of_running_pod(pods[uid].pod, set()))
+        before = account.users
+        now = {volume: before.get(volume, 0) + more for volume, more in users.items()}
+        return _Change(
+            more=frozenset(v for v, number in now.items() if number and v not in before),
+            less=frozenset(v for v, number in now.items() if not number and v in before),
+            attached=account.attached,
+        )
 
     def _raise_errors(self, slots: IntArray, *, except_at: Collection[int]) -> None:
         if not self._errors:
             return
         for position, slot in enumerate(slots.tolist()):
             if slot in self._errors and self._has_limits[slot] and position not in except_at:
-                raise self._errors[slot]
+                raise AttachableVolumeError(self._errors[slot])
 
     # Keeping up.
 
@@ -301,20 +316,26 @@ class AttachedVolumes:
         if name is None:
             return
         account = self._account(name)
-        if account.by_pod or account.lookups:
+        if account != _EMPTY:
             self._accounts[slot] = account
             self._enter(slot, account, 1)
 
     def _account(self, name: str) -> _Account:
         snapshot = self._handle.snapshot
         lookups: set[Lookup] = set()
-        by_pod: dict[str, frozenset[CsiVolume] | AttachableVolumeError] = {}
+        by_pod: dict[str, tuple[CsiVolume, ...]] = {}
+        errors: dict[str, str] = {}
         for uid, pod in snapshot.table.pods[snapshot.row(name)].items():
-            if pod.volumes.may_be_attached:
-                try:
-                    by_pod[uid] = self._volumes.of_running_pod(pod.pod, lookups)
-                except AttachableVolumeError as error:
-                    by_pod[uid] = error
+            if not pod.volumes.may_be_attached:
+                continue
+            try:
+                found = self._volumes.of_running_pod(pod.pod, lookups)
+            except AttachableVolumeError as error:
+                errors[uid] = str(error)
+                continue
+            if found:
+                by_pod[uid] = tuple(found)
+        users = Counter(volume for volumes in by_pod.values() for volume in volumes)
         attached: set[CsiVolume] = set()
         for attachment in self._attachments.get(name, {}).values():
             volume_name = attachment.spec.source.persistent_volume_name
@@ -323,18 +344,17 @@ class AttachedVolumes:
             volume = self._volumes.attached(attachment.spec.attacher, volume_name, lookups)
             if volume is not None:
                 attached.add(volume)
-        return _Account(by_pod, frozenset(attached), frozenset(lookups))
+        return _Account(by_pod, errors, users, frozenset(attached), frozenset(lookups))
 
     def _enter(self, slot: int, account: _Account, sign: int) -> None:
         """Add an account to the sums by driver and volume, or (-1) take it out of them."""
-        of_pods = account.of_pods
-        for volume in of_pods | account.attached:
+        for volume in account.attached.union(account.users):
             self._counts(volume.driver)[slot] += sign
-        _change(self._holders, of_pods, slot, sign)
-        _change(self._dependents, account.lookups, slot, sign)
+        _enter(account.users, self._holders, slot, sign)
+        _enter(account.lookups, self._dependents, slot, sign)
         self._errors.pop(slot, None)
-        if sign > 0 and account.error is not None:
-            self._errors[slot] = account.error
+        if sign > 0 and account.errors:
+            self._errors[slot] = next(iter(account.errors.values()))
 
     def _counts(self, driver: str) -> IntArray:
         counts = self._attached.get(driver)
@@ -343,13 +363,12 @@ class AttachedVolumes:
         return counts
 
 
-def _change(sets: dict[K, set[int]], keys: Iterable[K], slot: int, sign: int) -> None:
-    """Add a slot to the sets under some keys, or (-1) take it out of them."""
+def _enter(keys: Iterable[K], slots_by_key: dict[K, tuple[int, ...]], slot: int, sign: int) -> None:
+    """Add a slot to those under some keys, or (-1) take it out of them."""
     for key in keys:
-        if sign > 0:
-            sets.setdefault(key, set()).add(slot)
+        old = slots_by_key.get(key, ())
+        new = (*old, slot) if sign > 0 else tuple(other for other in old if other != slot)
+        if new:
+            slots_by_key[key] = new
         else:
-            slots = sets[key]
-            slots.discard(slot)
-            if not slots:
-                del sets[key]
+            del slots_by_key[key]

@@ -98,13 +98,23 @@ def test_a_reader_learns_what_has_changed_since_it_last_asked(store: Store[Pod])
     assert Lister(store).changes_since(cursor) == (cursor, [])
 
 
-def test_once_everything_is_replaced_anything_may_have_changed(store: Store[Pod]) -> None:
+def test_a_list_changes_what_is_in_another_state_than_before(store: Store[Pod]) -> None:
+    for name in ("same", "newer", "gone"):
+        store.put(pod(name, "1"))
     cursor, _ = store.changes_since(-1)
-    store.replace([pod("a", "1")])
+    store.replace([pod("same", "1"), pod("newer", "2"), pod("new", "1")])
+    cursor, changed = store.changes_since(cursor)
+    assert sorted(changed or ()) == ["default/gone", "default/new", "default/newer"]
+    store.put(pod("same", "2"))
+    assert store.changes_since(cursor)[1] == ["default/same"]
+
+
+def test_after_a_list_with_too_many_changes_anything_may_have_changed(store: Store[Pod]) -> None:
+    cursor, _ = store.changes_since(-1)
+    store.replace([pod(f"p{number}", "1") for number in range(CHANGES_MAX)])
     cursor, changed = store.changes_since(cursor)
     assert changed is None
-    store.put(pod("b", "1"))
-    assert store.changes_since(cursor)[1] == ["default/b"]
+    assert store.changes_since(cursor) == (cursor, [])
 
 
 def test_a_reader_that_has_missed_too_much_is_told_so(store: Store[Pod]) -> None:
