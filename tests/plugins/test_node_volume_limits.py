@@ -234,6 +234,15 @@ def test_a_pod_that_would_come_takes_room() -> None:
     assert supposed(world, POD, come=user("two", "c0")) is True
 
 
+def test_what_an_attachment_holds_stays_attached_whoever_comes_and_goes() -> None:
+    world = World(attachment("one", "c1", "a"), attachment("two", "c2", "a"))
+    leaving = user("one", "c1")
+    world.run(leaving)
+    assert supposed(world, POD, gone=leaving) is False
+    world.objects.put(csi_node("a", {DRIVER: 3}))
+    assert supposed(world, POD, come=user("two", "c2")) is True
+
+
 def test_a_missing_claim_keeps_the_pod_out_with_or_without_a_csi_node() -> None:
     world = World()
     world.objects.remove(csi_node("b", {}))
