@@ -1,0 +1,69 @@
+"""What is written to a pod's status, and how often it is tried, against upstream's own cases."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.api.core import PodCondition
+from scheduler.client import ConnectionRefused
+from scheduler.dispatcher import ApiDispatcher
+from scheduler.framework.pod_status import Condition, pod_status_patch
+from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.testing import VirtualClock, make_pod
+from tests.upstream.loading import Case, Fields, cases
+
+
+@pytest.mark.parametrize("case", cases("schedule_one", "update_pod"))
+def test_update_pod(case: Case) -> None:
+    """Times of the last probe are left out: the scheduler never sets one."""
+    pod = make_pod("foo", nominated_node_name=case.get("nominated", ""))
+    conditions = msgspec.convert(case["conditions"], tuple[PodCondition, ...])
+    pod = msgspec.structs.replace(
+        pod, status=msgspec.structs.replace(pod.status, conditions=conditions)
+    )
+    name = case.get("nominating")
+    info = None if name is None else NominatingInfo(name, NominatingMode.OVERRIDE)
+    patch: Any = pod_status_patch(
+        pod, condition=Condition(**case["condition"]), nominating_info=info, timestamp="now"
+    )
+    if patch is not None:
+        for condition in patch["status"].get("conditions", ()):
+            condition.pop("lastProbeTime", None)
+    assert patch == case.get("patch")
+
+
+class _Server:
+    """Stands where the client is: refuses connections as told, then takes a patch."""
+
+    def __init__(self, answers: list[str]) -> None:
+        self._answers = iter(answers)
+        self.patches: list[Fields] = []
+
+    async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
+        if next(self._answers) == "refused":
+            raise ConnectionRefused("connection refused")
+        self.patches.append(patch)
+
+
+@pytest.mark.parametrize("case", cases("scheduler_util", "patch_status"))
+async def test_patch_status(case: Case) -> None:
+    clock, server = VirtualClock(), _Server(case["answers"])
+    dispatcher = ApiDispatcher(server, clock)  # type: ignore[arg-type] # it only patches
+    write = dispatcher.patch_pod_status(
+        make_pod(),
+        condition=Condition("PodScheduled", "False", "", ""),
+        nominating_info=None,
+    )
+    tried, _ = await asyncio.gather(write, clock.advance(1), return_exceptions=True)
+    if case.get("raises"):
+        assert isinstance(tried, ConnectionRefused)
+        assert server.patches == []
+    else:
+        assert tried is True
+        (patch,) = server.patches
+        (condition,) = patch["status"]["conditions"]
+        assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
