@@ -163,10 +163,10 @@ class _Domains:
         self._least: Final = int(of_counted.min()) if is_any_counted else _NO_DOMAIN
         #: How much a domain's count may exceed the least one.
         self._margin: Final = constraint.max_skew - int(constraint.selector.matches(pod.labels))
+        #: Then the least count is taken for 0. Where one domain is enough and there is none, every
+        #: count is 0, which is not too much whatever the least is.
         self._has_too_few: Final = (
-            len(self.codes_counted) < constraint.min_domains
-            if constraint.min_domains > 1
-            else is_any_counted < constraint.min_domains
+            constraint.min_domains > 1 and len(self.codes_counted) < constraint.min_domains
         )
         #: The verdict on each node of the snapshot, as it is.
         self.verdicts: Final = self._verdicts(self._codes, by_node, self._least)

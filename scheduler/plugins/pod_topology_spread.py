@@ -209,8 +209,7 @@ class PodTopologySpread(Plugin):
             return QueueingHint.QUEUE
         before, after = original.metadata.labels, modified.metadata.labels
         return QueueingHint(
-            before != after
-            and any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
+            any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
         )
 
     def is_schedulable_after_node_change(
