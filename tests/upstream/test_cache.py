@@ -1,0 +1,54 @@
+"""Upstream's cases for the cache, the order of its nodes and the snapshot: see `cache_stage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.cache.node_tree import NodeTree, zone_key
+from tests.upstream.cache_stage import CacheStage
+from tests.upstream.loading import cases, node
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node
+    from tests.upstream.loading import Case
+
+
+@pytest.mark.parametrize("case", [*cases("cache", "pods"), *cases("cache", "update_snapshot")])
+def test_cache(case: Case) -> None:
+    CacheStage(case).play(case["steps"])
+
+
+@pytest.mark.parametrize("case", cases("cache", "snapshot"))
+def test_snapshot(case: Case) -> None:
+    CacheStage.with_snapshot_of_all(case).play(case["steps"])
+
+
+@pytest.mark.parametrize("case", cases("cache", "node_tree"))
+def test_node_tree(case: Case) -> None:
+    """Where zones are expected, the names of each zone must come in their order."""
+    nodes = {name: _labelled(name, labels) for name, labels in case["nodes"].items()}
+    changed = {name: _labelled(name, labels) for name, labels in case.get("changed", {}).items()}
+    tree = NodeTree()
+    for step in [*case.get("start", []), *case["steps"]]:
+        verb, name = step.split()
+        if verb == "add":
+            tree.add_node(nodes[name])
+        elif verb == "update":
+            tree.update_node(nodes[name], changed[name])
+        else:
+            assert tree.remove_node(nodes[name]) == (verb == "remove")
+    order = tree.list()
+    assert len(tree) == len(order)
+    if "order" in case.fields:
+        assert order == case["order"]
+    else:
+        zones: dict[str, list[str]] = {}
+        for name in order:
+            zones.setdefault(zone_key({**nodes, **changed}[name]), []).append(name)
+        assert zones == case["zones"]
+
+
+def _labelled(name: str, labels: dict[str, str]) -> Node:
+    return node({"metadata": {"labels": labels}}, name=name)
