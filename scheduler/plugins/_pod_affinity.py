@@ -70,7 +70,9 @@ class _Rule:
         self._hash: Final = hash((type(self), key))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is type(self) and other._key == self._key)  # type: ignore[attr-defined] # of the same type
+        if self is other:
+            return True
+        return isinstance(other, _Rule) and type(other) is type(self) and other._key == self._key
 
     def __hash__(self) -> int:
         return self._hash
@@ -282,7 +284,8 @@ class Topology:
         for rule in rules[1:]:
             counts += self._snapshot.count_pods(rule)
         # Sums of counts and weights stay far below 2**53, up to which floats are exact.
-        sums = np.bincount(numbers, weights=counts, minlength=1)
+        # They are floats already: `astype` is for the type checker.
+        sums = np.bincount(numbers, weights=counts, minlength=1).astype(np.float64, copy=False)
         sums[0] = 0.0
         return Domains(numbers, sums, is_empty=not np.count_nonzero(sums))
 
