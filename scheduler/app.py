@@ -16,7 +16,8 @@ import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from scheduler.binding_cycle import BindingCycle
-from scheduler.cache import Cache, CacheCorruptedError
+from scheduler.cache import Cache, CacheCorruptedError, dump_nodes, dump_pods
+from scheduler.cache import compare as compare_cache
 from scheduler.client import (
     NODES,
     PODS,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
-    from scheduler.cache import CacheStatistics
+    from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
@@ -297,6 +298,36 @@ class SchedulerApp:
             self._cache.statistics(),
             self._dispatcher.statistics(),
         )
+
+    def compare_cache(self) -> CacheDifference:
+        """Hold cache and queue against what the informers have; log whatever differs."""
+        ours = self.profiles.keys()
+        pods = self._pods.lister.list()
+        difference = compare_cache(
+            self._cache,
+            nodes=self._nodes.lister.list(),
+            pods=[pod for pod in pods if pod.spec.node_name or pod.spec.scheduler_name in ours],
+            queued=[*self._queue.pending_pods()[0], *self._queue.in_flight_pods()],
+        )
+        for line in difference.lines():
+            _log.error("%s", line)
+        return difference
+
+    def dump(self) -> None:
+        """Compare, and write all that cache and queue hold to the log (SIGUSR2)."""
+        self.compare_cache()
+        nodes = dump_nodes(self._cache, self._queue.nominator.nominated_pods_for_node)
+        _log.warning("Dump of cached NodeInfo\n%s", "\n\n".join(nodes))
+        pods, summary = self._queue.pending_pods()
+        lines = "\n".join(dump_pods(pods))
+        _log.warning("Dump of scheduling queue, %s\n%s", summary, lines)
+
+    async def compare_cache_every(self, seconds: float) -> NoReturn:
+        """Compare again and again, while nothing is under way that explains a difference."""
+        while True:
+            await self._clock.sleep(seconds)
+            if self.has_synced and self.is_idle:
+                self.compare_cache()
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

@@ -21,6 +21,7 @@ from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.config.duration import Duration
 from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
@@ -64,6 +65,12 @@ _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, 
 )
 @click.option("--seed", type=int, help="Makes chance repeatable.")
 @click.option(
+    "--check-cache-every",
+    metavar="DURATION",
+    callback=lambda context, option, text: _duration(text),
+    help="Compare the cache with the API's view so often, when idle, and log what differs.",
+)
+@click.option(
     "-v", "--v", "verbosity", type=click.IntRange(min=0), default=0, help="Log verbosity, 0 to 4."
 )
 @click.version_option(package_name="kubesched", message="kubesched %(version)s (Kubernetes v1.36)")
@@ -74,6 +81,7 @@ def main(
     plugins: tuple[str, ...],
     tie_break: str,
     seed: int | None,
+    check_cache_every: Duration | None,
     verbosity: int,
 ) -> None:
     """Schedule pods as kube-scheduler v1.36 does."""
@@ -87,7 +95,15 @@ def main(
             master=master,
             clock=clock,
         )
-        _run(settings, connection, clock, plugins, seed, tie_break)
+        _run(
+            settings,
+            connection,
+            clock,
+            plugins,
+            seed,
+            tie_break,
+            check_cache_every.seconds if check_cache_every else 0.0,
+        )
     except _FAILURES as error:
         click.echo(f"kubesched: {error}", err=True)
         raise SystemExit(1) from error
@@ -100,6 +116,19 @@ def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | Non
     """
     # References survive the command line, classes are handed over beside it.
     main.main(args=None if args is None else list(args), prog_name="kubesched", obj=tuple(plugins))
+
+
+def _duration(text: str | None) -> Duration | None:
+    """A duration as configuration files have them; raises `click.BadParameter`."""
+    if text is None:
+        return None
+    try:
+        duration = Duration.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if duration <= Duration.parse("0s"):
+        raise click.BadParameter(f"{text}: expected more than 0s")
+    return duration
 
 
 def _settings(path: Path | None) -> KubeSchedulerConfiguration:
@@ -124,6 +153,7 @@ def _run(
     plugins: Sequence[str],
     seed: int | None,
     tie_break: str,
+    check_cache_every_seconds: float,
 ) -> None:
     context = click.get_current_context()
     classes: tuple[type[Plugin] | str, ...] = context.find_object(tuple) or ()
@@ -137,7 +167,7 @@ def _run(
             seed=seed,
             tie_break=tie_break,
         )
-        await _until_stopped(app)
+        await _until_stopped(app, check_cache_every_seconds)
 
     with contextlib.suppress(ImportError):
         import uvloop
@@ -146,12 +176,19 @@ def _run(
     asyncio.run(serve())
 
 
-async def _until_stopped(app: SchedulerApp) -> None:
-    """Run until SIGTERM or SIGINT; raises what the scheduler could not survive."""
+async def _until_stopped(app: SchedulerApp, check_cache_every_seconds: float) -> None:
+    """Run until SIGTERM or SIGINT; raises what the scheduler could not survive.
+
+    SIGUSR2 compares the cache with the API's view, and writes cache and queue to the log.
+    """
     running = asyncio.ensure_future(app.run())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, running.cancel)
+    loop.add_signal_handler(signal.SIGUSR2, app.dump)
+    checks = None
+    if check_cache_every_seconds:
+        checks = asyncio.ensure_future(app.compare_cache_every(check_cache_every_seconds))
     try:
         await running
     except asyncio.CancelledError:
@@ -161,6 +198,9 @@ async def _until_stopped(app: SchedulerApp) -> None:
         if bugs is not None or known is None:
             raise
         raise _first(known) from group
+    finally:
+        if checks is not None:
+            checks.cancel()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -86,6 +86,37 @@ async def test_pods_get_nodes_and_events_and_a_signal_ends_it(api: Api, kubeconf
             assert await process.wait() == 0
 
 
+async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubeconfig: str) -> None:
+    await api.node("a")
+    await api.pod("web")
+    await api.pod("huge", cpu="64")
+    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--check-cache-every", "100ms")
+    async with _process(*command) as process, asyncio.timeout(DEADLINE_SECONDS):
+        assert await api.node_of("web") == "a"
+        await api.message_of("huge")
+        process.send_signal(signal.SIGUSR2)
+        assert process.stderr is not None
+        log = ""
+        while "name: huge, namespace: default" not in log:
+            log += (await process.stderr.readline()).decode()
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+        log += (await process.stderr.read()).decode()
+    assert "Node name: a" in log
+    assert "Dump of scheduling queue, activeQ:0; backoffQ:0; unschedulablePods:1" in log
+    assert "Cache mismatch" not in log
+
+
+async def test_how_often_to_compare_is_a_duration(kubeconfig: str) -> None:
+    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--check-cache-every")
+    status, text = await _fails(*command, "often")
+    assert status == 2
+    assert "invalid duration" in text
+    status, text = await _fails(*command, "0s")
+    assert status == 2
+    assert "0s: expected more than 0s" in text
+
+
 async def test_a_configuration_file_decides_who_answers_for_a_pod(
     api: Api, kubeconfig: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,115 @@
+"""Is the cache what the API server has, and what is in it? For people, and for a regular check.
+
+Source: `pkg/scheduler/backend/cache/debugger` (comparer and dumper).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.api import resources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.cache.cache import Cache
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["CacheDifference", "compare", "dump_nodes", "dump_pods"]
+
+
+class CacheDifference(NamedTuple):
+    """What the informers have and the scheduler does not (missed), and the other way round.
+
+    Nodes by name, pods as `namespace/name (uid)`; all sorted.
+    """
+
+    missed_nodes: tuple[str, ...] = ()
+    redundant_nodes: tuple[str, ...] = ()
+    missed_pods: tuple[str, ...] = ()
+    redundant_pods: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+    def lines(self) -> Iterator[str]:
+        """A line for each kind of object that differs."""
+        for kind, missed, redundant in (
+            ("nodes", self.missed_nodes, self.redundant_nodes),
+            ("pods", self.missed_pods, self.redundant_pods),
+        ):
+            if missed or redundant:
+                yield (
+                    f"Cache mismatch: missed {kind}: [{' '.join(missed)}], "
+                    f"redundant {kind}: [{' '.join(redundant)}]"
+                )
+
+
+def compare(
+    cache: Cache, *, nodes: Iterable[Node], pods: Iterable[Pod], queued: Iterable[Pod]
+) -> CacheDifference:
+    """Hold the cache against the informers' `nodes` and `pods`.
+
+    `queued` are all pods in the queue or in flight: they are known as well. Pods of other
+    schedulers that have no node yet are nobody's business and must be left out of `pods`.
+    """
+    actual_nodes = {node.metadata.name for node in nodes}
+    known_nodes = cache.nodes.keys()
+    actual_pods = {pod.metadata.uid: pod for pod in pods}
+    known_pods = {uid: info.pod for uid, info in cache.pods.items()}
+    known_pods.update((pod.metadata.uid, pod) for pod in queued)
+    return CacheDifference(
+        tuple(sorted(actual_nodes - known_nodes)),
+        tuple(sorted(known_nodes - actual_nodes)),
+        _named(actual_pods[uid] for uid in actual_pods.keys() - known_pods.keys()),
+        _named(known_pods[uid] for uid in known_pods.keys() - actual_pods.keys()),
+    )
+
+
+def dump_nodes(cache: Cache, nominated_on: Callable[[str], Iterable[PodInfo]]) -> Iterator[str]:
+    """A paragraph for each node: what it offers, what is taken, its pods and those expected."""
+    by_node: defaultdict[str, list[PodInfo]] = defaultdict(list)
+    for pod in cache.pods.values():
+        by_node[pod.spec.node_name].append(pod)
+    nodes = cache.nodes
+    for name in sorted(nodes.keys() | by_node.keys()):
+        node, pods = nodes.get(name), by_node[name]
+        offered = resources.node_allocatable(node.status.allocatable) if node else {}
+        requested: defaultdict[str, int] = defaultdict(int)
+        for pod in pods:
+            for resource, count in pod.requests.resources.items():
+                requested[resource] += count
+        lines = [
+            f"Node name: {name}",
+            f"Deleted: {'false' if node is not None else 'true'}",
+            f"Requested Resources: {_counts(requested)}",
+            f"Allocatable Resources: {_counts(offered)}",
+            f"Scheduled Pods(number: {len(pods)}):",
+            *dump_pods(pod.pod for pod in pods),
+        ]
+        nominated = list(nominated_on(name))
+        if nominated:
+            lines += [f"Nominated Pods(number: {len(nominated)}):"]
+            lines += dump_pods(pod.pod for pod in nominated)
+        yield "\n".join(lines)
+
+
+def dump_pods(pods: Iterable[Pod]) -> Iterator[str]:
+    """A line for each pod."""
+    for pod in pods:
+        metadata, status = pod.metadata, pod.status
+        yield (
+            f"name: {metadata.name}, namespace: {metadata.namespace}, uid: {metadata.uid}, "
+            f"phase: {status.phase}, nominated node: {status.nominated_node_name}"
+        )
+
+
+def _named(pods: Iterable[Pod]) -> tuple[str, ...]:
+    return tuple(sorted(f"{pod.key} ({pod.metadata.uid})" for pod in pods))
+
+
+def _counts(counts: dict[str, int]) -> str:
+    texts = (f"{name}={resources.count_text(name, counts[name])}" for name in sorted(counts))
+    return " ".join(texts) or "none"

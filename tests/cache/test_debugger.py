@@ -1,0 +1,83 @@
+"""What cache and API disagree about, and a dump that a person can read."""
+
+from __future__ import annotations
+
+from scheduler.cache import Cache, CacheDifference, compare, dump_nodes, dump_pods
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod
+
+
+def _cache() -> Cache:
+    cache = Cache()
+    cache.add_node(make_node("a", allocatable={"cpu": "4", "memory": "8Gi"}))
+    cache.add_node(make_node("b"))
+    pod = make_pod("p", node_name="a", requests={"cpu": "500m", "memory": "1Gi"})
+    cache.add_pod(PodInfo(pod))
+    cache.assume_pod(PodInfo(make_pod("assumed", node_name="b")))
+    return cache
+
+
+def test_a_cache_that_has_what_the_api_has_does_not_differ() -> None:
+    difference = compare(
+        _cache(),
+        nodes=[make_node("b"), make_node("a")],
+        pods=[make_pod("p", node_name="a"), make_pod("assumed"), make_pod("waiting")],
+        queued=[make_pod("waiting")],
+    )
+    assert not difference
+    assert list(difference.lines()) == []
+
+
+def test_whatever_is_missed_or_left_over_is_named() -> None:
+    difference = compare(
+        _cache(),
+        nodes=[make_node("a"), make_node("new")],
+        pods=[make_pod("p", node_name="a"), make_pod("unheard-of", node_name="new")],
+        queued=[make_pod("gone")],
+    )
+    assert difference == CacheDifference(
+        missed_nodes=("new",),
+        redundant_nodes=("b",),
+        missed_pods=("default/unheard-of (uid-default-unheard-of)",),
+        redundant_pods=(
+            "default/assumed (uid-default-assumed)",
+            "default/gone (uid-default-gone)",
+        ),
+    )
+    nodes, pods = difference.lines()
+    assert nodes == "Cache mismatch: missed nodes: [new], redundant nodes: [b]"
+    assert pods.startswith("Cache mismatch: missed pods: [default/unheard-of")
+
+
+def test_a_pod_created_anew_under_its_name_is_another_pod() -> None:
+    again = make_pod("p", node_name="a", uid="second")
+    difference = compare(_cache(), nodes=[make_node("a"), make_node("b")], pods=[again], queued=[])
+    assert difference.missed_pods == ("default/p (second)",)
+    assert "default/p (uid-default-p)" in difference.redundant_pods
+
+
+def test_a_dump_shows_nodes_with_their_pods_and_those_expected() -> None:
+    expected = PodInfo(make_pod("soon", nominated_node_name="b"))
+    first, second = dump_nodes(_cache(), lambda name: [expected] if name == "b" else [])
+    assert first.splitlines() == [
+        "Node name: a",
+        "Deleted: false",
+        "Requested Resources: cpu=500m memory=1Gi",
+        "Allocatable Resources: cpu=4 memory=8Gi",
+        "Scheduled Pods(number: 1):",
+        "name: p, namespace: default, uid: uid-default-p, phase: Pending, nominated node: ",
+    ]
+    assert second.splitlines()[-2:] == [
+        "Nominated Pods(number: 1):",
+        "name: soon, namespace: default, uid: uid-default-soon, phase: Pending, nominated node: b",
+    ]
+
+
+def test_a_node_that_is_gone_but_has_pods_is_shown_as_deleted() -> None:
+    cache = _cache()
+    cache.remove_node(make_node("a"))
+    assert "Deleted: true" in next(iter(dump_nodes(cache, lambda name: [])))
+
+
+def test_pods_are_a_line_each() -> None:
+    assert len(list(dump_pods([make_pod("p"), make_pod("q")]))) == 2
