@@ -1,0 +1,93 @@
+"""Disruption budgets: which victims are too many."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scheduler.api.core import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from scheduler.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from scheduler.preemption.budgets import Budgets
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_pod
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+DB = LabelSelector(match_labels={"app": "db"})
+
+
+def budget(
+    selector: LabelSelector | None = DB,
+    *,
+    allowed: int = 0,
+    namespace: str = "default",
+    going: tuple[str, ...] = (),
+) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name="budget", namespace=namespace),
+        spec=PodDisruptionBudgetSpec(selector=selector),
+        status=PodDisruptionBudgetStatus(allowed, dict.fromkeys(going, LONG_AGO)),
+    )
+
+
+def pods(*names: str, **labels: str) -> list[PodInfo]:
+    return [PodInfo(make_pod(name, labels=labels or {"app": "db"})) for name in names]
+
+
+def violating(given: list[PodInfo], *budgets: PodDisruptionBudget) -> list[str]:
+    found, others = Budgets(budgets).split(given)
+    assert len(found) + len(others) == len(given)
+    return [pod.name for pod in found]
+
+
+def test_a_budget_lets_the_first_ones_go() -> None:
+    assert violating(pods("a", "b", "c"), budget(allowed=2)) == ["c"]
+    assert violating(pods("a", "b"), budget(allowed=-1)) == ["a", "b"]
+
+
+def test_pods_keep_their_order_on_both_sides() -> None:
+    given = [*pods("a"), *pods("x", app="web"), *pods("b"), *pods("y", app="web")]
+    found, others = Budgets([budget()]).split(given)
+    assert [pod.name for pod in found] == ["a", "b"]
+    assert [pod.name for pod in others] == ["x", "y"]
+
+
+def test_a_pod_is_charged_to_every_budget_it_falls_under_even_where_one_is_violated() -> None:
+    both = LabelSelector(match_labels={"tier": "back"})
+    given = pods("a", app="db", tier="back") + pods("b", app="web", tier="back")
+    assert violating(given, budget(allowed=0), budget(both, allowed=1)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        budget(namespace="elsewhere"),
+        budget(None),
+        budget(LabelSelector()),
+        budget(LabelSelector(match_labels={"app": "web"})),
+        budget(LabelSelector(match_expressions=(LabelSelectorRequirement("app", "Maybe"),))),
+        budget(going=("a",)),
+    ],
+)
+def test_some_budgets_have_nothing_to_say(other: PodDisruptionBudget) -> None:
+    assert violating(pods("a"), other) == []
+
+
+def test_a_pod_without_labels_falls_under_no_budget() -> None:
+    anything = LabelSelector(match_expressions=(LabelSelectorRequirement("app", "DoesNotExist"),))
+    assert violating([PodInfo(make_pod("a"))], budget(anything)) == []
+    assert violating(pods("a", tier="x"), budget(anything)) == ["a"]
+
+
+def test_a_pod_that_is_going_is_not_charged() -> None:
+    assert violating(pods("a", "b"), budget(allowed=1, going=("a",))) == []
+
+
+def test_without_budgets_there_is_nothing_to_ask() -> None:
+    assert not Budgets([])
+    assert not Budgets([budget(None)]).split(pods("a"))[0]
+    assert Budgets([budget()])
