@@ -157,6 +157,10 @@ class WaitingPods:
         return status.with_reasons_before("waiting on permit for pod: ")
 
 
+class _CalledBack(Exception):
+    """Why somebody has canceled a pod; travels with the cancellation of the plugins' work."""
+
+
 class _PodInPreBind:
     """A pod that PreBind plugins are at work for.
 
@@ -174,7 +178,7 @@ class _PodInPreBind:
             return False
         if self._cause is None:
             self._cause = message
-            self._work.cancel()
+            self._work.cancel(_CalledBack(message))
         return True
 
     async def wait(self) -> Status | None:
@@ -297,7 +301,10 @@ class BindingPlugins:
         self, plugin: Plugin, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         run = cast("PreBindPlugin", plugin).pre_bind
-        status = await _run_async(run, state, pod, node_name)
+        try:
+            status = await _run_async(run, state, pod, node_name)
+        except asyncio.CancelledError as canceled:
+            status = error(_reason_of(canceled))
         failed = f'running PreBind plugin "{plugin.name}": '
         return None if status is None else _verdict(status, plugin, failed)
 
@@ -328,11 +335,24 @@ async def _first_failure(runs: Sequence[Awaitable[Status | None]]) -> Status | N
         for finished in asyncio.as_completed(tasks):
             if (status := await finished) is not None:
                 return status
+    except asyncio.CancelledError as canceled:
+        for task in tasks:
+            task.cancel(_reason_of(canceled))
+        statuses = await asyncio.gather(*tasks)
+        return next((status for status in statuses if status is not None), None)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     return None
+
+
+def _reason_of(canceled: asyncio.CancelledError) -> _CalledBack:
+    """Why the pod was canceled; a cancellation for any other reason goes on."""
+    for reason in canceled.args:
+        if isinstance(reason, _CalledBack):
+            return reason
+    raise canceled
 
 
 def _run(

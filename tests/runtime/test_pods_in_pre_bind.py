@@ -6,9 +6,18 @@ import asyncio
 
 import pytest
 
-from scheduler.framework import Status, unschedulable
+from scheduler.framework import (
+    CycleState,
+    Plugin,
+    PreBindPreFlightResult,
+    Status,
+    unschedulable,
+)
 from scheduler.framework.status import Code
 from scheduler.runtime import PodsInPreBind
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_pod
+from tests.runtime.profiles import framework_of, plugin
 
 
 async def _after(seconds: float, status: Status | None) -> Status | None:
@@ -88,3 +97,33 @@ async def test_a_plugin_that_fails_is_not_a_preemption() -> None:
 
     with pytest.raises(ValueError, match="broken"):
         await PodsInPreBind().run("uid", fails())
+
+
+async def _for_ever(self: Plugin, *arguments: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def _beside_others(self: Plugin, *arguments: object) -> PreBindPreFlightResult:
+    return PreBindPreFlightResult(allow_parallel=True)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_the_plugin_that_was_at_work_is_named_with_the_reason(count: int) -> None:
+    workers = [
+        plugin(f"Worker{n}", pre_bind=_for_ever, pre_bind_pre_flight=_beside_others)
+        for n in range(count)
+    ]
+    binding, state, info = framework_of(*workers).binding, CycleState(), PodInfo(make_pod())
+    pre_flight = binding.pre_bind_pre_flight(state, info, "node")
+    assert [len(group) for group in pre_flight.groups] == [count]
+    pods = PodsInPreBind()
+    work = binding.pre_bind(pre_flight, state, info, "node")
+    running = asyncio.ensure_future(pods.run("uid", work))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    pod = pods.get("uid")
+    assert pod is not None
+    assert pod.cancel_pod("preempted by X")
+    status = await running
+    assert status is not None
+    assert status.message == 'running PreBind plugin "Worker0": preempted by X'

@@ -1,0 +1,176 @@
+"""A scheduling line for upstream's cases: queue, cache, cycle and binding around fake plugins.
+
+Stands where upstream's tests put together a `Scheduler` with a fake client: everything between the
+queue and the API server is real, and the client only takes notes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache
+from scheduler.dispatcher import ApiDispatcher
+from scheduler.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.failure_handler import FailureHandler
+from scheduler.plugins import IN_TREE
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.testing import FakeHandle, VirtualClock, make_node
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.config import KubeSchedulerProfile
+    from scheduler.framework import Plugin
+    from tests.upstream.loading import Fields
+
+
+class Client:
+    """Takes notes of writes; bindings fail with `bind_failure`, if there is one."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, str] = {}
+        self.conditions: list[dict[str, str]] = []
+        self.nominated: list[str] = []
+        self.bind_failure: Exception | None = None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        self.bound[pod.metadata.name] = node_name
+        if self.bind_failure is not None:
+            raise self.bind_failure
+
+    async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
+        status: dict[str, Any] = patch["status"]
+        self.conditions += status.get("conditions", ())
+        if "nominatedNodeName" in status:
+            self.nominated.append(status["nominatedNodeName"] or "")
+
+
+class Line:
+    """Some profiles and what they share. `known` are the pods of the informer, by key."""
+
+    def __init__(
+        self,
+        profiles: Iterable[KubeSchedulerProfile],
+        plugins: Iterable[type[Plugin]] = (),
+        *,
+        nodes: Iterable[Node] | None = None,
+    ) -> None:
+        self.clock, self.client, self.cache = VirtualClock(), Client(), Cache()
+        self.recorders: dict[str, FakeHandle] = {}
+        self.known: dict[str, Pod] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.waiting_pods = WaitingPods(self.clock)
+        snapshot = Snapshot()
+        self.parts = SchedulerParts(
+            snapshot=snapshot,
+            clock=self.clock,
+            rng=random.Random(0),
+            waiting_pods=self.waiting_pods,
+        )
+        registry = Registry([*IN_TREE.values(), *plugins])
+        self.profiles = {p.scheduler_name: self._framework(p, registry) for p in profiles}
+        first = next(iter(self.profiles.values()))
+        self.queue = PriorityQueue(
+            first.less,
+            pre_enqueue_plugins={},
+            queueing_hint_map={
+                name: build_queueing_hint_map(framework.rejecting_plugins)
+                for name, framework in self.profiles.items()
+            },
+            pod_lister=self._find,
+        )
+        dispatcher = ApiDispatcher(self.client, self.clock)  # type: ignore[arg-type] # takes notes
+        self.parts.nominator, self.parts.api = self.queue.nominator, dispatcher
+        self.parts.event_recorder_of = self.recorders.__getitem__
+        self.parts.activate, self.parts.listers = lambda pods: None, {}
+        self._connect(dispatcher, snapshot)
+        for node in [make_node("node1")] if nodes is None else nodes:
+            self.cache.add_node(node)
+
+    def _connect(self, dispatcher: ApiDispatcher, snapshot: Snapshot) -> None:
+        self.failures = FailureHandler(
+            queue=self.queue,
+            dispatcher=dispatcher,
+            pod_lister=self._find,
+            clock=self.clock,
+            spawn=self._spawn,
+        )
+        binding_cycle = BindingCycle(
+            cache=self.cache,
+            queue=self.queue,
+            dispatcher=dispatcher,
+            failures=self.failures,
+            waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=self.parts.pods_in_pre_bind,
+            clock=self.clock,
+        )
+        self.schedule_one = ScheduleOne(
+            profiles=self.profiles,
+            cache=self.cache,
+            queue=self.queue,
+            snapshot=snapshot,
+            algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
+            binding_cycle=binding_cycle,
+            failures=self.failures,
+            waiting_pods=self.waiting_pods,
+            spawn=self._spawn,
+        )
+        self.pods = PodEventHandler(
+            cache=self.cache,
+            queue=self.queue,
+            waiting_pods=self.waiting_pods,
+            clock=self.clock,
+            scheduler_names=self.profiles,
+            on_corrupted=lambda error: None,
+        )
+        self.nodes = NodeEventHandler(cache=self.cache, queue=self.queue, clock=self.clock)
+
+    def _framework(self, profile: KubeSchedulerProfile, registry: Registry) -> Framework:
+        name = profile.scheduler_name
+        self.recorders[name] = FakeHandle()
+        handle = ProfileHandle(name, self.parts)
+        framework = Framework(profile, registry=registry, handle=handle)
+        handle.filters = framework.filters
+        return framework
+
+    def _find(self, namespace: str, name: str) -> Pod | None:
+        return self.known.get(f"{namespace}/{name}")
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+
+    async def schedule(self, pod: Pod) -> None:
+        """Queue a pod, run its cycle and what that sets going, as far as no time must pass."""
+        self.known.setdefault(pod.key, pod)
+        self.queue.add(PodInfo(pod), self.clock.now())
+        await self.schedule_next()
+
+    async def schedule_next(self) -> None:
+        """Likewise for the pod at the head of the queue."""
+        queued = self.queue.pop_nowait(self.clock.now())
+        assert queued is not None
+        await self.schedule_one.schedule_one(queued)
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Let background work run as far as it gets without time passing."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def names(self, place: str) -> list[str]:
+        """Who is in one of the queue's places: active, backoff, waiting or in_flight."""
+        found = {
+            "active": self.queue.pods_in_active_q,
+            "backoff": self.queue.pods_in_backoff_q,
+            "waiting": self.queue.pods_in_unschedulable_pods,
+            "in_flight": self.queue.in_flight_pods,
+        }
+        return [pod.metadata.name for pod in found[place]()]

@@ -1,0 +1,268 @@
+"""Scheduling and binding cycles around plugins that fail, reject or wait: upstream's own cases."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from scheduler.client import ServerError
+from scheduler.config import types as config
+from scheduler.framework import Code, NominatingInfo, NominatingMode, Status, unschedulable
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod
+from tests.runtime.profiles import plugin
+from tests.upstream.line import Line
+from tests.upstream.loading import Case, Fields, cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.api.core import Pod
+    from scheduler.framework import Plugin, WaitingPod
+
+TOPIC = "schedule_one"
+
+
+def _answer(value: Fields | str) -> Status:
+    name = value if isinstance(value, str) else value["code"]
+    reasons = () if isinstance(value, str) else value.get("reasons", ())
+    code = next(code for code in Code if str(code) == name)
+    return Status(code, *reasons, timeout_seconds=60.0)
+
+
+def _methods(answers: Fields) -> dict[str, Callable[..., Any]]:
+    """What a plugin answers at its points; `pre_bind: never` waits for ever."""
+    methods: dict[str, Callable[..., Any]] = {}
+    for point, value in answers.items():
+        if point == "pre_bind":
+
+            async def pre_bind(self: Plugin, *arguments: object, value: Any = value) -> Status:
+                if value == "never":
+                    await asyncio.get_running_loop().create_future()
+                return _answer(value)
+
+            methods[point] = pre_bind
+        else:
+            name = "pre_bind_pre_flight" if point == "pre_flight" else point
+            methods[name] = lambda self, *_, value=value: _answer(value)
+    return methods
+
+
+def _profile(*names: str, scheduler_name: str = "default-scheduler") -> config.KubeSchedulerProfile:
+    enabled = tuple(map(config.Plugin, ("PrioritySort", *names, "DefaultBinder")))
+    plugins = config.Plugins(multi_point=config.PluginSet(enabled=enabled))
+    return config.KubeSchedulerProfile(scheduler_name=scheduler_name, plugins=plugins)
+
+
+class _Watched(Line):
+    """Notes whether the pod's events still count when its failure is handled."""
+
+    seen: bool | None = None
+
+    def _find(self, namespace: str, name: str) -> Pod | None:
+        if self.seen is None:
+            self.seen = bool(self.names("in_flight"))
+        return super()._find(namespace, name)
+
+
+def _line(case: Case, *others: type[Plugin]) -> _Watched:
+    classes = [
+        *(
+            plugin(name, **_methods(answers))
+            for name, answers in (case.get("plugins") or {}).items()
+        ),
+        *others,
+    ]
+    line = _Watched([_profile(*(each.name for each in classes))], classes)
+    if case.get("bind_failure"):
+        line.client.bind_failure = ServerError(500, "InternalError", case["bind_failure"])
+    return line
+
+
+def _pod(case: Case) -> Pod:
+    deleted = datetime(2026, 1, 1, tzinfo=UTC) if case.get("deleted") else None
+    return make_pod(
+        "foo",
+        nominated_node_name=case.get("nominated_before", ""),
+        deletion_timestamp=deleted,
+    )
+
+
+async def _interfere(case: Case, line: Line, pod: Pod) -> None:
+    """Allow, turn down or call back the pod, if somebody does in this case."""
+    waiting = line.waiting_pods.get(pod.metadata.uid)
+    if waiting is not None:
+        if "reject" in case.fields:
+            waiting.reject("FakePermit", case["reject"])
+        elif "preempt" in case.fields:
+            waiting.preempt("FakePermit", case["preempt"])
+        else:
+            waiting.allow(case["allow"])
+    elif "cancel" in case.fields:
+        in_pre_bind = line.parts.pods_in_pre_bind.get(pod.metadata.uid)
+        assert in_pre_bind is not None
+        assert in_pre_bind.cancel_pod(case["cancel"])
+    await line.rest()
+
+
+def _check_outcome(case: Case, line: Line, pod: Pod) -> None:
+    """What the world has seen: bindings, events and conditions."""
+    assert bool(line.client.bound) == case.get("bound", False)
+    (event,) = line.recorders["default-scheduler"].events
+    assert event.reason == case["event"]
+    messages = [condition["message"] for condition in line.client.conditions]
+    assert messages == ([case["message"]] if "message" in case.fields else [])
+    assert line.names("in_flight") == []
+    is_bound = case["event"] == "Scheduled"
+    assert (line.cache.get_pod(pod) is not None) == is_bound
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "schedule_one"))
+async def test_schedule_one(case: Case) -> None:
+    line, pod = _line(case), _pod(case)
+    await line.schedule(pod)
+    await _interfere(case, line, pod)
+    _check_outcome(case, line, pod)
+    places = {place: line.names(place) for place in ("active", "backoff", "waiting")}
+    found = [place for place, names in places.items() if names]
+    assert found == ([case["place"]] if "place" in case.fields else [])
+    assert line.client.nominated == case.get("nominated", [])
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "in_flight"))
+async def test_pod_is_processed_before_pre_bind(case: Case) -> None:
+    seen: dict[str, bool] = {}
+
+    def pre_flight(self: Plugin, *arguments: object) -> None:
+        seen["wait on permit"] = bool(line.names("in_flight"))
+
+    async def pre_bind(self: Plugin, *arguments: object) -> None:
+        seen["pre bind"] = bool(line.names("in_flight"))
+
+    line = _line(case, plugin("Observer", pre_bind_pre_flight=pre_flight, pre_bind=pre_bind))
+    pod = _pod(case)
+    await line.schedule(pod)
+    await _interfere(case, line, pod)
+    _check_outcome(case, line, pod)
+    assert line.seen == case.get("at_failure")
+    assert seen.get("wait on permit", False) == case.get("at_wait_on_permit", False)
+    assert not seen.get("pre bind", False)
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "profiles"))
+async def test_profiles(case: Case) -> None:
+    """Each profile binds and announces its own pods."""
+    classes, profiles = [], []
+    for name, wanted in case["profiles"].items():
+
+        def only(self: Plugin, state: object, pod: object, node: Any, wanted: str = wanted) -> Any:
+            return None if node.name == wanted else unschedulable()
+
+        classes.append(plugin(f"Only{wanted}", filter=only))
+        profiles.append(_profile(classes[-1].name, scheduler_name=name))
+    line = Line(profiles, classes, nodes=[make_node(name) for name in case["nodes"]])
+    for name, scheduler_name in case["pods"].items():
+        await line.schedule(make_pod(name, scheduler_name=scheduler_name))
+    assert line.client.bound == case["bound"]
+    announced = {
+        event.regarding.partition("/")[2]: profile
+        for profile, recorder in line.recorders.items()
+        for event in recorder.events
+    }
+    assert announced == case["pods"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "phantom"))
+async def test_a_pod_that_is_gone_holds_no_port(case: Case) -> None:
+    line = Line([_profile("NodePorts")])
+    first = make_pod("first", host_ports=[case["port"]])
+    second = make_pod("second", host_ports=[case["port"]])
+    await line.schedule(first)
+    await line.schedule(second)
+    (condition,) = line.client.conditions
+    assert condition["message"] == case["message"]
+    bound = PodInfo(first).assigned_to("node1").pod
+    line.pods.on_update(first, bound)
+    line.pods.on_delete(bound, final_state_unknown=False)
+    line.clock.advance_nowait(60)
+    line.queue.flush_due(line.clock.now())
+    await line.schedule_next()
+    assert line.client.bound == {"first": "node1", "second": "node1"}
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "many_reasons"))
+async def test_the_reasons_of_many_nodes_are_short(case: Case) -> None:
+    offered = case["allocatable"]
+    nodes = [make_node(f"node{n}", allocatable=offered) for n in range(case["nodes_total"])]
+    line = Line([_profile("NodeResourcesFit")], nodes=nodes)
+    await line.schedule(make_pod("bar", requests=case["requests"]))
+    (condition,) = line.client.conditions
+    assert condition["message"] == case["message"]
+    assert len(condition["message"]) <= 150
+
+
+@pytest.mark.parametrize("case", [*cases(TOPIC, "failure_handler"), *cases(TOPIC, "recreated")])
+async def test_failure_handler(case: Case) -> None:
+    """Meanwhile the pod has been updated, deleted, recreated or bound, or nothing has happened."""
+    line, old = Line([_profile()]), make_pod("test-pod")
+    line.known[old.key] = old
+    queued: QueuedPodInfo | None = QueuedPodInfo(PodInfo(old), timestamp=line.clock.now())
+    if case["meanwhile"] != "bound":
+        line.queue.add(PodInfo(old), line.clock.now())
+        queued = line.queue.pop_nowait(line.clock.now())
+    assert queued is not None
+    _happen(case["meanwhile"], line, old)
+    info = NominatingInfo("node1", NominatingMode.OVERRIDE) if case.get("nominated") else None
+    framework = line.profiles["default-scheduler"]
+    line.failures.handle(framework, queued, unschedulable("no fit"), info)
+    await line.rest()
+    pending = {pod.key: pod for pod in line.queue.pending_pods()[0]}
+    wanted = case.get("labels")
+    if wanted is None:
+        assert pending == {}
+        assert line.queue.nominated_pods_for_node("node1") == []
+        assert line.client.conditions == []
+    else:
+        assert pending[old.key].metadata.labels == wanted
+    assert line.names("in_flight") == []
+
+
+def _happen(what: str, line: Line, old: Pod) -> None:
+    replace = msgspec.structs.replace
+    if what == "updated":
+        metadata = replace(old.metadata, labels={"foo": ""}, resource_version="2")
+        line.known[old.key] = new = replace(old, metadata=metadata)
+        line.queue.update(old, PodInfo(new), line.clock.now())
+    elif what == "deleted":
+        del line.known[old.key]
+        line.queue.delete(old)
+    elif what == "recreated":
+        line.known[old.key] = replace(old, metadata=replace(old.metadata, uid="new-uid"))
+    elif what == "bound":
+        line.known[old.key] = PodInfo(old).assigned_to("foo").pod
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "waiting_pods"))
+async def test_pods_held_at_permit_are_known_to_all_profiles(case: Case) -> None:
+    holder = plugin("FakePermit", permit=lambda self, *_: _answer("Wait"))
+    names = dict.fromkeys(case["pods"].values())
+    profiles = [_profile("FakePermit", scheduler_name=name) for name in names]
+    line = Line(profiles, [holder])
+    for name, scheduler_name in case["pods"].items():
+        await line.schedule(make_pod(name, scheduler_name=scheduler_name))
+    for framework in line.profiles.values():
+        found: list[str] = []
+
+        def note(waiting: WaitingPod, found: list[str] = found) -> None:
+            found.append(waiting.pod.name)
+
+        framework.handle.iterate_over_waiting_pods(note)
+        assert sorted(found) == case["waiting"]
+    for name in case["waiting"]:
+        line.waiting_pods.reject(f"uid-default-{name}")
+    await line.rest()
