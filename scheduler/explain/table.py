@@ -9,15 +9,18 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from scheduler.preemption import CRITERIA
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
     from scheduler.explain.remedies import NodeRemedies
-    from scheduler.explain.world import Decision
+    from scheduler.explain.world import Decision, PostFilterOutcome
     from scheduler.framework.status import Status
     from scheduler.framework.types import Diagnosis
+    from scheduler.preemption import Preemption
     from scheduler.schedule_pod import Verdict
 
 __all__ = ["decision_table", "remedies_table"]
@@ -39,6 +42,8 @@ def decision_table(decision: Decision, *, nodes_max: int | None = None) -> Rende
     parts: list[RenderableType] = [_headline(decision)]
     if decision.diagnosis is not None:
         parts += _rejections(decision.diagnosis, nodes_max)
+    if decision.post_filter is not None:
+        parts += _room(decision.post_filter, nodes_max)
     if decision.verdict is not None:
         parts += _scores(decision.verdict, nodes_max)
     return Group(*parts, Text())
@@ -87,6 +92,32 @@ def _rejections(diagnosis: Diagnosis, nodes_max: int | None) -> list[RenderableT
         may_help = "may help" if str(status.code) == "Unschedulable" else "cannot help"
         table.add_row(name, status.plugin, status.message, may_help)
     return _shortened(table, len(rejected), nodes_max)
+
+
+def _room(outcome: PostFilterOutcome, nodes_max: int | None) -> list[RenderableType]:
+    """Who would have to go for the pod, where, and why it is that node and no other one."""
+    preemption, status = outcome.preemption, outcome.status
+    if preemption is None:
+        return [Text(status.message)] if status.message else []
+    choice = preemption.choice
+    others = [c for c in preemption.candidates if c.name != choice.best.name]
+    others.sort(key=lambda candidate: -choice.lost_by[candidate.name])
+    table = _table("candidate node", "victims (priority)", "violated budgets", "because of")
+    for candidate in [choice.best, *others][:nodes_max]:
+        won = candidate is choice.best
+        victims = candidate.victims
+        table.add_row(
+            f"{candidate.name} <- nominated" if won else candidate.name,
+            ", ".join(f"{pod.key} ({pod.priority})" for pod in victims.pods),
+            str(victims.num_pdb_violations or ""),
+            "" if won else f"not the {_criterion(preemption, choice.lost_by[candidate.name])}",
+            style="green" if won else None,
+        )
+    return _shortened(table, len(preemption.candidates), nodes_max)
+
+
+def _criterion(preemption: Preemption, number: int) -> str:
+    return CRITERIA[number] if preemption.has_default_criteria else f"best by rule {number + 1}"
 
 
 def _scores(verdict: Verdict, nodes_max: int | None) -> list[RenderableType]:

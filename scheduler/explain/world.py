@@ -188,7 +188,10 @@ class World:
     ) -> PostFilterOutcome:
         self._api.deleted.clear()
         statuses = fit_error.diagnosis.node_to_status
-        result, status = _result_of(framework.run_post_filter_plugins(state, pod, statuses))
+        try:
+            result, status = _result_of(framework.run_post_filter_plugins(state, pod, statuses))
+        except PluginFailedError as failure:
+            return PostFilterOutcome(Status(Code.ERROR, str(failure)), "", (), None)
         info = result.nominating_info if result is not None else None
         nominated_node = info.nominated_node_name if info is not None else ""
         if info is not None and self._nominates:

@@ -1,0 +1,110 @@
+"""What `kubesched-explain` tells people of preemption."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from scheduler.config import default_config
+from scheduler.explain.table import decision_table
+from scheduler.explain.world import Decision, World
+from scheduler.framework import Code, NominatingInfo, NominatingMode, Plugin, PostFilterResult
+from scheduler.testing import make_node, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from scheduler.api.core import Pod
+    from scheduler.framework import CycleState, NodeToStatus, PodInfo, Status
+
+
+def shown(decision: Decision) -> list[str]:
+    console = Console(width=200, record=True, file=None, quiet=True)
+    with console.capture() as capture:
+        console.quiet = False
+        console.print(decision_table(decision))
+    return [" ".join(line.split()) for line in capture.get().splitlines()]
+
+
+def busy(name: str, node_name: str, priority: int, cpu: str = "4") -> Pod:
+    return make_pod(name, node_name=node_name, priority=priority, requests={"cpu": cpu})
+
+
+def world_of(*pods: Pod, **options: object) -> World:
+    names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
+    nodes = [make_node(name) for name in names]
+    return World(default_config(), nodes=nodes, pods=pods, **options)  # type: ignore[arg-type]
+
+
+HIGH = make_pod("high", priority=10, requests={"cpu": "4"})
+LOW = make_pod("low", priority=1, requests={"cpu": "4"})
+
+
+def test_the_table_shows_the_victims_on_each_candidate_and_what_decided() -> None:
+    world = world_of(busy("a1", "a", 5), busy("b1", "b", 2, "2"), busy("b2", "b", 1, "2"))
+    lines = shown(world.decide(HIGH))
+    assert "b <- nominated default/b1 (2), default/b2 (1)" in lines
+    assert "a default/a1 (5) not the lowest priority of the most important victim" in lines
+
+
+def test_the_table_says_why_there_is_no_candidate() -> None:
+    lines = shown(world_of(busy("a1", "a", 5)).decide(LOW))
+    assert any(
+        line.endswith(
+            "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        )
+        for line in lines
+    )
+
+
+def test_later_pods_find_the_victims_gone_and_the_place_taken() -> None:
+    world = world_of(busy("a1", "a", 5))
+    outcome = world.decide(HIGH).post_filter
+    assert outcome is not None
+    assert (outcome.nominated_node, list(outcome.victims)) == ("a", ["default/a1"])
+    later = world.decide(LOW)
+    assert later.result == "unschedulable"
+    assert (
+        world.decide(make_pod("higher", priority=11, requests={"cpu": "4"})).result == "scheduled"
+    )
+
+
+def test_in_recorded_runs_the_place_is_free() -> None:
+    world = world_of(busy("a1", "a", 5), nominates=False)
+    world.decide(HIGH)
+    assert world.decide(LOW).result == "scheduled"
+
+
+class _Turn:
+    """One turn of an event loop."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class Impatient(Plugin):
+    """Waits for something to happen."""
+
+    async def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        await _Turn()
+        return PostFilterResult(NominatingInfo("a", NominatingMode.OVERRIDE)), None
+
+
+def test_a_plugin_that_waits_for_the_world_fails_as_nothing_happens_here() -> None:
+    world = world_of(busy("a1", "a", 10), plugins=[Impatient])
+    outcome = world.decide(make_pod("same", priority=10, requests={"cpu": "4"})).post_filter
+    assert outcome is not None
+    assert outcome.status.code == Code.ERROR
+    assert "waits for something that never happens" in outcome.status.message
+    assert not outcome.nominated_node
+
+
+@pytest.mark.parametrize("policy", ["Never"])
+def test_a_pod_that_must_not_preempt_is_told_so(policy: str) -> None:
+    polite = make_pod("polite", priority=10, preemption_policy=policy, requests={"cpu": "4"})
+    lines = shown(world_of(busy("a1", "a", 5)).decide(polite))
+    assert any("not eligible due to preemptionPolicy=Never." in line for line in lines)
