@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.cache import Cache, compare
 from scheduler.cache.node_tree import NodeTree, zone_key
+from scheduler.snapshot import PodInfo
+from scheduler.testing import make_node, make_pod
 from tests.upstream.cache_stage import CacheStage
 from tests.upstream.loading import cases, node
 
@@ -52,3 +55,26 @@ def test_node_tree(case: Case) -> None:
 
 def _labelled(name: str, labels: dict[str, str]) -> Node:
     return node({"metadata": {"labels": labels}}, name=name)
+
+
+@pytest.mark.parametrize("case", cases("cache", "comparer"))
+def test_comparer(case: Case) -> None:
+    nodes, pods = case.get("nodes", {}), case.get("pods", {})
+    cache = Cache()
+    for name in nodes.get("cached", ()):
+        cache.add_node(make_node(name))
+    for name in pods.get("cached", ()):
+        cache.add_pod(PodInfo(make_pod(name, node_name="n")))
+    difference = compare(
+        cache,
+        nodes=map(make_node, nodes.get("actual", ())),
+        pods=map(make_pod, pods.get("actual", ())),
+        queued=map(make_pod, pods.get("queued", ())),
+    )
+    assert difference.missed_nodes == tuple(nodes.get("missed", ()))
+    assert difference.redundant_nodes == tuple(nodes.get("redundant", ()))
+    for found, expected in (
+        (difference.missed_pods, pods.get("missed", ())),
+        (difference.redundant_pods, pods.get("redundant", ())),
+    ):
+        assert [text.split()[0] for text in found] == [f"default/{name}" for name in expected]
