@@ -15,6 +15,7 @@ from tests.bench.affinity import AFFINITIES, affinity_workload
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
+from tests.bench.preemption import preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ def main() -> None:
     for nodes in NODE_COUNTS:
         best = max(cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat))
         numbers[f"basic-{nodes}"] = round(best, 1)
-        print(f"{'basic':<16}{nodes:>8}{best:>12.0f}{1e6 / best:>12.0f}")
+        _print_row("basic", nodes, best)
     for name in BUSY:
         numbers |= _busy(name, arguments.repeat)
+    best = max(preemption_cycles_per_second(BUSY_NODES) for _ in range(arguments.repeat))
+    numbers[f"preemption-{BUSY_NODES}"] = round(best, 1)
+    _print_row("preemption", BUSY_NODES, best)
     if arguments.memory:
         mebibytes = resident_mebibytes(*LARGE_CLUSTER)
         numbers["memory-mebibytes"] = round(mebibytes, 1)
@@ -66,10 +70,14 @@ def main() -> None:
             history.write(json.dumps(line) + "\n")
 
 
+def _print_row(name: str, nodes: int, cycles: float) -> None:
+    print(f"{name:<16}{nodes:>8}{cycles:>12.0f}{1e6 / cycles:>12.0f}")
+
+
 def _busy(name: str, repeat: int) -> dict[str, float]:
     workload = BUSY[name](BUSY_NODES, PODS)
     best = max(cycles_per_second(workload) for _ in range(repeat))
-    print(f"{name:<16}{BUSY_NODES:>8}{best:>12.0f}{1e6 / best:>12.0f}")
+    _print_row(name, BUSY_NODES, best)
     exponent = growth_exponent(
         lambda nodes: BUSY[name](nodes, GROWTH_PODS),
         node_counts=GROWTH_NODE_COUNTS,
