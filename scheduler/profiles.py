@@ -72,6 +72,7 @@ def build_profiles(
     """
     registry, asked_for = plugin_registry(plugins)
     profiles: dict[str, Framework] = {}
+    first: tuple[str, object] | None = None
     for profile in config.profiles:
         name = profile.scheduler_name
         if name in profiles:
@@ -85,9 +86,26 @@ def build_profiles(
             raise PluginSetupError(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
             ) from error
+        order = _queue_sort_of(profile, framework)
+        first = first or order
+        if order[0] != first[0]:
+            raise PluginSetupError(
+                f'initializing profiles: different queue sort plugins for profile "{name}": '
+                f'"{order[0]}", first: "{first[0]}"'
+            )
+        if order[1] != first[1]:
+            raise PluginSetupError(
+                f'initializing profiles: different queue sort plugin args for profile "{name}"'
+            )
         handle.filters = framework.filters
         profiles[name] = framework
     return profiles
+
+
+def _queue_sort_of(profile: KubeSchedulerProfile, framework: Framework) -> tuple[str, object]:
+    """The plugin that orders the queue, wherever the profile names it, and its arguments."""
+    name = framework.plugins["queue_sort"][0].name
+    return name, next((c.args for c in profile.plugin_config if c.name == name), None)
 
 
 def _with_plugins(profile: KubeSchedulerProfile, names: Sequence[str]) -> KubeSchedulerProfile:

@@ -1,0 +1,135 @@
+"""Profiles of a configuration, and the events their plugins wait for: upstream's own cases."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from scheduler.config import (
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    default_config,
+    load_config,
+    validate_config,
+)
+from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.profiles import build_profiles
+from scheduler.queue import build_queueing_hint_map
+from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
+from scheduler.snapshot import Snapshot
+from scheduler.testing import VirtualClock
+from tests.runtime.profiles import framework_of, plugin
+from tests.upstream.loading import Case, Fields, cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scheduler.framework import Plugin, PodInfo
+    from scheduler.runtime import Framework
+
+TOPIC = "scheduler_setup"
+
+
+def _parts() -> SchedulerParts:
+    clock = VirtualClock()
+    return SchedulerParts(
+        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+    )
+
+
+def _actions(names: str) -> ActionType:
+    return functools.reduce(operator.or_, (ActionType[name] for name in names.split()))
+
+
+def _own_hint(waiting: PodInfo, old: object, new: object) -> QueueingHint:
+    return QueueingHint.QUEUE_SKIP
+
+
+def _waiting(name: str, fields: Fields) -> type[Plugin]:
+    """A filter that registers for events, each with a hint of its own; or does not say."""
+    methods: dict[str, Any] = {"filter": lambda self, *_: None}
+    if "fails" in fields:
+
+        def fail(self: Plugin) -> None:
+            raise ValueError(fields["fails"])
+
+        methods["events_to_register"] = fail
+    elif "registers" in fields:
+        registered = [
+            ClusterEventWithHint(ClusterEvent(resource, _actions(names)), _own_hint)
+            for resource, names in fields["registers"].items()
+        ]
+        methods["events_to_register"] = lambda self: registered
+    return plugin(name, **methods)
+
+
+def _framework(case: Case) -> Framework:
+    if case.get("default"):
+        return build_profiles(default_config(), _parts())["default-scheduler"]
+    classes = [_waiting(name, fields) for name, fields in case["plugins"].items()]
+    return framework_of(*classes)
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "queueing_hints"))
+def test_queueing_hints(case: Case) -> None:
+    plugins = _framework(case).rejecting_plugins
+    if "error" in case.fields:
+        with pytest.raises(Exception, match=case["error"]):
+            build_queueing_hint_map(plugins)
+        return
+    found = {
+        f"{event.resource}/{event.action_type.name}": [
+            f"{hint.plugin_name} {'own' if hint.queueing_hint_fn is _own_hint else 'default'}"
+            for hint in hints
+        ]
+        for event, hints in build_queueing_hint_map(plugins).items()
+    }
+    assert found == case["hints"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "unioned_events"))
+def test_unioned_events(case: Case) -> None:
+    found: dict[str, ActionType] = {}
+    for event in build_queueing_hint_map(_framework(case).rejecting_plugins):
+        actions = found.get(event.resource, ActionType.NONE)
+        found[str(event.resource)] = actions | event.action_type
+    assert found == {resource: _actions(names) for resource, names in case["events"].items()}
+
+
+async def _bind(self: Plugin, *arguments: object) -> None:
+    """Bind nothing."""
+
+
+@pytest.mark.parametrize("case", [*cases(TOPIC, "creation"), *cases(TOPIC, "profiles")])
+def test_profiles(case: Case) -> None:
+    """What upstream refuses when it builds profiles may be refused here when they are validated."""
+    profiles = msgspec.convert(case["profiles"], tuple[KubeSchedulerProfile, ...])
+    config: KubeSchedulerConfiguration = msgspec.structs.replace(
+        default_config(), profiles=profiles
+    )
+    if "invalid" in case.fields:
+        assert any(case["invalid"] in str(error) for error in validate_config(config))
+        return
+    others = [plugin(name, bind=_bind) for name in case.get("plugins") or ()]
+    others += [plugin(name, less=lambda self, *_: False) for name in case.get("orders") or ()]
+    if "error" in case.fields:
+        with pytest.raises(PluginSetupError) as refusal:
+            build_profiles(config, _parts(), plugins=others)
+        assert case["error"] in str(refusal.value)
+        return
+    assert sorted(build_profiles(config, _parts(), plugins=others)) == case["names"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "percentage"))
+def test_percentage_of_nodes_to_score(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    if "given" in case.fields:
+        text += f"percentageOfNodesToScore: {case['given']}\n"
+    path.write_text(text)
+    assert load_config(path).percentage_of_nodes_to_score == case["percentage"]
