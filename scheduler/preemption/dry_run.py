@@ -186,7 +186,7 @@ class _Roster:
     @property
     def have_started(self) -> bool:
         """Whether all pods have a start time."""
-        return all(pod.pod.status.start_time is not None for pod in self.pods)
+        return None not in [pod.started for pod in self.pods]
 
     def of_worlds(self, worlds: IntArray) -> _Roster:
         """The pods of some of the worlds, in this order."""
@@ -201,20 +201,14 @@ class _Roster:
         if not len(self.counts) or int(self.counts.max()) == 1:
             return self
         pods = self.pods
-        priorities = np.fromiter((pod.priority for pod in pods), np.int64, count=len(pods))
-        times = np.fromiter((_start_time(pod) for pod in pods), np.float64, count=len(pods))
+        priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
+        times = np.array([pod.started for pod in pods], dtype=np.float64)
         order = np.lexsort((times, -priorities, self.worlds))
         return _Roster([pods[place] for place in order.tolist()], self.counts)
 
     def mapped(self, arranged: Callable[[list[PodInfo]], list[PodInfo]]) -> _Roster:
         """The pods of each world in another order."""
         return _Roster([pod for pods in self for pod in arranged(pods)], self.counts)
-
-
-def _start_time(pod: PodInfo) -> float:
-    started = pod.pod.status.start_time
-    assert started is not None, "have_started has been asked"
-    return started.timestamp()
 
 
 class _Reprieve:

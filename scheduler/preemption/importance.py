@@ -88,24 +88,23 @@ def by_importance(
 
 
 def _importance(pod: PodInfo, now: float, place: int) -> tuple[int, float, int]:
-    started = pod.pod.status.start_time
-    if started is None:
+    if pod.started is None:
         return -pod.priority, now, -place
-    return -pod.priority, started.timestamp(), place
+    return -pod.priority, pod.started, place
 
 
 def earliest_start_time(pods: Sequence[PodInfo], now: float) -> float:
     """When the first of the pods with the highest priority among these started, epoch seconds."""
-    highest, earliest = pods[0].priority, pods[0].pod.status.start_time
+    highest, earliest = pods[0].priority, pods[0].started
     for pod in pods[1:]:
         if pod.priority < highest:
             continue
-        started = pod.pod.status.start_time
+        started = pod.started
         if pod.priority > highest:
             highest, earliest = pod.priority, started
         elif started is not None and (earliest is None or started < earliest):
             earliest = started
-    return now if earliest is None else earliest.timestamp()
+    return now if earliest is None else earliest
 
 
 def pick_one_node_for_preemption(

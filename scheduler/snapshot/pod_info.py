@@ -54,6 +54,7 @@ class PodInfo:
         "pod",
         "priority",
         "requests",
+        "started",
         "uid",
         "volumes",
     )
@@ -64,6 +65,9 @@ class PodInfo:
         self.uid: Final = pod.metadata.uid
         #: The pod's priority; a pod without one has 0.
         self.priority: Final = priority_of(pod)
+        start_time = pod.status.start_time
+        #: When the kubelet took the pod on, in epoch seconds; None if it has not.
+        self.started: Final = None if start_time is None else start_time.timestamp()
         self.requests: Final[PodRequests] = _requests_of(pod) if like is None else like.requests
         self.host_ports: Final[tuple[HostPort, ...]] = (
             host_ports(pod) if like is None else like.host_ports

@@ -6,7 +6,6 @@ import argparse
 import functools
 import json
 import platform
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,4 +88,4 @@ def _busy(name: str, repeat: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
