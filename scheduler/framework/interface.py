@@ -154,12 +154,18 @@ class PreFilterPlugin(Protocol):
 
 
 class PreFilterExtensions(Protocol):
-    """Keeps PreFilter's state right while pods are put on and taken off a node in a dry run."""
+    """Keeps PreFilter's state right while pods are put on and taken off nodes in a dry run.
+
+    Many nodes are changed in one dry run, but each is judged as if it were the only one. A plugin
+    with `filter` gets a copy of its state for each node (a value with a `clone` method is copied,
+    any other shared). A plugin with `filter_nodes` has one state for all of them: note the change
+    under `node.base_row`, and let it count only where that row is judged (`Nodes.base_rows`).
+    """
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
-        """`added` is now on the node; called after PreFilter, maybe on a copy of its state."""
+        """`added` is now on the node; called after PreFilter, on a copy of its state."""
         ...
 
     def remove_pod(
