@@ -146,22 +146,22 @@ class Worlds:
         worlds: Sequence[int],
         pods: Sequence[PodInfo],
     ) -> None:
+        states, failures, node_of = self._states, self._failures, self._what_if.node
         for world, pod in zip(worlds, pods, strict=True):
-            if world in self._failures:
+            if world in failures:
                 continue
-            node = self._what_if.node(world)
-            states = self._states
+            node = node_of(world)
             state = states.changed(node.base_row) if follower.per_node else states.shared
             try:
-                status = as_verdict(tell(state, self._pod, pod, node))
-                if status is not None:
+                answer = tell(state, self._pod, pod, node)
+                if answer is not None and (status := as_verdict(answer)) is not None:
                     raise PluginFailedError(status.message)
             except Exception as error:
                 failure = PluginFailedError(
                     f'running {upstream_name} on PreFilter plugin "{follower.name}": {error}'
                 )
                 failure.__cause__ = error
-                self._failures[world] = failure
+                failures[world] = failure
 
 
 def _one_per_world(
