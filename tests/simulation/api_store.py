@@ -1,0 +1,244 @@
+"""An API server's memory without the server: pods and nodes, their histories, and watches on them.
+
+What a real one does to pods is done here: a binding is refused for a pod that is gone, going,
+another one, gated or bound; a pod that runs is given time to end; versions only ever grow. Watches
+can be held up, broken off, or told that their version is too old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
+
+from msgspec.structs import replace
+
+from scheduler.api.core import Node, Pod, PodCondition
+from scheduler.client.decoding import EventType, Page, WatchEvent
+from scheduler.client.errors import AlreadyExists, Conflict, Expired, NotFound, StreamInterrupted
+from scheduler.client.resources import ListOptions, object_key
+from scheduler.client.wire import ListMeta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
+    from scheduler.testing import VirtualClock
+
+T = TypeVar("T", Pod, Node)
+
+#: What a pod that does not say otherwise is given to end.
+GRACE_SECONDS = 30
+
+
+class Change(NamedTuple, Generic[T]):
+    """One write: the object before and after, None where there is none. `gone` is its last word."""
+
+    version: int
+    old: T | None
+    new: T | None
+    gone: T | None
+
+
+class Objects(Generic[T]):
+    """All objects of a kind, and all that has ever happened to them."""
+
+    def __init__(self, next_version: Callable[[], int]) -> None:
+        self.now: dict[str, T] = {}
+        self.changes: list[Change[T]] = []
+        self.watches: list[Source[T]] = []
+        self._next_version = next_version
+
+    def put(self, obj: T) -> T:
+        """Create or replace an object; returns it with its version."""
+        version = self._next_version()
+        obj = replace(obj, metadata=replace(obj.metadata, resource_version=str(version)))
+        key = object_key(obj)
+        self._note(Change(version, self.now.get(key), obj, None))
+        self.now[key] = obj
+        return obj
+
+    def remove(self, key: str) -> None:
+        """Take an object away."""
+        old, version = self.now.pop(key), self._next_version()
+        gone = replace(old, metadata=replace(old.metadata, resource_version=str(version)))
+        self._note(Change(version, old, None, gone))
+
+    def _note(self, change: Change[T]) -> None:
+        self.changes.append(change)
+        for watch in self.watches:
+            watch.wake()
+
+
+class Source(Generic[T]):
+    """Lists and watches of one kind, as one informer asks for them."""
+
+    def __init__(self, objects: Objects[T], selects: Callable[[T], bool]) -> None:
+        self._objects: Objects[T] = objects
+        self._selects: Callable[[T], bool] = selects
+        self._news = asyncio.Event()
+        self._breaks: Exception | None = None
+        self.is_held = False
+        self.has_told_all = False
+        objects.watches.append(self)
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._objects.watches.remove(self)
+
+    def wake(self) -> None:
+        """Look again."""
+        self._news.set()
+
+    def hold(self) -> None:
+        """Say nothing until released, as a slow network does."""
+        self.is_held = True
+
+    def release(self) -> None:
+        """Say all that was held back."""
+        self.is_held = False
+        self.wake()
+
+    def expire(self) -> None:
+        """End the watch for good: the informer has to list, and misses what happens until then."""
+        self._breaks = Expired(410, "Expired", "too old resource version")
+        self.wake()
+
+    def interrupt(self) -> None:
+        """Break the watch off: the informer goes on where it was."""
+        self._breaks = StreamInterrupted("connection reset", reset=True)
+        self.wake()
+
+    async def list(self, options: ListOptions) -> Page[T]:
+        """All that is selected, as it is now."""
+        changes = self._objects.changes
+        version = str(changes[-1].version if changes else 0)
+        items = [obj for obj in self._objects.now.values() if self._selects(obj)]
+        return Page(metadata=ListMeta(resource_version=version), items=items)
+
+    async def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[T], None]:
+        """All changes after a version, for ever, unless it is made to break."""
+        changes = self._objects.changes
+        told = bisect.bisect(changes, int(options.resource_version), key=lambda c: c.version)
+        while True:
+            if self._breaks is not None:
+                error, self._breaks = self._breaks, None
+                raise error
+            self.has_told_all = told == len(changes)
+            if self.is_held or self.has_told_all:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            event = self._event(changes[told])
+            told += 1
+            if event is not None:
+                yield event
+
+    def _event(self, change: Change[T]) -> WatchEvent[T] | None:
+        before = change.old is not None and self._selects(change.old)
+        if change.new is not None and self._selects(change.new):
+            return WatchEvent(EventType.MODIFIED if before else EventType.ADDED, change.new)
+        if not before:
+            return None
+        last = change.gone if change.gone is not None else change.new
+        return WatchEvent(EventType.DELETED, cast("T", last))
+
+
+class ApiStore:
+    """What the API server knows. Raises the client's errors, as its answers would be read."""
+
+    def __init__(self, clock: VirtualClock, spawn: Callable[[Coroutine[None, None, None]], object]):
+        self._clock = clock
+        self._spawn = spawn
+        self._version = 0
+        self._uids = 0
+        self.pods: Objects[Pod] = Objects(self._next_version)
+        self.nodes: Objects[Node] = Objects(self._next_version)
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
+
+    def create_pod(self, pod: Pod) -> Pod:
+        """A new pod, under a uid of its own."""
+        if pod.key in self.pods.now:
+            raise AlreadyExists(409, "AlreadyExists", f'pods "{pod.metadata.name}" already exists')
+        self._uids += 1
+        metadata = replace(
+            pod.metadata,
+            uid=f"{pod.metadata.name}-{self._uids}",
+            creation_timestamp=self.timestamp(),
+        )
+        return self.pods.put(replace(pod, metadata=metadata))
+
+    def pod(self, key: str) -> Pod:
+        """A pod; raises NotFound."""
+        pod = self.pods.now.get(key)
+        if pod is None:
+            raise NotFound(404, "NotFound", f'pods "{key}" not found')
+        return pod
+
+    def bind(self, key: str, uid: str, node_name: str) -> None:
+        """Give a pod its node, once. Whether there is such a node is nobody's business here."""
+        pod = self.pod(key)
+        obstacles = (
+            (pod.metadata.uid != uid, "the UID in the precondition does not match"),
+            (pod.metadata.deletion_timestamp is not None, "pod is being deleted"),
+            (bool(pod.spec.scheduling_gates), "pod has non-empty .spec.schedulingGates"),
+            (bool(pod.spec.node_name), f"pod is already assigned to node {pod.spec.node_name}"),
+        )
+        for stands, message in obstacles:
+            if stands:
+                raise Conflict(409, "Conflict", f'pods "{key}": {message}')
+        status = replace(
+            pod.status, conditions=_merged(pod, {"type": "PodScheduled", "status": "True"})
+        )
+        self.pods.put(replace(pod, spec=replace(pod.spec, node_name=node_name), status=status))
+
+    def patch_status(self, key: str, patch: dict[str, object]) -> None:
+        """Conditions and the nominated node, as the scheduler patches them."""
+        pod = self.pod(key)
+        status = pod.status
+        for condition in cast("list[dict[str, object]]", patch.get("conditions", [])):
+            status = replace(status, conditions=_merged(replace(pod, status=status), condition))
+        if "nominatedNodeName" in patch:
+            name = cast("str", patch["nominatedNodeName"] or "")
+            status = replace(status, nominated_node_name=name)
+        if status != pod.status:
+            self.pods.put(replace(pod, status=status))
+
+    def delete_pod(self, key: str) -> None:
+        """A pod with a node is given its time to end; any other is gone at once."""
+        pod = self.pod(key)
+        grace = pod.spec.termination_grace_period_seconds
+        grace = GRACE_SECONDS if grace is None else grace
+        if not pod.spec.node_name or not grace:
+            self.pods.remove(key)
+        elif pod.metadata.deletion_timestamp is None:
+            metadata = replace(pod.metadata, deletion_timestamp=self.timestamp())
+            self.pods.put(replace(pod, metadata=metadata))
+            self._spawn(self._end(key, pod.metadata.uid, float(grace)))
+
+    async def _end(self, key: str, uid: str, seconds: float) -> None:
+        """A kubelet's part."""
+        await self._clock.sleep(seconds)
+        pod = self.pods.now.get(key)
+        if pod is not None and pod.metadata.uid == uid:
+            self.pods.remove(key)
+
+    def timestamp(self) -> datetime:
+        """Now, as objects carry it."""
+        return datetime.fromtimestamp(int(self._clock.now()), UTC)
+
+
+def _merged(pod: Pod, patch: dict[str, object]) -> tuple[PodCondition, ...]:
+    conditions = {c.type: c for c in pod.status.conditions}
+    kind = cast("str", patch["type"])
+    known = conditions.get(kind, PodCondition(type=kind))
+    texts = {
+        name: cast("str", patch[name] or "")
+        for name in ("status", "reason", "message")
+        if name in patch
+    }
+    conditions[kind] = replace(known, **texts)
+    return tuple(conditions.values())

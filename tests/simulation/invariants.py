@@ -1,0 +1,210 @@
+"""What must hold of a scheduler: at any time, when all has come to rest, and in the end.
+
+Where it says what room there is, it is written from the rules and shares nothing with the plugins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from scheduler.cache import compare
+
+from .line import overload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from scheduler.api.core import Node, Pod
+
+    from .simulation import Simulation
+
+OURS = "default-scheduler"
+#: A pod is in one of these combinations of places.
+SOUND = (
+    {"queued"},
+    {"in flight"},
+    {"in flight", "assumed"},
+    {"assumed"},
+    {"assigned"},
+    # Bound by somebody else while being tried: until the attempt is over.
+    {"in flight", "assigned"},
+)
+
+
+def check_always(simulation: Simulation) -> None:
+    """What holds in the middle of things."""
+    line = simulation.line
+    line.queue.check()
+    line.cache.check()
+    for uid, places in _places(simulation).items():
+        assert places in SOUND, f"{uid} is in {sorted(places)}"
+    complaints = [
+        *line.cache.complaints,
+        *simulation.writes.complaints,
+        *simulation.bugs.found,
+        *map(repr, line.failures),
+        *map(repr, line.corruptions),
+    ]
+    assert not complaints, "; ".join(complaints)
+    for kind, informer in line.informers.items():
+        assert not informer.statistics().handler_errors, f"a handler of {kind} failed"
+
+
+def check_at_rest(simulation: Simulation) -> None:
+    """What holds when everybody waits: cache and queue know what the informers know.
+
+    Pods under way to a node may be gone meanwhile.
+    """
+    line = simulation.line
+    queue, cache = line.queue, line.cache
+    pods = [pod for pod in line.informers["pods"].lister.list() if _is_known(pod)]
+    under_way = {pod.metadata.uid for pod in queue.in_flight_pods()}
+    under_way |= {uid for uid, pod in cache.pods.items() if cache.is_assumed_pod(pod.pod)}
+    difference = compare(
+        cache,
+        nodes=line.informers["nodes"].lister.list(),
+        pods=pods,
+        queued=queue.pending_pods()[0],
+    )
+    known = {pod.metadata.uid: pod for pod in pods}
+    missed = [pod for pod in difference.missed_pods if _uid(pod) not in under_way]
+    extra = [pod for pod in difference.redundant_pods if _uid(pod) not in under_way]
+    assert not missed, f"lost: {missed}"
+    assert not extra, f"gone, but still here: {extra}"
+    assert not difference.missed_nodes, f"lost: {difference.missed_nodes}"
+    assert not difference.redundant_nodes, f"gone, but still here: {difference.redundant_nodes}"
+    for uid, info in cache.pods.items():
+        if uid in known and uid not in under_way:
+            assert info.pod == known[uid], f"the cache has another version of {uid}"
+    for queued in queue.pending_pods()[0]:
+        now = known.get(queued.metadata.uid)
+        assert now is None or now == queued, f"the queue has another version of {queued.key}"
+
+
+def check_idle(simulation: Simulation) -> None:
+    """What holds once nothing is under way: the scheduler has what the API server has."""
+    line, store = simulation.line, simulation.store
+    assert line.is_idle, "something is still under way"
+    assert not line.queue.in_flight_pods(), f"for ever in flight: {line.queue.in_flight_pods()}"
+    assert not line.cache.statistics().assumed_pods, "for ever assumed"
+    assert not len(line.waiting_pods), "for ever waiting for permission"
+    unfinished = {
+        pod.metadata.uid: pod for pod in store.pods.now.values() if _is_known(pod) and _holds(pod)
+    }
+    bound = {uid: pod for uid, pod in unfinished.items() if pod.spec.node_name}
+    assert {uid: info.pod for uid, info in line.cache.pods.items()} == bound
+    assert line.cache.nodes == store.nodes.now
+    pending = {pod.metadata.uid for pod in line.queue.pending_pods()[0]}
+    assert pending == unfinished.keys() - bound.keys()
+    nominated = set(line.queue.nominator.nominations)
+    assert nominated <= pending, f"nominated, but not waiting: {nominated - pending}"
+
+
+def check_in_the_end(simulation: Simulation) -> None:
+    """Nobody waits for room that there is, or that those of less importance have."""
+    store = simulation.store
+    pods = [pod for pod in store.pods.now.values() if _holds(pod)]
+    for pod in pods:
+        if not pod.spec.node_name and pod.spec.scheduler_name == OURS and _can_go(pod):
+            for node in store.nodes.now.values():
+                _check_has_no_room(pod, node, pods)
+
+
+def overload_of(node: Node, pods: Iterable[Pod], *, because_of: Pod) -> str:
+    """What is asked of a node beyond what it has, by all pods there are; nothing if enough."""
+    name = node.metadata.name
+    there = [pod for pod in pods if pod.spec.node_name == name and _holds(pod)]
+    return overload(node, there, because_of=because_of)
+
+
+def _check_has_no_room(pod: Pod, node: Node, pods: list[Pod]) -> None:
+    name, key = node.metadata.name, pod.metadata.name
+    # Whoever is expected there counts, whatever its importance: rather blind than wrong.
+    there = [p for p in pods if _expected_on(p) == name and p is not pod]
+    if not _may_run(pod, node):
+        return
+    assert _conflicts(pod, node, there), f"{key} waits, though there is room on {name}"
+    if pod.spec.preemption_policy == "Never":
+        return
+    others = [p for p in there if not p.spec.node_name or _priority(p) >= _priority(pod)]
+    assert _conflicts(pod, node, others), f"{key} waits for less important pods on {name}"
+
+
+def _expected_on(pod: Pod) -> str:
+    return pod.spec.node_name or pod.status.nominated_node_name
+
+
+def _may_run(pod: Pod, node: Node) -> bool:
+    """Whether node and pod are made for each other, whoever else is there."""
+    tolerates = bool(pod.spec.tolerations)
+    labels = node.metadata.labels
+    return (
+        not node.spec.unschedulable
+        and (tolerates or not node.spec.taints)
+        and all(labels.get(key) == value for key, value in pod.spec.node_selector.items())
+    )
+
+
+def _conflicts(pod: Pod, node: Node, there: list[Pod]) -> bool:
+    """Whether a pod cannot be with the others; True as well where that is not for us to say."""
+    affinity = pod.spec.affinity
+    if pod.spec.topology_spread_constraints or (affinity and affinity.pod_affinity):
+        return True
+    if overload(node, [*there, pod], because_of=pod):
+        return True
+    taken: Counter[int] = Counter(port for other in there for port in _ports(other))
+    if any(taken[port] for port in _ports(pod)):
+        return True
+    return any(_repel(pod, other) or _repel(other, pod) for other in there)
+
+
+def _repel(pod: Pod, other: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return False
+    terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+    labels = other.metadata.labels
+    return any(
+        term.label_selector is not None
+        and all(labels.get(k) == v for k, v in term.label_selector.match_labels.items())
+        for term in terms
+    )
+
+
+def _ports(pod: Pod) -> Iterator[int]:
+    return (p.host_port for c in pod.spec.containers for p in c.ports if p.host_port)
+
+
+def _priority(pod: Pod) -> int:
+    return pod.spec.priority or 0
+
+
+def _can_go(pod: Pod) -> bool:
+    return not pod.spec.scheduling_gates and pod.metadata.deletion_timestamp is None
+
+
+def _holds(pod: Pod) -> bool:
+    return pod.status.phase not in {"Succeeded", "Failed"}
+
+
+def _is_known(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) or pod.spec.scheduler_name == OURS
+
+
+def _uid(text: str) -> str:
+    return text.partition("(")[2].rstrip(")")
+
+
+def _places(simulation: Simulation) -> dict[str, set[str]]:
+    """Where each pod is, by uid."""
+    line = simulation.line
+    found: dict[str, set[str]] = {}
+    for pod in line.queue.pending_pods()[0]:
+        found.setdefault(pod.metadata.uid, set()).add("queued")
+    for pod in line.queue.in_flight_pods():
+        found.setdefault(pod.metadata.uid, set()).add("in flight")
+    for uid, info in line.cache.pods.items():
+        is_assumed = line.cache.is_assumed_pod(info.pod)
+        found.setdefault(uid, set()).add("assumed" if is_assumed else "assigned")
+    return found

@@ -1,0 +1,240 @@
+"""A whole scheduler over an `ApiStore`: every part its own but the HTTP and the writing of events.
+
+Informers and reflectors, event handlers, queue, cache, the default profile, cycles, dispatcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, cast
+
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache
+from scheduler.client import Informer, RestClient
+from scheduler.config import default_config
+from scheduler.dispatcher import ApiDispatcher
+from scheduler.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.failure_handler import FailureHandler
+from scheduler.profiles import build_profiles
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.runtime.background import run_in_parallel
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.scheduler import Scheduler
+from scheduler.snapshot import Snapshot
+from scheduler.testing.doubles import FakeLister
+from scheduler.watched_kinds import kinds_to_watch
+
+from .api_store import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.testing import VirtualClock
+
+    from .api_store import ApiStore
+    from .writes import Writes
+
+
+class WatchfulCache(Cache):
+    """Looks at every decision when it is made: is there such a node, and is there room on it?"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.complaints: list[str] = []
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        name = pod.spec.node_name
+        node = self.nodes.get(name)
+        super().assume_pod(pod)
+        if node is None:
+            self.complaints.append(f"{pod.uid} was put on {name}, which is not there")
+            return
+        there = [other for other in self.pods.values() if other.spec.node_name == name]
+        if complaint := overload(node, [other.pod for other in there], because_of=pod.pod):
+            self.complaints.append(f"{pod.uid} was put on {name}: {complaint}")
+
+
+def overload(node: Node, pods: list[Pod], *, because_of: Pod) -> str:
+    """What is asked of a node beyond what it has, in words; nothing if there is enough.
+
+    `because_of` is one of the pods: it does no harm if it asks for nothing that is scarce.
+    """
+    cores = sum(cpu_of(pod) for pod in pods)
+    offered, places = _milli(node.status.allocatable["cpu"]), int(node.status.allocatable["pods"])
+    if cores > offered and cpu_of(because_of):
+        return f"{cores}m of {offered}m are taken"
+    return f"{len(pods)} pods in {places} places" if len(pods) > places else ""
+
+
+def cpu_of(pod: Pod) -> int:
+    """What a pod asks for, in thousandths."""
+    return sum(
+        _milli(container.resources.requests.get("cpu", "0")) for container in pod.spec.containers
+    )
+
+
+def _milli(quantity: object) -> int:
+    text = str(quantity)
+    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+
+
+class Silence:
+    """Takes events for users, and forgets them."""
+
+    def event(self, regarding: Pod, **event: object) -> None:
+        """Nobody listens."""
+
+
+class Line:
+    """A scheduler that runs from `start` to `stop`."""
+
+    def __init__(self, store: ApiStore, writes: Writes, clock: VirtualClock, seed: int) -> None:
+        self.clock, self.cache, self.snapshot = clock, WatchfulCache(), Snapshot()
+        self.corruptions: list[Exception] = []
+        self.failures: list[BaseException] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._rng = random.Random(seed)
+        self._ready, self._deadline_moved = asyncio.Event(), asyncio.Event()
+        self.sources: dict[str, Source[Any]] = {
+            "pods": Source(store.pods, _is_unfinished),
+            "nodes": Source(store.nodes, lambda node: True),
+        }
+        self.informers: dict[str, Informer[Any]] = {
+            kind: Informer(source, name=kind, clock=clock, rng=self._rng, watch_list=False)
+            for kind, source in self.sources.items()
+        }
+        self.waiting_pods = WaitingPods(clock)
+        parts = SchedulerParts(
+            snapshot=self.snapshot, clock=clock, rng=self._rng, waiting_pods=self.waiting_pods
+        )
+        self.profiles = build_profiles(default_config(), parts)
+        self.queue = self._queue()
+        self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
+        self._complete(parts)
+        self.scheduler = self._scheduler(parts)
+        self._add_handlers()
+
+    def _queue(self) -> PriorityQueue:
+        (framework,) = self.profiles.values()
+        return PriorityQueue(
+            framework.less,
+            sort_key=framework.sort_key,
+            pre_enqueue_plugins={
+                name: cast("Any", framework.plugins["pre_enqueue"]) for name in self.profiles
+            },
+            queueing_hint_map={
+                name: build_queueing_hint_map(framework.rejecting_plugins) for name in self.profiles
+            },
+            pod_lister=self._find_pod,
+            on_ready=self._ready.set,
+            on_deadline=self._deadline_moved.set,
+        )
+
+    def _complete(self, parts: SchedulerParts) -> None:
+        sink = Silence()
+        parts.nominator, parts.api, parts.spawn = self.queue.nominator, self.dispatcher, self._spawn
+        parts.run_in_parallel = run_in_parallel
+        parts.activate = lambda pods: self.queue.activate(pods, self.clock.now())
+        nothing = {kind.plural: FakeLister() for kind, _ in kinds_to_watch(self.profiles)}
+        listers = {kind: informer.lister for kind, informer in self.informers.items()}
+        parts.listers = {**nothing, **listers}
+        parts.event_recorder_of = lambda profile: sink
+
+    def _scheduler(self, parts: SchedulerParts) -> Scheduler:
+        failures = FailureHandler(
+            queue=self.queue,
+            dispatcher=self.dispatcher,
+            pod_lister=self._find_pod,
+            clock=self.clock,
+            spawn=self._spawn,
+        )
+        binding_cycle = BindingCycle(
+            cache=self.cache,
+            queue=self.queue,
+            dispatcher=self.dispatcher,
+            failures=failures,
+            waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            clock=self.clock,
+        )
+        schedule_one = ScheduleOne(
+            profiles=self.profiles,
+            cache=self.cache,
+            queue=self.queue,
+            snapshot=self.snapshot,
+            algorithm=SchedulingAlgorithm(self.snapshot, tie_break=RandomTie(self._rng)),
+            binding_cycle=binding_cycle,
+            failures=failures,
+            waiting_pods=self.waiting_pods,
+            spawn=self._spawn,
+        )
+        return Scheduler(
+            queue=self.queue,
+            ready=self._ready,
+            deadline_moved=self._deadline_moved,
+            schedule_one=schedule_one,
+            dispatcher=self.dispatcher,
+            clock=self.clock,
+        )
+
+    def _add_handlers(self) -> None:
+        nodes = NodeEventHandler(cache=self.cache, queue=self.queue, clock=self.clock)
+        pods = PodEventHandler(
+            cache=self.cache,
+            queue=self.queue,
+            waiting_pods=self.waiting_pods,
+            clock=self.clock,
+            scheduler_names=self.profiles.keys(),
+            on_corrupted=self.corruptions.append,
+        )
+        for kind, handler in (("nodes", nodes), ("pods", pods)):
+            self.informers[kind].add_event_handler(
+                on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
+            )
+
+    async def start(self) -> None:
+        """As `SchedulerApp.run` does: first lists, then the loop."""
+        for kind, informer in self.informers.items():
+            self._spawn(cast("Any", informer.run()), kind)
+            await informer.wait_for_sync()
+        self._spawn(cast("Any", self.scheduler.run()), "scheduler")
+
+    async def stop(self) -> None:
+        """As a process that is killed does: nothing under way is seen through."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for source in self.sources.values():
+            source.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way: neither decisions nor writes nor news."""
+        return (
+            self.scheduler.is_idle
+            and not self.dispatcher.statistics().backlog
+            and all(source.has_told_all for source in self.sources.values())
+        )
+
+    def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        return cast("Pod | None", self.informers["pods"].lister.get(name, namespace))
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures.append(error)
+
+
+def _is_unfinished(pod: Pod) -> bool:
+    return pod.status.phase not in {"Succeeded", "Failed"}

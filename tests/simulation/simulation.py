@@ -1,0 +1,399 @@
+"""A history acted out: steps of plain data, done to a store that a scheduler is working on.
+
+A step is a mapping of one verb to its arguments, as `{"create_pod": {"name": "p", "cpu": "1"}}`;
+`Simulation` has a method for each verb. A step about something that is not there, or is there
+already, does nothing, so that any part of a history is a history. After each step the scheduler's
+parts must be sound in themselves, whatever is under way; after `settle` and `advance` they must
+also hold what the informers hold. `finish` lets all be well again and time pass: then everything
+must be as if nothing had ever gone wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from scheduler.api.core import Pod, ResourceRequirements, Taint, Toleration
+from scheduler.client.errors import ApiError
+from scheduler.testing import VirtualClock, make_node, make_pod
+
+from . import loop
+from .api_store import ApiStore
+from .invariants import check_always, check_at_rest, check_idle, check_in_the_end, overload_of
+from .line import Line
+from .writes import Writes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+Step = dict[str, Any]
+History = list[Step]
+
+#: Longer than any pod waits for its flush: 300 seconds, up to the next tick of 30, and a backoff.
+LONG_SECONDS = 345.0
+#: After so many long times nothing more may happen.
+ROUNDS_MAX = 12
+ZONE, DEDICATED, APP = "topology.kubernetes.io/zone", "dedicated", "app"
+
+
+class HistoryFailed(AssertionError):
+    """An invariant was broken. The history up to there is in `history`."""
+
+    def __init__(self, history: History, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.history = history
+
+
+class Simulation:
+    """One cluster with one scheduler, `seed` its chance."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.seed = seed
+        self.works: set[asyncio.Task[None]] = set()
+        self.store = ApiStore(self.clock, self._spawn)
+        self.writes = Writes(self.store, self.clock)
+        #: Nodes to which something happened that no scheduler can know of in time.
+        self.meddled: set[str] = set()
+        self.bugs = Bugs()
+        self.writes.before_bind = self._see_binding
+        self.line = Line(self.store, self.writes, self.clock, seed)
+
+    async def run(self, history: Iterable[Step]) -> None:
+        """Act a history out to its end; raises HistoryFailed."""
+        done: History = []
+        with self.bugs:
+            await self.line.start()
+            try:
+                for step in history:
+                    done.append(step)
+                    await self._guarded(done, f"step {len(done)} {step}", self.act(step))
+                await self._guarded(done, "in the end", self.finish())
+            finally:
+                await self._stop()
+
+    async def act(self, step: Step) -> None:
+        """One step, and the invariants that hold at any time."""
+        ((verb, arguments),) = step.items()
+        try:
+            done = getattr(self, f"do_{verb}")(**arguments)
+            if done is not None:
+                await done
+        except ApiError:
+            # Whoever acts here is told so, and lives with it.
+            pass
+        check_always(self)
+
+    async def finish(self) -> None:
+        """Let all be well, and see whether everything finds its place."""
+        for source in self.line.sources.values():
+            source.release()
+        self.writes.heal()
+        await self.do_advance(LONG_SECONDS)
+        for _ in range(ROUNDS_MAX):
+            before, tries = dict(self.writes.made), self.tries()
+            await self.do_advance(LONG_SECONDS)
+            check_idle(self)
+            idle = [key for key, attempts in self.tries().items() if tries.get(key) == attempts]
+            assert not idle, f"not tried again for {LONG_SECONDS} s: {idle}"
+            if self.writes.made["bind"] == before.get("bind", 0) and self.writes.made[
+                "delete"
+            ] == before.get("delete", 0):
+                break
+        else:
+            raise AssertionError("pods are bound and deleted for ever")
+        check_in_the_end(self)
+        await self._compare_with_a_fresh_scheduler()
+
+    def tries(self) -> dict[str, int]:
+        """How often each pod that waits was tried, by uid; gated ones are not."""
+        queue = self.line.queue
+        waiting = (
+            queue.get_pod(p.metadata.namespace, p.metadata.name) for p in queue.pending_pods()[0]
+        )
+        return {info.uid: info.attempts for info in waiting if info and not info.is_gated}
+
+    # What happens to pods.
+
+    def do_create_pod(self, name: str, **traits: Any) -> None:
+        """See `pod_of`."""
+        pod = pod_of(name, **traits)
+        if pod.spec.node_name:
+            self.meddled.add(pod.spec.node_name)
+        self.store.create_pod(pod)
+
+    def do_update_pod(
+        self,
+        name: str,
+        *,
+        label: str = "",
+        cpu: str = "",
+        phase: str = "",
+        ungate: bool = False,
+        tolerate: bool = False,
+    ) -> None:
+        """Change what can be changed of a pod."""
+        pod = self.store.pod(f"default/{name}")
+        if label:
+            labels = {**pod.metadata.labels, APP: label}
+            pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+        if cpu:
+            self.meddled.add(pod.spec.node_name)
+            pod = _with_cpu(pod, cpu)
+        if phase:
+            pod = replace(pod, status=replace(pod.status, phase=phase))
+        if ungate:
+            pod = replace(pod, spec=replace(pod.spec, scheduling_gates=()))
+        if tolerate:
+            spec = replace(pod.spec, tolerations=(Toleration(key=DEDICATED, operator="Exists"),))
+            pod = replace(pod, spec=spec)
+        self.store.pods.put(pod)
+
+    def do_delete_pod(self, name: str) -> None:
+        """By its owner."""
+        self.store.delete_pod(f"default/{name}")
+
+    def do_bind_pod(self, name: str, node: str) -> None:
+        """By somebody who did not ask."""
+        pod = self.store.pod(f"default/{name}")
+        self.meddled.add(node)
+        self.store.bind(pod.key, pod.metadata.uid, node)
+
+    # What happens to nodes.
+
+    def do_create_node(self, name: str, **traits: Any) -> None:
+        """A new node, or one that comes back; see `node_traits`."""
+        if name not in self.store.nodes.now:
+            self.store.nodes.put(make_node(name, **node_traits(**traits)))
+
+    def do_update_node(self, name: str, **traits: Any) -> None:
+        """The node becomes another one under its name."""
+        if name in self.store.nodes.now:
+            self.meddled.add(name)
+            self.store.nodes.put(make_node(name, **node_traits(**traits)))
+
+    def do_delete_node(self, name: str) -> None:
+        """The node is lost; its pods are left."""
+        if name in self.store.nodes.now:
+            self.meddled.add(name)
+            self.store.nodes.remove(name)
+
+    # What happens to the scheduler.
+
+    def do_hold(self, kind: str) -> None:
+        """News of a kind come late."""
+        self.line.sources[kind].hold()
+
+    def do_release(self, kind: str) -> None:
+        """They come after all."""
+        self.line.sources[kind].release()
+
+    def do_relist(self, kind: str) -> None:
+        """A watch is too old: some news never come."""
+        self.line.sources[kind].expire()
+
+    def do_interrupt(self, kind: str) -> None:
+        """A watch breaks off."""
+        self.line.sources[kind].interrupt()
+
+    def do_fail(self, write: str, how: str, times: int = 1) -> None:
+        """The next writes of a sort go wrong."""
+        self.writes.fail(write, how, times)
+
+    def do_latency(self, seconds: float) -> None:
+        """Writes take so long, half of it before they are carried out."""
+        self.writes.latency_seconds = seconds
+
+    async def do_restart(self) -> None:
+        """The scheduler is killed, and another one takes over."""
+        await self.line.stop()
+        self._check_line()
+        self.seed += 1
+        self.writes.forget_who_was_told()
+        self.line = Line(self.store, self.writes, self.clock, self.seed)
+        await self.line.start()
+
+    # What happens by itself.
+
+    async def do_turns(self, count: int) -> None:
+        """Everybody gets some turns, and is perhaps in the middle of things."""
+        await loop.turns(count)
+
+    async def do_settle(self) -> None:
+        """Everybody gets as far as possible without time passing."""
+        await loop.settle()
+        check_at_rest(self)
+
+    async def do_advance(self, seconds: float) -> None:
+        """Time passes."""
+        await loop.advance(self.clock, seconds)
+        check_at_rest(self)
+
+    # The rest is private.
+
+    async def _compare_with_a_fresh_scheduler(self) -> None:
+        """One that knows nothing of the past must find nothing to do."""
+        made = dict(self.writes.made)
+        await self.do_restart()
+        await self.do_advance(60.0)
+        for write in ("bind", "delete"):
+            count = self.writes.made[write] - made.get(write, 0)
+            assert not count, f"a fresh scheduler finds {count} pods to {write}"
+
+    def _check_line(self) -> None:
+        assert not self.line.failures, f"a task failed: {self.line.failures}"
+
+    def _see_binding(self, pod: Pod, node_name: str) -> None:
+        node = self.store.nodes.now.get(node_name)
+        if node is not None and node_name not in self.meddled:
+            complaint = overload_of(node, self.store.pods.now.values(), because_of=pod)
+            if complaint:
+                self.writes.complaints.append(
+                    f"{pod.key} is one too many on {node_name}: {complaint}"
+                )
+
+    async def _guarded(self, done: History, where: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except AssertionError as error:
+            raise HistoryFailed(done, where, str(error)) from error
+
+    async def _stop(self) -> None:
+        await self.line.stop()
+        for work in list(self.works):
+            work.cancel()
+        await asyncio.gather(*self.works, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.works.add(task)
+        task.add_done_callback(self.works.discard)
+
+
+class Bugs(logging.Handler):
+    """Exceptions that somebody has caught and logged: parts do not fail in normal operation."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+        self._logger = logging.getLogger("scheduler")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what has a traceback."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+
+    def __enter__(self) -> None:
+        self._before = (self._logger.level, self._logger.propagate)
+        self._logger.addHandler(self)
+        self._logger.setLevel(logging.ERROR)
+        self._logger.propagate = False
+
+    def __exit__(self, *exception: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.level, self._logger.propagate = self._before
+        self._logger.setLevel(self._before[0])
+
+
+def pod_of(
+    name: str,
+    *,
+    cpu: str = "0",
+    priority: int = 0,
+    app: str = "",
+    node: str = "",
+    zone: str = "",
+    host_port: int = 0,
+    apart: bool = False,
+    near: bool = False,
+    spread: bool = False,
+    gated: bool = False,
+    tolerates: bool = False,
+    never_preempts: bool = False,
+    foreign: bool = False,
+    grace_seconds: int = 30,
+) -> Pod:
+    """A pod of some traits. `apart`, `near`, `spread` are about the pods of its own `app`."""
+    terms = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {APP: app}}}
+    ]
+    wants = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    affinity: dict[str, object] = {}
+    if apart:
+        affinity["podAntiAffinity"] = wants
+    if near:
+        affinity["podAffinity"] = wants
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {APP: app}},
+    }
+    pod = make_pod(
+        name,
+        requests={"cpu": cpu},
+        priority=priority,
+        labels={APP: app} if app else {},
+        node_name=node,
+        node_selector={ZONE: zone} if zone else {},
+        host_ports=[host_port] if host_port else [],
+        affinity=affinity or None,
+        spread=[constraint] if spread else [],
+        scheduling_gates=["gate"] if gated else [],
+        tolerations=[{"key": DEDICATED, "operator": "Exists"}] if tolerates else [],
+        preemption_policy="Never" if never_preempts else None,
+        scheduler_name="another" if foreign else "default-scheduler",
+    )
+    return replace(pod, spec=replace(pod.spec, termination_grace_period_seconds=grace_seconds))
+
+
+def node_traits(
+    *,
+    cpu: str = "4",
+    pods: int = 10,
+    zone: str = "",
+    dedicated: bool = False,
+    unschedulable: bool = False,
+) -> dict[str, Any]:
+    """What `make_node` is told."""
+    return {
+        "allocatable": {"cpu": cpu, "memory": "16Gi", "pods": str(pods)},
+        "zone": zone,
+        "taints": [Taint(key=DEDICATED, effect="NoSchedule")] if dedicated else [],
+        "unschedulable": unschedulable,
+    }
+
+
+def _with_cpu(pod: Pod, cpu: str) -> Pod:
+    containers = tuple(
+        replace(c, resources=ResourceRequirements(requests={"cpu": cpu}))
+        for c in pod.spec.containers
+    )
+    return replace(pod, spec=replace(pod.spec, containers=containers))
+
+
+def simulate(history: Iterable[Step], *, seed: int = 0) -> Simulation:
+    """Act a history out in an event loop of its own; raises HistoryFailed."""
+
+    async def act_out() -> Simulation:
+        simulation = Simulation(seed)
+        await simulation.run(history)
+        return simulation
+
+    with asyncio.Runner(loop_factory=loop.CountingLoop) as runner:
+        return runner.run(act_out())
+
+
+_VERBS: Mapping[str, Callable[..., object]] = {
+    name.removeprefix("do_"): method
+    for name, method in vars(Simulation).items()
+    if name.startswith("do_")
+}
+
+
+def verbs() -> frozenset[str]:
+    """What a step can be."""
+    return frozenset(cast("Mapping[str, object]", _VERBS))

@@ -1,0 +1,44 @@
+"""Whatever happens, in whatever order: the scheduler stays sound, and all is well in the end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from .generator import WEIGHTS, histories, random_history
+from .simulation import History, simulate, verbs
+
+#: Long enough for things to meet, short enough to be understood when they do.
+STEPS_MAX = 40
+SETTINGS = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def test_everything_that_can_happen_does() -> None:
+    assert WEIGHTS.keys() == verbs()
+
+
+@pytest.mark.slow
+@settings(SETTINGS, max_examples=150)
+@given(history=histories(STEPS_MAX))
+def test_all_is_well_after_any_history(history: History) -> None:
+    simulate(history)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_all_is_well_after_thousands_of_steps(seed: int) -> None:
+    simulate(random_history(seed, 3000), seed=seed)
+
+
+@pytest.mark.slow
+def test_a_history_runs_the_same_way_again() -> None:
+    history = random_history(5, 150)
+    first, second = simulate(history, seed=5), simulate(history, seed=5)
+    assert first.store.pods.changes == second.store.pods.changes
+    assert first.clock.now() == second.clock.now()

@@ -1,0 +1,89 @@
+"""The scheduler's writes on their way to the store: slow, refused, or answered in vain.
+
+It stands where the REST client stands, and keeps account of what the scheduler has asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from scheduler.client.errors import Conflict, ConnectionFailed, ConnectionRefused, ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.api.core import Pod
+    from scheduler.testing import VirtualClock
+
+    from .api_store import ApiStore
+
+FAULTS = ("conflict", "server_error", "refused", "lost_answer")
+
+
+class Writes:
+    """`complaints` are writes that no sound scheduler makes."""
+
+    def __init__(self, store: ApiStore, clock: VirtualClock) -> None:
+        self._store = store
+        self._clock = clock
+        self._faults: list[tuple[str, str]] = []
+        self.latency_seconds = 0.0
+        self.made: Counter[str] = Counter()
+        self.complaints: list[str] = []
+        self.before_bind: Callable[[Pod, str], None] = lambda pod, node_name: None
+        self._bound: set[str] = set()
+
+    def fail(self, write: str, how: str, times: int) -> None:
+        """Have the next writes of a sort fail."""
+        self._faults += [(write, how)] * times
+
+    def heal(self) -> None:
+        """Let all go well from now on."""
+        self._faults.clear()
+        self.latency_seconds = 0.0
+
+    def forget_who_was_told(self) -> None:
+        """Whoever asks from now on is somebody else."""
+        self._bound.clear()
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """`RestClient.bind`."""
+        uid = pod.metadata.uid
+        if uid in self._bound:
+            self.complaints.append(f"pod {uid} is bound already, and has been told so")
+
+        def carry_out() -> None:
+            self._store.bind(pod.key, uid, node_name)
+            self.before_bind(pod, node_name)
+
+        await self._write("bind", carry_out)
+        self._bound.add(uid)
+
+    async def patch(
+        self, resource: object, name: str, patch: object, *, namespace: str = "", **options: str
+    ) -> None:
+        """`RestClient.patch`, of a pod's status."""
+        status = cast("dict[str, dict[str, object]]", patch)["status"]
+        await self._write("patch", lambda: self._store.patch_status(f"{namespace}/{name}", status))
+
+    async def delete(self, resource: object, name: str, *, namespace: str = "") -> None:
+        """`RestClient.delete`, of a pod."""
+        await self._write("delete", lambda: self._store.delete_pod(f"{namespace}/{name}"))
+
+    async def _write(self, write: str, carry_out: Callable[[], None]) -> None:
+        await self._clock.sleep(self.latency_seconds / 2)
+        fault = next((how for what, how in self._faults if what == write), "")
+        if fault:
+            self._faults.remove((write, fault))
+        if fault == "conflict":
+            raise Conflict(409, "Conflict", "somebody was faster")
+        if fault == "server_error":
+            raise ServerError(500, "InternalError", "etcd is gone")
+        if fault == "refused":
+            raise ConnectionRefused("connection refused")
+        carry_out()
+        self.made[write] += 1
+        await self._clock.sleep(self.latency_seconds / 2)
+        if fault == "lost_answer":
+            raise ConnectionFailed("the server closed the connection without an answer", reset=True)
