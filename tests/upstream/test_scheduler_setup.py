@@ -131,5 +131,5 @@ def test_percentage_of_nodes_to_score(case: Case, tmp_path: Path) -> None:
     text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     if "given" in case.fields:
         text += f"percentageOfNodesToScore: {case['given']}\n"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     assert load_config(path).percentage_of_nodes_to_score == case["percentage"]
