@@ -29,6 +29,8 @@ T = TypeVar("T", Pod, Node)
 
 #: What a pod that does not say otherwise is given to end.
 GRACE_SECONDS = 30
+#: The label of a pod that somebody has to clean up after: gone only some time after its deletion.
+LINGERS = "lingers"
 
 
 class Change(NamedTuple, Generic[T]):
@@ -208,11 +210,12 @@ class ApiStore:
             self.pods.put(replace(pod, status=status))
 
     def delete_pod(self, key: str) -> None:
-        """A pod with a node is given its time to end; any other is gone at once."""
+        """A pod with a node is given its time to end; any other is gone at once, or lingers."""
         pod = self.pod(key)
         grace = pod.spec.termination_grace_period_seconds
         grace = GRACE_SECONDS if grace is None else grace
-        if not pod.spec.node_name or not grace:
+        lingers = LINGERS in pod.metadata.labels
+        if not lingers and not (pod.spec.node_name and grace):
             self.pods.remove(key)
         elif pod.metadata.deletion_timestamp is None:
             metadata = replace(pod.metadata, deletion_timestamp=self.timestamp())

@@ -33,11 +33,12 @@ WEIGHTS = {
     "update_node": 5,
     "update_pod": 5,
     "delete_node": 4,
-    "fail": 3,
+    "fail": 4,
     "relist": 3,
     "hold": 3,
     "release": 3,
-    "latency": 2,
+    "latency": 5,
+    "allow": 2,
     "bind_pod": 2,
     "interrupt": 1,
     "restart": 1,
@@ -54,6 +55,9 @@ _POD_TRAITS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("tolerates", (True,)),
     ("never_preempts", (True,)),
     ("foreign", (True,)),
+    ("waits", (True,)),
+    ("waits", (True,)),
+    ("lingers", (True,)),
     ("grace_seconds", (0, 5)),
     ("node", NODES),
 )
@@ -104,11 +108,12 @@ def step(choose: Choose) -> Step:
         "update_pod": lambda c: {"name": c(PODS), **c(_POD_CHANGES)},
         "delete_pod": lambda c: {"name": c(PODS)},
         "delete_node": lambda c: {"name": c(NODES)},
+        "allow": lambda c: {"name": c(PODS)},
         "bind_pod": lambda c: {"name": c(PODS), "node": c(NODES)},
         "turns": lambda c: {"count": c((1, 2, 3, 5, 8, 13))},
         "advance": lambda c: {"seconds": c((0.1, 0.5, 1.0, 3.0, 10.0, 31.0, 90.0, 301.0))},
         "fail": _fault,
-        "latency": lambda c: {"seconds": c((0.0, 0.2, 2.0))},
+        "latency": lambda c: {"seconds": c((0.0, 0.2, 2.0, 8.0))},
         "settle": lambda c: {},
         "restart": lambda c: {},
     }
@@ -142,5 +147,5 @@ def _node(choose: Choose) -> dict[str, Any]:
 
 
 def _fault(choose: Choose) -> dict[str, Any]:
-    write = choose(("bind", "bind", "patch", "delete"))
+    write = choose(("bind", "delete", "patch"))
     return {"write": write, "how": choose(FAULTS), "times": choose((1, 1, 2, 6))}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
@@ -16,14 +16,22 @@ from scheduler.config import default_config
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
+from scheduler.framework import CycleState, Plugin, Status, wait
+from scheduler.framework.types import FitError
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.runtime.background import run_in_parallel
 from scheduler.schedule_one import ScheduleOne
-from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.schedule_pod import (
+    FirstInOrder,
+    NoNodesAvailableError,
+    RandomTie,
+    SchedulingAlgorithm,
+)
 from scheduler.scheduler import Scheduler
 from scheduler.snapshot import Snapshot
+from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.doubles import FakeLister
 from scheduler.watched_kinds import kinds_to_watch
 
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from scheduler.api.core import Node, Pod
-    from scheduler.snapshot.pod_info import PodInfo
     from scheduler.testing import VirtualClock
 
     from .api_store import ApiStore
@@ -51,6 +58,8 @@ class WatchfulCache(Cache):
         name = pod.spec.node_name
         node = self.nodes.get(name)
         super().assume_pod(pod)
+        if pod.pod.metadata.deletion_timestamp is not None:
+            self.complaints.append(f"{pod.uid} is going, and was put on {name}")
         if node is None:
             self.complaints.append(f"{pod.uid} was put on {name}, which is not there")
             return
@@ -83,6 +92,15 @@ def _milli(quantity: object) -> int:
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000
 
 
+class Doorkeeper(Plugin):
+    """Has pods with its label wait until they are allowed, but not for long."""
+
+    LABEL: ClassVar = "waits"
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return wait(10.0) if self.LABEL in pod.pod.metadata.labels else None
+
+
 class Silence:
     """Takes events for users, and forgets them."""
 
@@ -112,7 +130,7 @@ class Line:
         parts = SchedulerParts(
             snapshot=self.snapshot, clock=clock, rng=self._rng, waiting_pods=self.waiting_pods
         )
-        self.profiles = build_profiles(default_config(), parts)
+        self.profiles = build_profiles(default_config(), parts, plugins=[Doorkeeper])
         self.queue = self._queue()
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
         self._complete(parts)
@@ -212,6 +230,22 @@ class Line:
         await asyncio.gather(*tasks, return_exceptions=True)
         for source in self.sources.values():
             source.close()
+
+    def could_run(self) -> dict[str, str]:
+        """The pods that wait, but would be given a node if they were tried now: which one."""
+        found = {}
+        algorithm = SchedulingAlgorithm(self.snapshot, tie_break=FirstInOrder())
+        self.cache.update_snapshot(self.snapshot)
+        for pod in self.queue.pending_pods()[0]:
+            if pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+                continue
+            framework = self.profiles[pod.spec.scheduler_name]
+            try:
+                result = algorithm.schedule_pod(framework, CycleState(), PodInfo(pod))
+            except (FitError, NoNodesAvailableError):
+                continue
+            found[pod.key] = result.suggested_host
+        return found
 
     @property
     def is_idle(self) -> bool:

@@ -21,9 +21,15 @@ from scheduler.client.errors import ApiError
 from scheduler.testing import VirtualClock, make_node, make_pod
 
 from . import loop
-from .api_store import ApiStore
-from .invariants import check_always, check_at_rest, check_idle, check_in_the_end, overload_of
-from .line import Line
+from .api_store import LINGERS, ApiStore
+from .invariants import (
+    check_always,
+    check_at_rest,
+    check_idle,
+    check_nobody_waits_for_room,
+    overload_of,
+)
+from .line import Doorkeeper, Line
 from .writes import Writes
 
 if TYPE_CHECKING:
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
 Step = dict[str, Any]
 History = list[Step]
 
+#: Longer than anything but that flush: pauses of a reflector, backoffs, the grace of victims.
+QUIET_SECONDS = 150.0
 #: Longer than any pod waits for its flush: 300 seconds, up to the next tick of 30, and a backoff.
 LONG_SECONDS = 345.0
 #: After so many long times nothing more may happen.
@@ -59,7 +67,7 @@ class Simulation:
         #: Nodes to which something happened that no scheduler can know of in time.
         self.meddled: set[str] = set()
         self.bugs = Bugs()
-        self.writes.before_bind = self._see_binding
+        self.writes.on_bound, self.writes.on_lost = self._see_binding, self.meddled.add
         self.line = Line(self.store, self.writes, self.clock, seed)
 
     async def run(self, history: Iterable[Step]) -> None:
@@ -92,7 +100,10 @@ class Simulation:
         for source in self.line.sources.values():
             source.release()
         self.writes.heal()
-        await self.do_advance(LONG_SECONDS)
+        self._open_the_door()
+        await self.do_advance(QUIET_SECONDS)
+        check_idle(self)
+        check_nobody_waits_for_room(self)
         for _ in range(ROUNDS_MAX):
             before, tries = dict(self.writes.made), self.tries()
             await self.do_advance(LONG_SECONDS)
@@ -105,7 +116,7 @@ class Simulation:
                 break
         else:
             raise AssertionError("pods are bound and deleted for ever")
-        check_in_the_end(self)
+        check_nobody_waits_for_room(self)
         await self._compare_with_a_fresh_scheduler()
 
     def tries(self) -> dict[str, int]:
@@ -161,6 +172,13 @@ class Simulation:
         pod = self.store.pod(f"default/{name}")
         self.meddled.add(node)
         self.store.bind(pod.key, pod.metadata.uid, node)
+
+    def do_allow(self, name: str) -> None:
+        """A pod that has its node, but waits for permission, may go there."""
+        uid = self.store.pod(f"default/{name}").metadata.uid
+        waiting = self.line.waiting_pods.get(uid)
+        if waiting is not None:
+            waiting.allow(Doorkeeper.name)
 
     # What happens to nodes.
 
@@ -243,6 +261,14 @@ class Simulation:
             count = self.writes.made[write] - made.get(write, 0)
             assert not count, f"a fresh scheduler finds {count} pods to {write}"
 
+    def _open_the_door(self) -> None:
+        """Nobody needs permission any more."""
+        for pod in list(self.store.pods.now.values()):
+            if Doorkeeper.LABEL in pod.metadata.labels:
+                self.do_allow(pod.metadata.name)
+                labels = {k: v for k, v in pod.metadata.labels.items() if k != Doorkeeper.LABEL}
+                self.store.pods.put(replace(pod, metadata=replace(pod.metadata, labels=labels)))
+
     def _check_line(self) -> None:
         assert not self.line.failures, f"a task failed: {self.line.failures}"
 
@@ -314,6 +340,8 @@ def pod_of(
     tolerates: bool = False,
     never_preempts: bool = False,
     foreign: bool = False,
+    waits: bool = False,
+    lingers: bool = False,
     grace_seconds: int = 30,
 ) -> Pod:
     """A pod of some traits. `apart`, `near`, `spread` are about the pods of its own `app`."""
@@ -322,6 +350,8 @@ def pod_of(
     ]
     wants = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
     affinity: dict[str, object] = {}
+    marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
+    labels = {key: value for key, value in marks.items() if value}
     if apart:
         affinity["podAntiAffinity"] = wants
     if near:
@@ -336,7 +366,7 @@ def pod_of(
         name,
         requests={"cpu": cpu},
         priority=priority,
-        labels={APP: app} if app else {},
+        labels=labels,
         node_name=node,
         node_selector={ZONE: zone} if zone else {},
         host_ports=[host_port] if host_port else [],

@@ -31,7 +31,9 @@ class Writes:
         self.latency_seconds = 0.0
         self.made: Counter[str] = Counter()
         self.complaints: list[str] = []
-        self.before_bind: Callable[[Pod, str], None] = lambda pod, node_name: None
+        #: Told of pods that got their node, and of nodes whose pods the scheduler cannot know.
+        self.on_bound: Callable[[Pod, str], None] = lambda pod, node_name: None
+        self.on_lost: Callable[[str], None] = lambda node_name: None
         self._bound: set[str] = set()
 
     def fail(self, write: str, how: str, times: int) -> None:
@@ -55,9 +57,9 @@ class Writes:
 
         def carry_out() -> None:
             self._store.bind(pod.key, uid, node_name)
-            self.before_bind(pod, node_name)
+            self.on_bound(pod, node_name)
 
-        await self._write("bind", carry_out)
+        await self._write("bind", carry_out, on_lost=lambda: self.on_lost(node_name))
         self._bound.add(uid)
 
     async def patch(
@@ -71,7 +73,13 @@ class Writes:
         """`RestClient.delete`, of a pod."""
         await self._write("delete", lambda: self._store.delete_pod(f"{namespace}/{name}"))
 
-    async def _write(self, write: str, carry_out: Callable[[], None]) -> None:
+    async def _write(
+        self,
+        write: str,
+        carry_out: Callable[[], None],
+        *,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         await self._clock.sleep(self.latency_seconds / 2)
         fault = next((how for what, how in self._faults if what == write), "")
         if fault:
@@ -86,4 +94,5 @@ class Writes:
         self.made[write] += 1
         await self._clock.sleep(self.latency_seconds / 2)
         if fault == "lost_answer":
+            on_lost()
             raise ConnectionFailed("the server closed the connection without an answer", reset=True)
