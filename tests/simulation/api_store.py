@@ -152,14 +152,14 @@ class ApiStore:
     def __init__(self, clock: VirtualClock, spawn: Callable[[Coroutine[None, None, None]], object]):
         self._clock = clock
         self._spawn = spawn
-        self._version = 0
+        self.version = 0
         self._uids = 0
         self.pods: Objects[Pod] = Objects(self._next_version)
         self.nodes: Objects[Node] = Objects(self._next_version)
 
     def _next_version(self) -> int:
-        self._version += 1
-        return self._version
+        self.version += 1
+        return self.version
 
     def create_pod(self, pod: Pod) -> Pod:
         """A new pod, under a uid of its own."""

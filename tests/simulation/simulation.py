@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Pod, ResourceRequirements, Taint, Toleration
+from scheduler.api.core import Pod, Toleration
 from scheduler.client.errors import ApiError
-from scheduler.testing import VirtualClock, make_node, make_pod
+from scheduler.testing import VirtualClock, make_node
 
 from . import loop
-from .api_store import LINGERS, ApiStore
+from .api_store import ApiStore
 from .invariants import (
     check_always,
     check_at_rest,
@@ -30,6 +30,7 @@ from .invariants import (
     overload_of,
 )
 from .line import Doorkeeper, Line
+from .traits import APP, DEDICATED, node_traits, pod_of, with_cpu
 from .writes import Writes
 
 if TYPE_CHECKING:
@@ -44,7 +45,13 @@ QUIET_SECONDS = 150.0
 LONG_SECONDS = 345.0
 #: After so many long times nothing more may happen.
 ROUNDS_MAX = 12
-ZONE, DEDICATED, APP = "topology.kubernetes.io/zone", "dedicated", "app"
+
+
+#: What is done to objects, and not by the scheduler or to it.
+OF_STORE = frozenset(
+    {"create_pod", "update_pod", "delete_pod", "bind_pod"}
+    | {"create_node", "update_node", "delete_node"}
+)
 
 
 class HistoryFailed(AssertionError):
@@ -66,6 +73,8 @@ class Simulation:
         self.writes = Writes(self.store, self.clock)
         #: Nodes to which something happened that no scheduler can know of in time.
         self.meddled: set[str] = set()
+        #: The steps that were about something that was there.
+        self.effective: History = []
         self.bugs = Bugs()
         self.writes.on_bound, self.writes.on_lost = self._see_binding, self.meddled.add
         self.line = Line(self.store, self.writes, self.clock, seed)
@@ -86,6 +95,7 @@ class Simulation:
     async def act(self, step: Step) -> None:
         """One step, and the invariants that hold at any time."""
         ((verb, arguments),) = step.items()
+        before = self.store.version
         try:
             done = getattr(self, f"do_{verb}")(**arguments)
             if done is not None:
@@ -93,6 +103,8 @@ class Simulation:
         except ApiError:
             # Whoever acts here is told so, and lives with it.
             pass
+        if verb not in OF_STORE or self.store.version != before:
+            self.effective.append(step)
         check_always(self)
 
     async def finish(self) -> None:
@@ -153,7 +165,7 @@ class Simulation:
             pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
         if cpu:
             self.meddled.add(pod.spec.node_name)
-            pod = _with_cpu(pod, cpu)
+            pod = with_cpu(pod, cpu)
         if phase:
             pod = replace(pod, status=replace(pod.status, phase=phase))
         if ungate:
@@ -322,87 +334,6 @@ class Bugs(logging.Handler):
         self._logger.removeHandler(self)
         self._logger.level, self._logger.propagate = self._before
         self._logger.setLevel(self._before[0])
-
-
-def pod_of(
-    name: str,
-    *,
-    cpu: str = "0",
-    priority: int = 0,
-    app: str = "",
-    node: str = "",
-    zone: str = "",
-    host_port: int = 0,
-    apart: bool = False,
-    near: bool = False,
-    spread: bool = False,
-    gated: bool = False,
-    tolerates: bool = False,
-    never_preempts: bool = False,
-    foreign: bool = False,
-    waits: bool = False,
-    lingers: bool = False,
-    grace_seconds: int = 30,
-) -> Pod:
-    """A pod of some traits. `apart`, `near`, `spread` are about the pods of its own `app`."""
-    terms = [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {APP: app}}}
-    ]
-    wants = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    affinity: dict[str, object] = {}
-    marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
-    labels = {key: value for key, value in marks.items() if value}
-    if apart:
-        affinity["podAntiAffinity"] = wants
-    if near:
-        affinity["podAffinity"] = wants
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {APP: app}},
-    }
-    pod = make_pod(
-        name,
-        requests={"cpu": cpu},
-        priority=priority,
-        labels=labels,
-        node_name=node,
-        node_selector={ZONE: zone} if zone else {},
-        host_ports=[host_port] if host_port else [],
-        affinity=affinity or None,
-        spread=[constraint] if spread else [],
-        scheduling_gates=["gate"] if gated else [],
-        tolerations=[{"key": DEDICATED, "operator": "Exists"}] if tolerates else [],
-        preemption_policy="Never" if never_preempts else None,
-        scheduler_name="another" if foreign else "default-scheduler",
-    )
-    return replace(pod, spec=replace(pod.spec, termination_grace_period_seconds=grace_seconds))
-
-
-def node_traits(
-    *,
-    cpu: str = "4",
-    pods: int = 10,
-    zone: str = "",
-    dedicated: bool = False,
-    unschedulable: bool = False,
-) -> dict[str, Any]:
-    """What `make_node` is told."""
-    return {
-        "allocatable": {"cpu": cpu, "memory": "16Gi", "pods": str(pods)},
-        "zone": zone,
-        "taints": [Taint(key=DEDICATED, effect="NoSchedule")] if dedicated else [],
-        "unschedulable": unschedulable,
-    }
-
-
-def _with_cpu(pod: Pod, cpu: str) -> Pod:
-    containers = tuple(
-        replace(c, resources=ResourceRequirements(requests={"cpu": cpu}))
-        for c in pod.spec.containers
-    )
-    return replace(pod, spec=replace(pod.spec, containers=containers))
 
 
 def simulate(history: Iterable[Step], *, seed: int = 0) -> Simulation:

@@ -1,0 +1,106 @@
+"""What pods and nodes of a history are like: plain traits, and the objects they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from scheduler.api.core import Pod, ResourceRequirements, Taint
+from scheduler.testing import make_pod
+
+from .api_store import LINGERS
+from .line import Doorkeeper
+
+ZONE, DEDICATED, APP, HOSTNAME = (
+    "topology.kubernetes.io/zone",
+    "dedicated",
+    "app",
+    "kubernetes.io/hostname",
+)
+#: As the API writes it.
+TOLERATIONS = [{"key": DEDICATED, "operator": "Exists"}]
+
+
+def affinity_of(app: str, *, apart: bool, near: bool) -> dict[str, object]:
+    """To be on no node, or on one, with pods of an app; empty for neither."""
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {APP: app}}}
+    wants = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {k: wants for k, on in (("podAntiAffinity", apart), ("podAffinity", near)) if on}
+
+
+def spread_of(app: str) -> dict[str, object]:
+    """To be spread over zones together with the pods of an app."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {APP: app}},
+    }
+
+
+def pod_of(
+    name: str,
+    *,
+    cpu: str = "0",
+    priority: int = 0,
+    app: str = "",
+    node: str = "",
+    zone: str = "",
+    host_port: int = 0,
+    apart: bool = False,
+    near: bool = False,
+    spread: bool = False,
+    gated: bool = False,
+    tolerates: bool = False,
+    never_preempts: bool = False,
+    foreign: bool = False,
+    waits: bool = False,
+    lingers: bool = False,
+    grace_seconds: int = 30,
+) -> Pod:
+    """A pod of some traits. `apart`, `near`, `spread` are about the pods of its own `app`."""
+    marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
+    labels = {key: value for key, value in marks.items() if value}
+    pod = make_pod(
+        name,
+        requests={"cpu": cpu},
+        priority=priority,
+        labels=labels,
+        node_name=node,
+        node_selector={ZONE: zone} if zone else {},
+        host_ports=[host_port] if host_port else [],
+        affinity=affinity_of(app, apart=apart, near=near) or None,
+        spread=[spread_of(app)] if spread else [],
+        scheduling_gates=["gate"] if gated else [],
+        tolerations=TOLERATIONS if tolerates else [],
+        preemption_policy="Never" if never_preempts else None,
+        scheduler_name="another" if foreign else "default-scheduler",
+    )
+    return replace(pod, spec=replace(pod.spec, termination_grace_period_seconds=grace_seconds))
+
+
+def node_traits(
+    *,
+    cpu: str = "4",
+    pods: int = 10,
+    zone: str = "",
+    dedicated: bool = False,
+    unschedulable: bool = False,
+) -> dict[str, Any]:
+    """What `make_node` is told."""
+    return {
+        "allocatable": {"cpu": cpu, "memory": "16Gi", "pods": str(pods)},
+        "zone": zone,
+        "taints": [Taint(key=DEDICATED, effect="NoSchedule")] if dedicated else [],
+        "unschedulable": unschedulable,
+    }
+
+
+def with_cpu(pod: Pod, cpu: str) -> Pod:
+    """The pod, asking for so much."""
+    containers = tuple(
+        replace(c, resources=ResourceRequirements(requests={"cpu": cpu}))
+        for c in pod.spec.containers
+    )
+    return replace(pod, spec=replace(pod.spec, containers=containers))
