@@ -13,7 +13,7 @@ from conformance.runner import Settings, run_cases
 from .case_file import Golden, NotACase, conformance_case, read_golden, write_case, write_golden
 from .generator import random_history
 from .shrinking import shortest
-from .simulation import History, HistoryFailed, Simulation, simulate
+from .simulation import History, HistoryFailed, Simulation, Step, simulate
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
 
@@ -55,7 +55,7 @@ def test_a_golden_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_nobody_can_do_from_outside_is_no_case(step: dict) -> None:
+def test_what_nobody_can_do_from_outside_is_no_case(step: Step) -> None:
     with pytest.raises(NotACase):
         conformance_case("case", [step])
 
@@ -66,15 +66,18 @@ def test_a_failing_history_is_made_as_short_as_it_can_be() -> None:
     assert found == [{"turns": {"count": 1}}] * 2
 
 
-def test_a_failure_names_the_step_and_holds_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Simulation, "do_settle", _fail)
+class Doomed(Simulation):
+    """Never settles well."""
+
+    async def do_settle(self) -> None:
+        raise AssertionError("on purpose")
+
+
+def test_a_failure_names_the_step_and_holds_the_history() -> None:
+    history: History = [{"turns": {"count": 1}}, {"settle": {}}, {"turns": {"count": 1}}]
     with pytest.raises(HistoryFailed, match=r"step 2 .*settle.*: on purpose") as failure:
-        simulate([{"turns": {"count": 1}}, {"settle": {}}, {"turns": {"count": 1}}])
+        simulate(history, make=Doomed)
     assert len(failure.value.history) == 2
-
-
-async def _fail(simulation: Simulation) -> None:
-    raise AssertionError("on purpose")
 
 
 @pytest.mark.slow
