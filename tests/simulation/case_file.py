@@ -104,7 +104,7 @@ def _pod(
     zone: str = "",
     host_port: int = 0,
     apart: bool = False,
-    near: bool = False,
+    near: str = "",
     spread: bool = False,
     gated: bool = False,
     tolerates: bool = False,

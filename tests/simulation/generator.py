@@ -42,6 +42,7 @@ WEIGHTS = {
     "bind_pod": 2,
     "interrupt": 1,
     "restart": 1,
+    "calm": 2,
 }
 _VERBS = tuple(verb for verb, weight in WEIGHTS.items() for _ in range(weight))
 
@@ -49,7 +50,7 @@ _POD_TRAITS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("zone", ("za", "zb")),
     ("host_port", (80, 81)),
     ("apart", (True,)),
-    ("near", (True,)),
+    ("near", ("x", "y")),
     ("spread", (True,)),
     ("gated", (True,)),
     ("tolerates", (True,)),
@@ -116,6 +117,7 @@ def step(choose: Choose) -> Step:
         "latency": lambda c: {"seconds": c((0.0, 0.2, 2.0, 8.0))},
         "settle": lambda c: {},
         "restart": lambda c: {},
+        "calm": lambda c: {},
     }
     if verb not in makers:
         return {verb: {"kind": choose(KINDS)}}
@@ -129,7 +131,7 @@ def _pod(choose: Choose) -> dict[str, Any]:
     for _ in range(choose((0, 0, 1, 2))):
         trait, values = choose(_POD_TRAITS)
         pod[trait] = choose(values)
-    if {"apart", "near", "spread"} & pod.keys() or choose((False, True)):
+    if {"apart", "spread"} & pod.keys() or choose((False, True)):
         pod["app"] = choose(("x", "y"))
     return pod
 

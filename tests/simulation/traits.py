@@ -22,11 +22,18 @@ ZONE, DEDICATED, APP, HOSTNAME = (
 TOLERATIONS = [{"key": DEDICATED, "operator": "Exists"}]
 
 
-def affinity_of(app: str, *, apart: bool, near: bool) -> dict[str, object]:
-    """To be on no node, or on one, with pods of an app; empty for neither."""
-    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {APP: app}}}
-    wants = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    return {k: wants for k, on in (("podAntiAffinity", apart), ("podAffinity", near)) if on}
+def affinity_of(app: str, *, apart: bool, near: str) -> dict[str, object]:
+    """To be with no pod of its own app on a node, or with one of another; empty for neither."""
+    apps = {"podAntiAffinity": app if apart else "", "podAffinity": near}
+    return {
+        kind: {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {APP: other}}}
+            ]
+        }
+        for kind, other in apps.items()
+        if other
+    }
 
 
 def spread_of(app: str) -> dict[str, object]:
@@ -49,7 +56,7 @@ def pod_of(
     zone: str = "",
     host_port: int = 0,
     apart: bool = False,
-    near: bool = False,
+    near: str = "",
     spread: bool = False,
     gated: bool = False,
     tolerates: bool = False,
@@ -59,7 +66,7 @@ def pod_of(
     lingers: bool = False,
     grace_seconds: int = 30,
 ) -> Pod:
-    """A pod of some traits. `apart`, `near`, `spread` are about the pods of its own `app`."""
+    """A pod of some traits. `apart` and `spread` are about its own `app`, `near` names one."""
     marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
     labels = {key: value for key, value in marks.items() if value}
     pod = make_pod(
