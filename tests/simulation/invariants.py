@@ -106,23 +106,33 @@ def check_idle(simulation: Simulation) -> None:
 
 
 def overlooked(simulation: Simulation) -> set[str]:
-    """The pods that no event may help though it should: they have to wait for the flush.
+    """The pods that no event helps though it should; upstream leaves them waiting as well.
 
-    Upstream's hint of InterPodAffinity for nodes looks at the terms of the pod that waits, and not
-    at those of the pods that want it away: a new node says nothing to it (`plugin.go`,
-    `isSchedulableAfterNodeChange`).
+    - Its hint of InterPodAffinity for nodes looks at the terms of the pod that waits, and not at
+      those of the pods that want it away: a new node says nothing to it (`plugin.go`,
+      `isSchedulableAfterNodeChange`).
+    - A preemptor is gated while its preemption clears nominations. If the victim, called back from
+      Permit by an earlier attempt, gives up its place just then, nobody tells the preemptor again
+      (`executor.go`, `prepareCandidateAsync`).
+    - A pod that is assumed on one node and bound by somebody else to another frees a place without
+      a word (`cache.go`, `AddPod`).
     """
+    queue, cache = simulation.line.queue, simulation.line.cache
+    found = set(stuck_preemptors(simulation))
+    for pod in queue.pending_pods()[0]:
+        info = queue.get_pod(pod.metadata.namespace, pod.metadata.name)
+        rejectors = info.unschedulable_plugins if info is not None else set()
+        is_hated = pod.spec.affinity is None and "InterPodAffinity" in rejectors
+        if cache.contradictions or is_hated:
+            found.add(pod.key)
+    return found
+
+
+def stuck_preemptors(simulation: Simulation) -> list[str]:
+    """The pods that are still gated by a preemption, though all has come to rest."""
     queue = simulation.line.queue
-    waiting = [
-        (pod, queue.get_pod(pod.metadata.namespace, pod.metadata.name))
-        for pod in queue.pending_pods()[0]
-        if pod.spec.affinity is None
-    ]
-    return {
-        pod.key
-        for pod, info in waiting
-        if info and "InterPodAffinity" in info.unschedulable_plugins
-    }
+    waiting = queue.unschedulable_pods
+    return [info.key for info in waiting if info.gating_plugin == "DefaultPreemption"]
 
 
 def check_nobody_waits_for_room(simulation: Simulation, *, but: Collection[str] = ()) -> None:

@@ -53,6 +53,13 @@ class WatchfulCache(Cache):
     def __init__(self) -> None:
         super().__init__()
         self.complaints: list[str] = []
+        #: How many pods were bound elsewhere than where they were assumed.
+        self.contradictions = 0
+
+    def add_pod(self, pod: PodInfo) -> None:
+        known = self.get_pod(pod.pod)
+        self.contradictions += known is not None and known.spec.node_name != pod.spec.node_name
+        super().add_pod(pod)
 
     def assume_pod(self, pod: PodInfo) -> None:
         name = pod.spec.node_name

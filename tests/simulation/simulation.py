@@ -29,6 +29,7 @@ from .invariants import (
     check_nobody_waits_for_room,
     overload_of,
     overlooked,
+    stuck_preemptors,
 )
 from .line import Doorkeeper, Line
 from .traits import APP, DEDICATED, node_traits, pod_of, with_cpu
@@ -113,6 +114,9 @@ class Simulation:
     async def finish(self) -> None:
         """Let all be well, and see whether everything finds its place."""
         await self.do_calm()
+        if stuck_preemptors(self):
+            await self.do_restart()
+            await self.do_calm()
         for _ in range(ROUNDS_MAX):
             before, tries = dict(self.writes.made), self.tries()
             await self.do_advance(LONG_SECONDS)
@@ -266,9 +270,11 @@ class Simulation:
             source.release()
         self.writes.heal()
         self._open_the_door()
+        self._collect_garbage()
         await self.do_advance(QUIET_SECONDS)
         check_idle(self)
         check_nobody_waits_for_room(self, but=overlooked(self))
+        self.line.cache.contradictions = 0
 
     # The rest is private.
 
@@ -288,6 +294,12 @@ class Simulation:
                 self.do_allow(pod.metadata.name)
                 labels = {k: v for k, v in pod.metadata.labels.items() if k != Doorkeeper.LABEL}
                 self.store.pods.put(replace(pod, metadata=replace(pod.metadata, labels=labels)))
+
+    def _collect_garbage(self) -> None:
+        """Pods on nodes that are lost go: a controller's part."""
+        for pod in list(self.store.pods.now.values()):
+            if pod.spec.node_name and pod.spec.node_name not in self.store.nodes.now:
+                self.store.pods.remove(pod.key)
 
     def _check_line(self) -> None:
         assert not self.line.failures, f"a task failed: {self.line.failures}"
