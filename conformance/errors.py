@@ -12,6 +12,8 @@ All but InputError are verdicts on one case and stop only that case. `str()` is 
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 __all__ = [
     "ConformanceError",
     "ExpectationFailed",
@@ -19,7 +21,10 @@ __all__ = [
     "NotSettled",
     "StepFailed",
     "TargetError",
+    "first_error",
 ]
+
+E = TypeVar("E", bound=Exception)
 
 
 class ConformanceError(Exception):
@@ -55,3 +60,9 @@ class TargetError(ConformanceError):
 
 class NotSettled(TargetError):
     """The scheduler under test is still busy after all the time it was given."""
+
+
+def first_error(group: BaseExceptionGroup[E]) -> E:
+    """The first error of a group, however deep in groups of groups it lies."""
+    error = group.exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from .errors import ConformanceError, InputError
+from .errors import ConformanceError, InputError, first_error
 from .execution import run_case
 from .outcome import Outcome, Verdict
 from .quiet import QuietLoop
@@ -108,7 +108,7 @@ class _Suite:
                 for loop in loops:
                     group.create_task(loop)
         except* ConformanceError as errors:
-            failed = _first(errors)
+            failed = first_error(errors)
         if failed is not None:
             raise failed
         return [self._outcomes[index] for index in sorted(self._outcomes)]
@@ -224,11 +224,3 @@ class _Worker:
         with contextlib.suppress(ValueError):  # a line beyond all limits
             async for line in process.stderr:
                 self._stderr.append(line.decode(errors="replace").rstrip())
-
-
-def _first(group: BaseExceptionGroup[ConformanceError]) -> ConformanceError:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, ConformanceError)
-    return error

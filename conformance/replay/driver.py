@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from conformance.errors import InputError
+from conformance.errors import InputError, first_error
 
 from .api_client import ApiClient
 from .errors import ReplayError
@@ -221,7 +221,7 @@ async def _drive(
             watch.cancel()
             shown.cancel()
     except* ReplayError as failures:
-        failed = _first(failures)
+        failed = first_error(failures)
     if failed is not None:
         raise failed
     run.missing = tuple(pod.name for pod in run.trace.pods if pod.name in recorder.undecided)
@@ -287,11 +287,3 @@ async def _report(run: Run, clock: Clock, show: Callable[[Counts], None]) -> Non
     while True:
         show(run.counts)
         await clock.sleep(_POLL_SECONDS)
-
-
-def _first(group: BaseExceptionGroup[ReplayError]) -> ReplayError:
-    first: BaseException = group
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    assert isinstance(first, ReplayError)
-    return first

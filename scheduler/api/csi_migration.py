@@ -26,31 +26,39 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume
 
 __all__ = [
+    "AWS_EBS",
+    "AZURE_DISK",
+    "AZURE_FILE",
+    "CINDER",
     "CSI_DRIVERS",
+    "GCE_PD",
+    "PORTWORX",
+    "VSPHERE",
     "CsiTranslationError",
     "handle_of_inline_volume",
     "handle_of_volume",
     "in_tree_plugin_of_inline_volume",
 ]
 
-_AWS_EBS: Final = "kubernetes.io/aws-ebs"
-_GCE_PD: Final = "kubernetes.io/gce-pd"
-_AZURE_DISK: Final = "kubernetes.io/azure-disk"
-_AZURE_FILE: Final = "kubernetes.io/azure-file"
-_CINDER: Final = "kubernetes.io/cinder"
-_PORTWORX: Final = "kubernetes.io/portworx-volume"
-_VSPHERE: Final = "kubernetes.io/vsphere-volume"
+#: The in-tree plugins that CSI drivers have taken over from.
+AWS_EBS: Final = "kubernetes.io/aws-ebs"
+GCE_PD: Final = "kubernetes.io/gce-pd"
+AZURE_DISK: Final = "kubernetes.io/azure-disk"
+AZURE_FILE: Final = "kubernetes.io/azure-file"
+CINDER: Final = "kubernetes.io/cinder"
+PORTWORX: Final = "kubernetes.io/portworx-volume"
+VSPHERE: Final = "kubernetes.io/vsphere-volume"
 
 #: The driver that has taken over from each in-tree plugin.
 CSI_DRIVERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        _AWS_EBS: "ebs.csi.aws.com",
-        _GCE_PD: "pd.csi.storage.gke.io",
-        _AZURE_DISK: "disk.csi.azure.com",
-        _AZURE_FILE: "file.csi.azure.com",
-        _CINDER: "cinder.csi.openstack.org",
-        _PORTWORX: "pxd.portworx.com",
-        _VSPHERE: "csi.vsphere.vmware.com",
+        AWS_EBS: "ebs.csi.aws.com",
+        GCE_PD: "pd.csi.storage.gke.io",
+        AZURE_DISK: "disk.csi.azure.com",
+        AZURE_FILE: "file.csi.azure.com",
+        CINDER: "cinder.csi.openstack.org",
+        PORTWORX: "pxd.portworx.com",
+        VSPHERE: "csi.vsphere.vmware.com",
     }
 )
 
@@ -81,13 +89,13 @@ class _WithDiskUri(Protocol):
 def in_tree_plugin_of_inline_volume(volume: Volume) -> str | None:
     """The in-tree plugin behind a pod's volume, if a CSI driver has taken over from it."""
     sources = (
-        (volume.aws_elastic_block_store, _AWS_EBS),
-        (volume.gce_persistent_disk, _GCE_PD),
-        (volume.azure_disk, _AZURE_DISK),
-        (volume.cinder, _CINDER),
-        (volume.portworx_volume, _PORTWORX),
-        (volume.azure_file, _AZURE_FILE),
-        (volume.vsphere_volume, _VSPHERE),
+        (volume.aws_elastic_block_store, AWS_EBS),
+        (volume.gce_persistent_disk, GCE_PD),
+        (volume.azure_disk, AZURE_DISK),
+        (volume.cinder, CINDER),
+        (volume.portworx_volume, PORTWORX),
+        (volume.azure_file, AZURE_FILE),
+        (volume.vsphere_volume, VSPHERE),
     )
     return next((plugin for source, plugin in sources if source is not None), None)
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from scheduler.api.csi_migration import CsiTranslationError, handle_of_volume
+from scheduler.api.csi_migration import (
+    AWS_EBS,
+    AZURE_DISK,
+    CINDER,
+    GCE_PD,
+    PORTWORX,
+    CsiTranslationError,
+    handle_of_volume,
+)
 from scheduler.api.storage import VolumeNodeAffinity
 
 if TYPE_CHECKING:
@@ -35,28 +43,23 @@ _BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 _ZONES_DELIMITER: Final = "__"
 
-_AWS_EBS: Final = "kubernetes.io/aws-ebs"
-_GCE_PD: Final = "kubernetes.io/gce-pd"
-_AZURE_DISK: Final = "kubernetes.io/azure-disk"
-_CINDER: Final = "kubernetes.io/cinder"
-_PORTWORX: Final = "kubernetes.io/portworx-volume"
 
 #: Plugins whose drivers have a zone label of their own. The others' leave affinities alone.
 _TOPOLOGY_KEYS: Final = {
-    _AWS_EBS: "topology.ebs.csi.aws.com/zone",
-    _GCE_PD: "topology.gke.io/zone",
-    _CINDER: "topology.cinder.csi.openstack.org/zone",
+    AWS_EBS: "topology.ebs.csi.aws.com/zone",
+    GCE_PD: "topology.gke.io/zone",
+    CINDER: "topology.cinder.csi.openstack.org/zone",
 }
 
 
 def in_tree_plugin(spec: PersistentVolumeSpec) -> str | None:
     """The in-tree plugin behind a volume, of those that can be handled by a driver on a node."""
     sources = (
-        (spec.gce_persistent_disk, _GCE_PD),
-        (spec.aws_elastic_block_store, _AWS_EBS),
-        (spec.cinder, _CINDER),
-        (spec.azure_disk, _AZURE_DISK),
-        (spec.portworx_volume, _PORTWORX),
+        (spec.gce_persistent_disk, GCE_PD),
+        (spec.aws_elastic_block_store, AWS_EBS),
+        (spec.cinder, CINDER),
+        (spec.azure_disk, AZURE_DISK),
+        (spec.portworx_volume, PORTWORX),
     )
     return next((plugin for source, plugin in sources if source is not None), None)
 

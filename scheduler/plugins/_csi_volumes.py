@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.api.csi_migration import (
+    AZURE_FILE,
     CSI_DRIVERS,
+    VSPHERE,
     CsiTranslationError,
     handle_of_inline_volume,
     handle_of_volume,
@@ -43,7 +45,7 @@ VOLUMES: Final = "persistentvolumes"
 CLASSES: Final = "storageclasses"
 
 #: The in-tree plugins that are never attached through their drivers, whatever a node says.
-_NEVER_MIGRATED: Final = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
+_NEVER_MIGRATED: Final = frozenset({AZURE_FILE, VSPHERE})
 
 
 class AttachableVolumeError(Exception):

@@ -18,7 +18,7 @@ from scheduler.api.csi_migration import (
     handle_of_inline_volume,
     in_tree_plugin_of_inline_volume,
 )
-from scheduler.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from scheduler.api.storage import CSINode, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
@@ -40,6 +40,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.plugins._attached_volumes import ATTACHMENTS, CSI_NODES, AttachedVolumes
+from scheduler.plugins._claim_hints import queue_for_claim
 from scheduler.plugins._csi_volumes import (
     CLAIMS,
     CLASSES,
@@ -202,10 +203,7 @@ class NodeVolumeLimits(Plugin):
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
         """Queue if it is a claim of the pod."""
-        _, added = as_kind(PersistentVolumeClaim, old, new)
-        if added is None or added.metadata.namespace != pod.namespace:
-            return QueueingHint.QUEUE_SKIP
-        return QueueingHint(added.metadata.name in claim_names(pod.pod))
+        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
 
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: PodInfo, old: object, new: object

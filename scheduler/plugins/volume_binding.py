@@ -38,6 +38,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.plugins._claim_hints import queue_for_claim
 from scheduler.plugins._dynamic_provisioning import volume_limit
 from scheduler.plugins._pod_volumes import PodVolumes, PodVolumeSearch
 from scheduler.plugins._volume_binder import (
@@ -238,10 +239,7 @@ class VolumeBinding(Plugin):
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
         """Queue for a claim of the pod's own."""
-        _, claim = as_kind(PersistentVolumeClaim, old, new)
-        if claim is None or claim.metadata.namespace != pod.namespace:
-            return QueueingHint.QUEUE_SKIP
-        return QueueingHint(claim.metadata.name in claim_names(pod.pod))
+        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
 
     def is_schedulable_after_csi_node_change(
         self, pod: PodInfo, old: object, new: object

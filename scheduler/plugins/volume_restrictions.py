@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import numpy as np
 
 from scheduler.api.core import Pod
-from scheduler.api.disks import Disk, conflicts, disks_of
-from scheduler.api.storage import PersistentVolumeClaim
+from scheduler.api.disks import Disk, conflicts
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -34,10 +33,13 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
+from scheduler.plugins._claim_hints import queue_for_claim
+from scheduler.snapshot.volume_index import volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from scheduler.api.storage import PersistentVolumeClaim
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -160,21 +162,16 @@ class VolumeRestrictions(Plugin):
         deleted, _ = as_kind(Pod, old, new)
         if deleted is None or deleted.metadata.namespace != pod.namespace:
             return QueueingHint.QUEUE_SKIP
-        mounted = disks_of(deleted)
-        if any(conflicts(disk, mounted) for disk in pod.volumes.disks):
+        freed, wanted = volumes_of(deleted), pod.volumes
+        if any(conflicts(disk, freed.disks) for disk in wanted.disks):
             return QueueingHint.QUEUE
-        claims = (volume.persistent_volume_claim for volume in deleted.spec.volumes)
-        wanted = pod.volumes.claims
-        return QueueingHint(any(c is not None and c.claim_name in wanted for c in claims))
+        return QueueingHint(any(claim in wanted.claims for claim in freed.claims))
 
     def is_schedulable_after_persistent_volume_claim_added(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
         """Queue if the pod names the claim."""
-        _, added = as_kind(PersistentVolumeClaim, old, new)
-        if added is None or added.metadata.namespace != pod.namespace:
-            return QueueingHint.QUEUE_SKIP
-        return QueueingHint(added.metadata.name in pod.volumes.claims)
+        return queue_for_claim(pod, old, new, names=pod.volumes.claims)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

@@ -31,10 +31,9 @@ from scheduler.framework.events import (
 from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
+from scheduler.plugins._claim_hints import queue_for_claim
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
@@ -104,7 +103,8 @@ class VolumeZone(Plugin):
     def _topologies_of(self, pod: PodInfo) -> tuple[_Topology, ...] | Status:
         """Where the pod's bound volumes are, or why that cannot be told."""
         topologies: list[_Topology] = []
-        for name in _claims_of(pod):
+        # Those that the pod names itself; claims made for ephemeral volumes do not count here.
+        for name in pod.volumes.claims:
             volume = self._volume_of(name, pod.namespace)
             if isinstance(volume, Status):
                 return volume
@@ -173,10 +173,7 @@ class VolumeZone(Plugin):
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
         """Queue if the pod names the claim."""
-        _, modified = as_kind(PersistentVolumeClaim, old, new)
-        if modified is None or modified.metadata.namespace != pod.namespace:
-            return QueueingHint.QUEUE_SKIP
-        return QueueingHint(modified.metadata.name in _claims_of(pod))
+        return queue_for_claim(pod, old, new, names=pod.volumes.claims)
 
     def is_schedulable_after_persistent_volume_change(
         self, pod: PodInfo, old: object, new: object
@@ -191,12 +188,6 @@ class VolumeZone(Plugin):
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""
         return [volumes_fragment(pod)]
-
-
-def _claims_of(pod: PodInfo) -> Sequence[str]:
-    """The claims a pod names itself; those made for ephemeral volumes do not count here."""
-    claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return [claim.claim_name for claim in claims if claim is not None]
 
 
 def _topologies(volume: PersistentVolume) -> list[_Topology]:

@@ -24,6 +24,7 @@ import numpy as np
 from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
 from scheduler.snapshot.columns import IntArray, grown
 from scheduler.snapshot.kinds_by_label import KindsByLabel
+from scheduler.snapshot.slot_index import SlotIndex
 from scheduler.snapshot.terms_in_use import TermsInUse
 
 if TYPE_CHECKING:
@@ -184,11 +185,11 @@ class _Tally:
             self.counts[slots] += numbers * weight
 
 
-class PodIndex:
-    """The pods of all nodes, by kind. Nodes are known by slot: a number that does not move."""
+class PodIndex(SlotIndex):
+    """The pods of all nodes, by kind."""
 
     def __init__(self) -> None:
-        self._pods: Final[dict[int, Mapping[str, PodInfo]]] = {}
+        super().__init__()
         self._groups: Final[dict[PodKind, _Group]] = {}
         self._by_namespace: Final[dict[str, dict[PodKind, _Group]]] = {}
         self._with_affinity: Final[dict[PodKind, _Group]] = {}
@@ -274,41 +275,22 @@ class PodIndex:
 
     # Writing.
 
-    def set_pods(self, slot: int, pods: Mapping[str, PodInfo]) -> None:
-        """Say which pods, by uid, are on a slot now; `pods` is kept and must not change."""
-        before = self._pods.get(slot, {})
-        if pods:
-            self._pods[slot] = pods
-        else:
-            self._pods.pop(slot, None)
-        if before == pods:
-            return
+    def _make_room(self, slot: int) -> None:
         if slot >= self._capacity:
             self._grow(slot)
-        for uid, pod in before.items():
-            if pods.get(uid) is not pod:
-                self._remove(slot, pod.kind)
-        for uid, pod in pods.items():
-            if before.get(uid) is not pod:
-                self._add(slot, pod.kind)
 
-    def keep_only(self, slots: Iterable[int]) -> None:
-        """Forget the pods on all other slots."""
-        for slot in self._pods.keys() - set(slots):
-            self.set_pods(slot, {})
-
-    def _add(self, slot: int, kind: PodKind) -> None:
-        group = self._groups.get(kind)
+    def _add(self, slot: int, pod: PodInfo) -> None:
+        group = self._groups.get(pod.kind)
         if group is None:
-            group = self._new_group(kind)
+            group = self._new_group(pod.kind)
         group.slots[slot] = group.slots.get(slot, 0) + 1
         if len(group.counted) > RULES_MAX:
             group.forget_dropped()
         for tally, weight in group.counted:
             tally.counts[slot] += weight
 
-    def _remove(self, slot: int, kind: PodKind) -> None:
-        group = self._groups[kind]
+    def _remove(self, slot: int, pod: PodInfo) -> None:
+        group = self._groups[pod.kind]
         left = group.slots[slot] - 1
         if left:
             group.slots[slot] = left

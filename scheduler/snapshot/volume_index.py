@@ -1,7 +1,4 @@
-"""Which claims and disks the pods on the nodes use: asked by name, without looking at every pod.
-
-Nodes are known by slot, as in `PodIndex`: a number that a node keeps for as long as it is there.
-"""
+"""Which claims and disks the pods on the nodes use: asked by name, without looking at every pod."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import numpy as np
 
 from scheduler.api.disks import Disk, conflicts, disks_of
 from scheduler.snapshot.columns import IntArray, grown
+from scheduler.snapshot.slot_index import SlotIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,12 +64,11 @@ def _may_be_attached(volume: Volume) -> bool:
     )
 
 
-class VolumeIndex:
+class VolumeIndex(SlotIndex):
     """The claims and disks in use, and which slots have lately changed."""
 
     def __init__(self) -> None:
-        #: By slot and uid, those pods only that have volumes of this kind.
-        self._pods: Final[dict[int, dict[str, PodInfo]]] = {}
+        super().__init__()
         self._claim_users: Final[Counter[tuple[str, str]]] = Counter()
         #: By a disk's identity and by slot: how it is mounted there, and how often.
         self._mounts: Final[dict[tuple[str, ...], dict[int, Counter[Disk]]]] = {}
@@ -106,31 +103,18 @@ class VolumeIndex:
 
     # Writing.
 
-    def set_pods(self, slot: int, pods: Mapping[str, PodInfo]) -> None:
-        """Say which pods, by uid, are on a slot now."""
-        now = {uid: pod for uid, pod in pods.items() if pod.volumes is not NO_VOLUMES}
-        before = self._pods.get(slot, {})
-        if now == before:
-            return
-        if now:
-            self._pods[slot] = now
-        else:
-            del self._pods[slot]
-        for uid, pod in before.items():
-            if now.get(uid) is not pod:
-                self._remove(slot, pod)
-        for uid, pod in now.items():
-            if before.get(uid) is not pod:
-                self._add(slot, pod)
+    def set_pods(self, slot: int, pods: Mapping[str, PodInfo]) -> bool:
+        """Likewise, of those pods only that have volumes which others may feel."""
+        with_volumes = {uid: pod for uid, pod in pods.items() if pod.volumes is not NO_VOLUMES}
+        has_changed = super().set_pods(slot, with_volumes)
+        if has_changed:
+            self._version += 1
+            self._versions[slot] = self._version
+        return has_changed
+
+    def _make_room(self, slot: int) -> None:
         if slot >= len(self._versions):
             self._versions = grown(self._versions, max(2 * len(self._versions), slot + 1))
-        self._version += 1
-        self._versions[slot] = self._version
-
-    def keep_only(self, slots: Iterable[int]) -> None:
-        """Forget the pods on all other slots."""
-        for slot in self._pods.keys() - set(slots):
-            self.set_pods(slot, {})
 
     def _add(self, slot: int, pod: PodInfo) -> None:
         for claim in pod.volumes.claims:

@@ -1,0 +1,28 @@
+"""The queueing hint of plugins that wait for a claim: is it one of the pod's?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.api.storage import PersistentVolumeClaim
+from scheduler.framework.events import QueueingHint, as_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.snapshot.pod_info import PodInfo
+
+__all__ = ["queue_for_claim"]
+
+
+def queue_for_claim(
+    pod: PodInfo, old: object, new: object, *, names: Iterable[str]
+) -> QueueingHint:
+    """Queue if the claim that has come or changed has one of these names, in the pod's namespace.
+
+    Plugins differ in which names count: whether claims made for ephemeral volumes are among them.
+    """
+    _, claim = as_kind(PersistentVolumeClaim, old, new)
+    if claim is None or claim.metadata.namespace != pod.namespace:
+        return QueueingHint.QUEUE_SKIP
+    return QueueingHint(claim.metadata.name in names)
