@@ -35,6 +35,12 @@ var roots = []string{
 	"storage/v1.VolumeAttachment", "storage/v1.VolumeAttributesClass",
 	"resource/v1.ResourceClaim", "resource/v1.ResourceClaimTemplate", "resource/v1.ResourceSlice",
 	"resource/v1.DeviceClass", "meta/v1.DeleteOptions", "meta/v1.ObjectMeta",
+	"authentication/v1.SelfSubjectReview", "authentication/v1.TokenRequest", "authentication/v1.TokenReview",
+	"authorization/v1.LocalSubjectAccessReview", "authorization/v1.SelfSubjectAccessReview",
+	"authorization/v1.SelfSubjectRulesReview", "authorization/v1.SubjectAccessReview",
+	"rbac/v1.Role", "rbac/v1.RoleBinding", "rbac/v1.ClusterRole", "rbac/v1.ClusterRoleBinding",
+	"autoscaling/v1.HorizontalPodAutoscaler", "autoscaling/v2.HorizontalPodAutoscaler",
+	"networking/v1.Ingress", "networking/v1.IngressClass", "networking/v1.NetworkPolicy",
 }
 
 // Types whose JSON form is not their Go form.
