@@ -4,7 +4,8 @@
 v0.36.3: per type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`.
 Types are `string`, `int32`..., `quantity`, `time`, `[]T`, `{}T` (a map) or the name of another
 type; flags are `p` (pointer), `o` (omitempty) and `z` (omitzero). The protobuf field numbers and
-list types are there for decoders and appliers that need them.
+list types are there for decoders and appliers that need them. `$atomic` is no type: it names the
+structs that an applier replaces whole.
 
 Decoding does what Go's decoder, followed by its encoder, does to an object: unknown fields are
 dropped (and named), nulls and empty optional values vanish, required scalars appear with their zero
@@ -38,6 +39,13 @@ _GO_TYPES: Final = {
     "float64": "float64", "bytes": "[]uint8", "time": "string", "microtime": "string",
     "quantity": "string", "intorstring": "intstr.IntOrString",
 }  # fmt: skip
+_JSON_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
+#: Where a custom resource definition may say something shorter than a schema, and what.
+_SCHEMAS: Final = {
+    "schemaorbool": "bool",
+    "schemaorarray": f"[]{_JSON_SCHEMA}",
+    "schemaorstrings": "[]string",
+}
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
 
 
@@ -78,6 +86,18 @@ class Field(NamedTuple):
     merge_key: str = ""
     strategies: tuple[str, ...] = ()
     default: object = None
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    #: Whether an applier replaces the value whole because the field, not its type, says so.
+    is_atomic_map: bool = False
+    #: Whether clients may leave it out although the server always sends it.
+    is_optional: bool = False
+
+
+@functools.cache
+def atomic_types() -> frozenset[str]:
+    """The structs that an applier replaces whole, whatever field they are in."""
+    return frozenset(str(row[0]) for row in _table()["$atomic"])
 
 
 @functools.cache
@@ -99,6 +119,10 @@ def fields_of(type_name: str) -> dict[str, Field]:
             extra.get("mergeKey", ""),
             tuple(extra.get("strategy", "").split(",")) if extra.get("strategy") else (),
             extra.get("default"),
+            extra.get("listType", ""),
+            tuple(extra.get("listMapKeys", ())),
+            "mapType" in extra,
+            "optional" in extra,
         )
     return fields
 
@@ -122,6 +146,9 @@ def unknown_fields(type_name: str, value: object, path: str = "") -> list[str]:
     elif type_name.startswith("{}") and isinstance(value, dict):
         for key, item in value.items():
             found += unknown_fields(type_name[2:], item, f"{path}.{key}" if path else key)
+    elif type_name in _SCHEMAS:
+        listed = "[]" if isinstance(value, list) else ""
+        found += unknown_fields(f"{listed}{_JSON_SCHEMA}", value, path)
     elif type_name in _table() and isinstance(value, dict):
         fields = fields_of(type_name)
         for key, item in value.items():
@@ -144,6 +171,8 @@ def converter(type_name: str) -> Convert:
         return _map_converter(type_name, converter(type_name[2:]))
     if type_name in _SCALARS:
         return _SCALARS[type_name]
+    if type_name in _SCHEMAS:
+        return _schema_converter(type_name)
     return _struct_converter(type_name)
 
 
@@ -305,6 +334,17 @@ def _map_converter(type_name: str, inner: Convert) -> Convert:
         if value is None:
             return {}
         raise _wrong(value, "map[string]" + _go_type(type_name[2:]))
+
+    return convert
+
+
+def _schema_converter(type_name: str) -> Convert:
+    """One of the forms of which a JSON schema is one: a schema, or something short for one."""
+    schemas = converter(_JSON_SCHEMA)
+    short = converter(_SCHEMAS[type_name])
+
+    def convert(value: object, dropped: list[str]) -> object:
+        return (schemas if isinstance(value, dict) else short)(value, dropped)
 
     return convert
 

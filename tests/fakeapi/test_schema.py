@@ -20,6 +20,33 @@ def test_every_kind_has_a_type(kind: Any) -> None:
     assert decode(kind.schema, {"metadata": {"name": "x"}})["metadata"] == {"name": "x"}
 
 
+def test_a_json_schema_may_be_given_in_short() -> None:
+    given = {
+        "additionalProperties": True,
+        "items": {"type": "string", "bogus": 1},
+        "properties": {"a": {"additionalProperties": {"type": "string", "bogus": 2}}},
+    }
+    dropped: list[str] = []
+    decoded = decode("apiextensions/v1.JSONSchemaProps", given, dropped)
+    assert dropped == ["bogus", "bogus"]
+    assert decoded == {
+        "additionalProperties": True,
+        "items": {"type": "string"},
+        "properties": {"a": {"additionalProperties": {"type": "string"}}},
+    }
+    assert unknown_fields("apiextensions/v1.JSONSchemaProps", given) == [
+        "items.bogus",
+        "properties.a.additionalProperties.bogus",
+    ]
+
+
+def test_appliers_are_told_what_they_replace_whole() -> None:
+    assert "core/v1.NodeSelector" in schema.atomic_types()
+    assert schema.fields_of("core/v1.PodSpec")["nodeSelector"].is_atomic_map
+    containers = schema.fields_of("core/v1.PodSpec")["containers"]
+    assert (containers.list_type, containers.list_map_keys) == ("map", ("name",))
+
+
 def test_every_type_refers_only_to_types_there_are() -> None:
     for kind in BUILT_IN:
         pending, seen = [kind.schema], set()

@@ -1,7 +1,8 @@
 // Writes fakeapi/schema.json: the fields of every Kubernetes type the fake API server stores, read from
-// the struct tags of the published Go modules (k8s.io/api and k8s.io/apimachinery).
+// the struct tags of the published Go modules (k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver).
 //
-//	go run . $(go env GOMODCACHE)/k8s.io/api@v0.36.3 $(go env GOMODCACHE)/k8s.io/apimachinery@v0.36.3 > ../../../fakeapi/schema.json
+//	modules=$(go env GOMODCACHE)/k8s.io
+//	go run . $modules/api@v0.36.3 $modules/apimachinery@v0.36.3 $modules/apiextensions-apiserver@v0.36.3 > ../../../fakeapi/schema.json
 //
 // It needs nothing but the standard library: the sources are parsed, not compiled.
 package main
@@ -35,6 +36,8 @@ var roots = []string{
 	"storage/v1.VolumeAttachment", "storage/v1.VolumeAttributesClass",
 	"resource/v1.ResourceClaim", "resource/v1.ResourceClaimTemplate", "resource/v1.ResourceSlice",
 	"resource/v1.DeviceClass", "meta/v1.DeleteOptions", "meta/v1.ObjectMeta",
+	"apiextensions/v1.CustomResourceDefinition",
+	"meta/v1.ListMeta", "meta/v1.Status", "meta/v1.APIResourceList",
 	"authentication/v1.SelfSubjectReview", "authentication/v1.TokenRequest", "authentication/v1.TokenReview",
 	"authorization/v1.LocalSubjectAccessReview", "authorization/v1.SelfSubjectAccessReview",
 	"authorization/v1.SelfSubjectRulesReview", "authorization/v1.SubjectAccessReview",
@@ -48,7 +51,11 @@ var special = map[string]string{
 	"meta/v1.Time": "time", "meta/v1.MicroTime": "microtime", "meta/v1.Duration": "duration",
 	"meta/v1.FieldsV1": "raw", "resource.Quantity": "quantity", "intstr.IntOrString": "intorstring",
 	"runtime.RawExtension": "raw", "types.UID": "string", "types.NodeName": "string",
-	"core/v1.ResourceList": "resources", // a map of quantities rounded up to thousandths
+	"core/v1.ResourceList":                          "resources", // a map of quantities rounded up to thousandths
+	"apiextensions/v1.JSON":                         "raw",
+	"apiextensions/v1.JSONSchemaPropsOrBool":        "schemaorbool",
+	"apiextensions/v1.JSONSchemaPropsOrArray":       "schemaorarray",
+	"apiextensions/v1.JSONSchemaPropsOrStringArray": "schemaorstrings",
 }
 
 var basic = map[string]bool{"string": true, "bool": true, "int32": true, "int64": true, "float64": true, "int": true}
@@ -56,6 +63,7 @@ var basic = map[string]bool{"string": true, "bool": true, "int32": true, "int64"
 type source struct {
 	file *ast.File
 	spec *ast.TypeSpec
+	doc  *ast.CommentGroup
 	pkg  string
 }
 
@@ -67,6 +75,7 @@ type field struct {
 var (
 	types  = map[string]source{}
 	output = map[string]any{}
+	atomic = map[string]bool{} // the structs that an applier replaces whole
 )
 
 func fail(format string, args ...any) {
@@ -87,11 +96,19 @@ func load(directory, pkg string) {
 		for _, declaration := range parsed.Decls {
 			if general, ok := declaration.(*ast.GenDecl); ok && general.Tok == token.TYPE {
 				for _, spec := range general.Specs {
-					types[pkg+"."+spec.(*ast.TypeSpec).Name.Name] = source{parsed, spec.(*ast.TypeSpec), pkg}
+					types[pkg+"."+spec.(*ast.TypeSpec).Name.Name] = source{parsed, spec.(*ast.TypeSpec), docOf(general, spec.(*ast.TypeSpec)), pkg}
 				}
 			}
 		}
 	}
+}
+
+// A type declared alone has its comment on the declaration, one of a group on itself.
+func docOf(declaration *ast.GenDecl, spec *ast.TypeSpec) *ast.CommentGroup {
+	if spec.Doc != nil {
+		return spec.Doc
+	}
+	return declaration.Doc
 }
 
 // The package a selector such as metav1.Time stands for, by the file's imports.
@@ -155,6 +172,9 @@ func named(name string) string {
 	}
 	if _, done := output[name]; !done {
 		output[name] = nil
+		if marks := markers(found.doc); isAtomic(marks["structType"]) || isAtomic(marks["mapType"]) {
+			atomic[name] = true
+		}
 		fields := []any{}
 		for _, f := range fieldsOf(found) {
 			row := []any{f.name, f.kind}
@@ -166,6 +186,10 @@ func named(name string) string {
 		output[name] = fields
 	}
 	return name
+}
+
+func isAtomic(marks []string) bool {
+	return len(marks) > 0 && marks[0] == "atomic"
 }
 
 func markers(group *ast.CommentGroup) map[string][]string {
@@ -247,6 +271,12 @@ func fieldsOf(from source) []field {
 		if listType := marks["listType"]; len(listType) > 0 {
 			extra["listType"] = listType[0]
 		}
+		if isAtomic(marks["mapType"]) || isAtomic(marks["structType"]) {
+			extra["mapType"] = "atomic"
+		}
+		if _, optional := marks["optional"]; optional && !strings.ContainsAny(flags, "oz") {
+			extra["optional"] = true // clients need not send it, though the server always does
+		}
 		if keys := marks["listMapKey"]; len(keys) > 0 {
 			extra["listMapKeys"] = keys
 		}
@@ -262,20 +292,27 @@ func fieldsOf(from source) []field {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fail("usage: schema_generator API_DIRECTORY APIMACHINERY_DIRECTORY")
+	if len(os.Args) != 4 {
+		fail("usage: schema_generator API_DIRECTORY APIMACHINERY_DIRECTORY APIEXTENSIONS_DIRECTORY")
 	}
-	api, machinery := os.Args[1], os.Args[2]
+	api, machinery, extensions := os.Args[1], os.Args[2], os.Args[3]
 	directories, _ := filepath.Glob(filepath.Join(api, "*", "v*"))
 	for _, directory := range directories {
 		pkg, _ := filepath.Rel(api, directory)
 		load(directory, pkg)
 	}
 	load(filepath.Join(machinery, "pkg/apis/meta/v1"), "meta/v1")
+	load(filepath.Join(extensions, "pkg/apis/apiextensions/v1"), "apiextensions/v1")
 	sort.Strings(roots)
 	for _, root := range roots {
 		named(root)
 	}
+	whole := []any{}
+	for name := range atomic {
+		whole = append(whole, []any{name})
+	}
+	sort.Slice(whole, func(i, j int) bool { return whole[i].([]any)[0].(string) < whole[j].([]any)[0].(string) })
+	output["$atomic"] = whole // no type: the names of those that are replaced whole
 	names := make([]string, 0, len(output))
 	for name := range output {
 		names = append(names, name)
