@@ -37,6 +37,12 @@ _SUBRESOURCES: Final[dict[str, Json]] = {
     "binding": {"kind": "Binding", "verbs": ["create"]},
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
     "finalize": {"verbs": ["update"]},
+    "scale": {
+        "group": "autoscaling",
+        "version": "v1",
+        "kind": "Scale",
+        "verbs": ["get", "patch", "update"],
+    },
     "status": {"verbs": ["get", "patch", "update"]},
 }
 

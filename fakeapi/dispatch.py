@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import answers, discovery, routes, subresources, verbs
+from . import answers, discovery, routes, scale, subresources, verbs
 from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .options import list_options
@@ -36,6 +36,9 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("status", "PUT"): verbs.update,
     ("status", "PATCH"): verbs.patch,
     ("finalize", "PUT"): verbs.update,
+    ("scale", "GET"): scale.get,
+    ("scale", "PUT"): scale.update,
+    ("scale", "PATCH"): scale.patch,
     ("binding", "POST"): subresources.bind,
     ("eviction", "POST"): subresources.evict,
 }

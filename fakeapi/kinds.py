@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from . import events
 from .objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from .errors import FieldError
 
 ALL_VERBS: Final = (
     "create",
@@ -39,6 +41,8 @@ class Generation(enum.Enum):
     SPEC = "1 on create, plus 1 whenever the spec changes"
     SPEC_OR_ANNOTATIONS = "as SPEC, and when annotations change"
     SPEC_LATER = "absent on create, plus 1 whenever the spec changes"
+    CONTENT = "1 on create, plus 1 whenever anything but metadata changes"
+    CONTENT_OR_LABELS = "as CONTENT, and when labels change"
 
 
 class GarbagePolicy(enum.Enum):
@@ -53,6 +57,34 @@ ResourceKey: TypeAlias = "tuple[str, str]"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its numbers and its selector in the object."""
+
+    replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+class Structure(Protocol):
+    """The type of a kind that is not in schema.json: a custom resource's, made at run time."""
+
+    def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
+        """The stored form: a fresh object without unknown fields, defaults filled in.
+
+        Paths of what it leaves out go to `dropped`. Raises DecodeError.
+        """
+
+    def unknown_fields(self, value: Json) -> list[str]:
+        """Paths of the fields that `complete` leaves out."""
+
+    def validate(self, obj: Json, old: Json | None = None) -> list[FieldError]:
+        """What is wrong with the object; on an update what was wrong before may stay."""
+
+    def open_api(self) -> Json:
+        """The type as an OpenAPI v3 schema, as clients are shown it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Kind:
     """One served resource.
 
@@ -60,7 +92,7 @@ class Kind:
     None means the default pair metadata.name and metadata.namespace. `stored_as` names the resource
     whose collection holds the objects (events have two views of one collection), `to_stored` and
     `from_stored` convert between this view and that form. `schema` is the type in schema.json;
-    without one the object is stored as it comes.
+    without one the object is what `structure` makes of it, or is stored as it comes.
     """
 
     group: str
@@ -85,6 +117,10 @@ class Kind:
     stored_as: ResourceKey | None = None
     to_stored: Callable[[Json], Json] | None = None
     from_stored: Callable[[Json], Json] | None = None
+    scale: ScalePaths | None = None
+    structure: Structure | None = None
+    #: The header that answers carry while the version is deprecated.
+    deprecation_warning: str = ""
 
     @property
     def resource_key(self) -> ResourceKey:
@@ -116,6 +152,8 @@ class KindTable:
     """The kinds a server serves, found by the parts of a URL."""
 
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
+        #: What others have worked out from the table; forgotten whenever it changes.
+        self.derived: dict[str, object] = {}
         self._versions: dict[tuple[str, str], dict[str, Kind]] = {}
         for kind in kinds:
             self.add(kind)
@@ -123,6 +161,14 @@ class KindTable:
     def add(self, kind: Kind) -> None:
         """Serve one more kind from now on, in place of one with the same group, version, plural."""
         self._versions.setdefault((kind.group, kind.version), {})[kind.plural] = kind
+        self.derived.clear()
+
+    def remove(self, kind: Kind) -> None:
+        """Serve that kind no longer; nothing happens if it is not served."""
+        served = self._versions.get((kind.group, kind.version), {})
+        if served.pop(kind.plural, None) is not None and not served:
+            del self._versions[kind.group, kind.version]
+        self.derived.clear()
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind behind a URL, None if it is not served."""
@@ -148,7 +194,7 @@ class KindTable:
         """The API versions served, in the order of the table."""
         return list(self._versions)
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Iterator[Kind]:
         return iter([kind for kinds in self._versions.values() for kind in kinds.values()])
 
 
@@ -214,6 +260,8 @@ _SLICE_FIELDS: Final = {
 }
 _SPEC: Final = Generation.SPEC
 _STATUS: Final = ("status",)
+_SCALED: Final = ("scale", "status")
+_SCALE: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _RETURNED: Final = True
 
 _CORE: Final = (
@@ -243,8 +291,8 @@ _CORE: Final = (
     ),
     Kind(
         "", "v1", "replicationcontrollers", "ReplicationController", categories=("all",),
-        schema="core/v1.ReplicationController", short_names=("rc",), subresources=_STATUS,
-        generation=_SPEC, garbage_policy=GarbagePolicy.ORPHAN,
+        schema="core/v1.ReplicationController", short_names=("rc",), subresources=_SCALED,
+        scale=_SCALE, generation=_SPEC, garbage_policy=GarbagePolicy.ORPHAN,
         fields={**_NAMESPACED, "status.replicas": _number_at("status", "replicas")},
     ),
     Kind(
@@ -292,21 +340,27 @@ _CORE: Final = (
         "", "v1", "resourcequotas", "ResourceQuota", schema="core/v1.ResourceQuota",
         short_names=("quota",), subresources=_STATUS, returns_deleted=_RETURNED,
     ),
+    Kind(
+        "", "v1", "podtemplates", "PodTemplate", schema="core/v1.PodTemplate",
+        generation=Generation.CONTENT, returns_deleted=_RETURNED,
+    ),
 )  # fmt: skip
 
 _WORKLOADS: Final = (
     Kind(
         "apps", "v1", "deployments", "Deployment", schema="apps/v1.Deployment",
-        short_names=("deploy",), categories=("all",), subresources=_STATUS,
+        short_names=("deploy",), categories=("all",), subresources=_SCALED, scale=_SCALE,
         generation=Generation.SPEC_OR_ANNOTATIONS,
     ),
     Kind(
         "apps", "v1", "replicasets", "ReplicaSet", schema="apps/v1.ReplicaSet",
-        short_names=("rs",), categories=("all",), subresources=_STATUS, generation=_SPEC,
+        short_names=("rs",), categories=("all",), subresources=_SCALED, scale=_SCALE,
+        generation=_SPEC,
     ),
     Kind(
         "apps", "v1", "statefulsets", "StatefulSet", schema="apps/v1.StatefulSet",
-        short_names=("sts",), categories=("all",), subresources=_STATUS, generation=_SPEC,
+        short_names=("sts",), categories=("all",), subresources=_SCALED, scale=_SCALE,
+        generation=_SPEC,
     ),
     Kind(
         "apps", "v1", "daemonsets", "DaemonSet", schema="apps/v1.DaemonSet",
@@ -316,6 +370,19 @@ _WORKLOADS: Final = (
         "batch", "v1", "jobs", "Job", schema="batch/v1.Job", categories=("all",),
         subresources=_STATUS, generation=_SPEC, garbage_policy=GarbagePolicy.ORPHAN,
         fields={**_NAMESPACED, "status.successful": _number_at("status", "succeeded")},
+    ),
+    Kind(
+        "apps", "v1", "controllerrevisions", "ControllerRevision",
+        schema="apps/v1.ControllerRevision",
+    ),
+    Kind(
+        "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
+        schema="autoscaling/v2.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
+        subresources=_STATUS,
+    ),
+    Kind(
+        "batch", "v1", "cronjobs", "CronJob", schema="batch/v1.CronJob", short_names=("cj",),
+        categories=("all",), subresources=_STATUS, generation=_SPEC,
     ),
     Kind(
         "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",),
@@ -386,6 +453,11 @@ _STORAGE: Final = (
         schema="storage/v1.VolumeAttachment", subresources=_STATUS, unconditional_update=False,
         returns_deleted=_RETURNED,
     ),
+    Kind(
+        "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass",
+        namespaced=False, schema="storage/v1.VolumeAttributesClass", short_names=("vac",),
+        returns_deleted=_RETURNED,
+    ),
 )  # fmt: skip
 
 _DEVICES: Final = (
@@ -408,5 +480,49 @@ _DEVICES: Final = (
     ),
 )  # fmt: skip
 
-#: What a server serves unless it is told otherwise.
-BUILT_IN: Final = (*_CORE, *_WORKLOADS, *_SCHEDULING, *_STORAGE, *_DEVICES)
+_NETWORKING: Final = (
+    Kind(
+        "networking.k8s.io", "v1", "ingresses", "Ingress", schema="networking/v1.Ingress",
+        short_names=("ing",), subresources=_STATUS, generation=_SPEC,
+    ),
+    Kind(
+        "networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False,
+        schema="networking/v1.IngressClass", generation=_SPEC,
+    ),
+    Kind(
+        "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",),
+        schema="networking/v1.NetworkPolicy", generation=_SPEC,
+    ),
+    Kind(
+        "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
+        schema="discovery/v1.EndpointSlice", generation=Generation.CONTENT_OR_LABELS,
+    ),
+)  # fmt: skip
+
+_PERMISSIONS: Final = tuple(
+    Kind(
+        "rbac.authorization.k8s.io", "v1", plural, kind, namespaced=not kind.startswith("Cluster"),
+        schema=f"rbac/v1.{kind}", create_on_update=True,
+    )
+    for plural, kind in (
+        ("roles", "Role"),
+        ("rolebindings", "RoleBinding"),
+        ("clusterroles", "ClusterRole"),
+        ("clusterrolebindings", "ClusterRoleBinding"),
+    )
+)  # fmt: skip
+
+_EXTENSIONS: Final = (
+    Kind(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
+        namespaced=False, schema="apiextensions/v1.CustomResourceDefinition",
+        short_names=("crd", "crds"), categories=("api-extensions",), subresources=_STATUS,
+        generation=_SPEC, unconditional_update=False, returns_deleted=_RETURNED,
+    ),
+)  # fmt: skip
+
+#: What a server serves unless it is told otherwise, the groups in the order of their priority.
+BUILT_IN: Final = (
+    *_CORE, *_WORKLOADS, *_NETWORKING, *_PERMISSIONS, *_STORAGE, *_EXTENSIONS, *_SCHEDULING,
+    *_DEVICES,
+)  # fmt: skip

@@ -122,10 +122,19 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
 def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
     if kind.generation in (Generation.NEVER, Generation.ON_CREATE):
         return False
+    if kind.generation in (Generation.CONTENT, Generation.CONTENT_OR_LABELS):
+        changed = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
+        return changed or (
+            kind.generation is Generation.CONTENT_OR_LABELS and labels_of(new) != labels_of(old)
+        )
     if new.get("spec") != old.get("spec"):
         return True
     annotations = metadata_of(new).get("annotations"), metadata_of(old).get("annotations")
     return kind.generation is Generation.SPEC_OR_ANNOTATIONS and annotations[0] != annotations[1]
+
+
+def _content(obj: Json) -> set[str]:
+    return obj.keys() - {"metadata"}
 
 
 def prepare_for_status_update(kind: Kind, new: Json, old: Json, now: str) -> None:

@@ -84,25 +84,27 @@ def patch(state: Registry, request: Request) -> Answer:
     ):
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
     options = write_options(request.query, "PatchOptions")
-    change = _decoded_patch(request.body)
+    change = decoded_patch(request.body)
     existing = state.find(kind, route.namespace, route.name)
     whole = state.view(kind).whole(existing.object)
-    patched = _patched(whole, change, request.content_type, kind)
-    bodies.check_kind(patched, kind.kind, kind.api_version, state.kinds)
-    obj = _completed(kind, patched, options, request, patch_text=request.body)
+    result = patched(whole, change, request.content_type, kind.schema)
+    bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
+    obj = _completed(kind, result, options, request, patch_text=request.body)
     target = request.target(options)
     registry.check_name(target, obj)
     return _written(state, kind, registry.update(state, target, existing, obj))
 
 
-def _decoded_patch(raw: bytes) -> object:
+def decoded_patch(raw: bytes) -> object:
+    """The JSON of a patch. Raises BadRequest."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding patch: {error}") from error
 
 
-def _patched(whole: Json, change: object, content_type: str, kind: Kind) -> Json:
+def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
+    """The object of that type after a patch of that media type. Raises ApiError."""
     if content_type == JSON_PATCH:
         result = json_patch(whole, change)
     elif not isinstance(change, dict):
@@ -110,7 +112,7 @@ def _patched(whole: Json, change: object, content_type: str, kind: Kind) -> Json
     elif content_type == MERGE_PATCH:
         result = merge_patch(whole, change)
     else:
-        result = strategic_merge(whole, change, kind.schema)
+        result = strategic_merge(whole, change, type_name)
     if not isinstance(result, dict):
         raise BadRequest("error decoding patch: the result is not an object")
     return result
