@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fakeapi import Kind, KindTable
 
-__all__ = ["ApiClient", "Json", "Ref", "ref_of"]
+__all__ = ["USER_AGENT", "ApiClient", "Json", "Ref", "ref_of"]
 
 Json: TypeAlias = dict[str, object]
 
@@ -24,6 +24,8 @@ PATCH_TYPES: Final = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
+#: By what the suite's own requests can be told from those of the scheduler under test.
+USER_AGENT: Final = "kubesched-conformance"
 _JSON: Final = "application/json"
 #: A misspelt field of an object in a case is an error, not a field without effect.
 _STRICT: Final = {"fieldValidation": "Strict"}
@@ -51,7 +53,7 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> ApiClient:
-        self._session = aiohttp.ClientSession(self._url)
+        self._session = aiohttp.ClientSession(self._url, headers={"User-Agent": USER_AGENT})
         return self
 
     async def __aexit__(

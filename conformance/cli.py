@@ -98,6 +98,12 @@ def main() -> None:
     help="Write the outcomes as JUnit XML.",
 )
 @click.option(
+    "--event-log",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write everything that happens on the API servers, as lines of JSON.",
+)
+@click.option(
     "--target-command",
     metavar="CMD",
     default="",
@@ -161,6 +167,7 @@ def run(
     pattern: str,
     list_only: bool,
     junit: Path | None,
+    event_log: Path | None,
     target_command: str,
     in_process: str,
     paths: tuple[Path, ...],
@@ -183,6 +190,7 @@ def run(
         timeout_seconds=max(timeout_seconds, real_seconds_max if target_command else 0.0),
         workers=workers,
         fail_fast=fail_fast,
+        event_log=event_log,
     )
     try:
         cases = _chosen(paths or (BUILT_IN,), pattern)

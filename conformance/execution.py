@@ -32,6 +32,7 @@ from .case import (
 )
 from .clock import RealClock
 from .errors import ConformanceError, ExpectationFailed, TargetError
+from .event_log import EventLog, event_log
 from .expect import is_about_rest, unmet
 from .objects import objects_of
 from .outcome import Outcome, Verdict
@@ -54,15 +55,32 @@ _PRIORITY_CLASS: Final = "PriorityClass"
 
 
 async def run_case(
-    case: Case, kind: TargetKind, *, seed: int, timeout_seconds: float = 60.0
+    case: Case,
+    kind: TargetKind,
+    *,
+    seed: int,
+    timeout_seconds: float = 60.0,
+    log_path: Path | None = None,
 ) -> Outcome:
-    """Run a case and say what became of it; `timeout_seconds` are real ones."""
+    """Run a case and say what became of it; `timeout_seconds` are real ones.
+
+    What happens on its API server is written to `log_path`, see event_log.py.
+    """
+    with event_log(log_path, case.id) as log:
+        outcome = await _run_case(case, kind, seed, timeout_seconds, log)
+        log.end(outcome)
+    return outcome
+
+
+async def _run_case(
+    case: Case, kind: TargetKind, seed: int, timeout_seconds: float, log: EventLog
+) -> Outcome:
     skipped = kind.why_not(case)
     if skipped is not None:
         return _outcome(case, Verdict.SKIPPED, 0.0, reason=skipped)
     real = RealClock()
     started = real.monotonic()
-    execution = _Execution(case, kind, seed)
+    execution = _Execution(case, kind, seed, log)
     try:
         async with asyncio.timeout(timeout_seconds):
             await execution.run()
@@ -112,11 +130,12 @@ def _outcome(
 class _Execution:
     """A case while it runs. `where` is the step that is being carried out."""
 
-    def __init__(self, case: Case, kind: TargetKind, seed: int) -> None:
+    def __init__(self, case: Case, kind: TargetKind, seed: int, event_log: EventLog) -> None:
         # Each case has its own chance, whatever runs before or beside it.
         self._rng = random.Random(f"{seed}/{case.id}")
         self._case = case
         self._kind = kind
+        self._event_log = event_log
         self._touches = 0
         self.where = ""
         self.log: tuple[str, ...] = ()
@@ -129,8 +148,10 @@ class _Execution:
             server = await stack.enter_async_context(
                 FakeApiServer(clock=clock, seed=self._rng.getrandbits(32))
             )
+            stack.enter_context(self._event_log.following(server, clock))
             self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))
             self.where = "cluster"
+            self._event_log.step(self.where)
             await self._create(self._case.cluster)
             self.where = ""
             surroundings = Surroundings(
@@ -153,6 +174,7 @@ class _Execution:
     async def _carry_out(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self.where = step.where
+            self._event_log.step(step.where)
             await self._step(step)
         self.where = ""
 

@@ -8,37 +8,64 @@ something to do.
 How it is known: the loop polls its selector without a timeout while callbacks are ready, and with
 one (or none) when it would have to wait. So a call that may wait, and finds no socket ready, is the
 moment. No task is woken on the way, so the answer costs one system call and disturbs nothing.
+
+Sockets that are ready at the same moment are served in the order in which the loop came to know
+them. The kernel's own order depends on what it did when, and so would all that follows from it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import selectors
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from selectors import SelectorKey
 
+    from _typeshed import FileDescriptorLike
+
 __all__ = ["QuietLoop"]
 
 
 class _QuietSelector(selectors.DefaultSelector):
-    """Tells waiters about the moment at which it would have to wait."""
+    """Tells waiters about the moment at which it would have to wait; keeps sockets in order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.waiters: list[asyncio.Future[None]] = []
+        self._turns = itertools.count()
+        self._turn_of: dict[int, int] = {}
+
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> SelectorKey:
+        """Like any selector; the file has its turn after all that are there."""
+        key = super().register(fileobj, events, data)
+        self._turn_of[key.fd] = next(self._turns)
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        """Like any selector."""
+        key = super().unregister(fileobj)
+        del self._turn_of[key.fd]
+        return key
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         """Like any selector, but does not wait if somebody waits for just that."""
         if not self.waiters or (timeout is not None and timeout <= 0):
-            return super().select(timeout)
+            return self._in_order(super().select(timeout))
         ready = super().select(0)
         if not ready:
             waiters, self.waiters = self.waiters, []
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
+        return self._in_order(ready)
+
+    def _in_order(self, ready: list[tuple[SelectorKey, int]]) -> list[tuple[SelectorKey, int]]:
+        if len(ready) > 1:
+            ready.sort(key=lambda pair: self._turn_of[pair[0].fd])
         return ready
 
 

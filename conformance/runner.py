@@ -11,8 +11,11 @@ import asyncio
 import collections
 import contextlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +29,7 @@ from .worker import Order, Setup
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .case import Case
     from .target import TargetKind
@@ -46,7 +49,8 @@ _LAST_WORDS_SECONDS: Final = 1.0
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How to run cases. `workers` of None chooses; 0 runs all in this process, one by one.
 
-    A worker that is `grace_seconds` over its case's time limit is given up.
+    A worker that is `grace_seconds` over its case's time limit is given up. Everything that happens
+    on the API servers is written to `event_log`, in the order of the cases (see event_log.py).
     """
 
     target: TargetOptions = TargetOptions()
@@ -55,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: float = 10.0
     workers: int | None = None
     fail_fast: bool = False
+    event_log: Path | None = None
 
 
 def default_workers(settings: Settings, cases: int) -> int:
@@ -73,21 +78,51 @@ def run_cases(
     """Run cases and return their outcomes, in their order; those not run are left out.
 
     `on_outcome` is told of each as soon as it is there. Raises InputError for a target that cannot
-    be run at all.
+    be run at all, or an event log that cannot be written.
     """
-    with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        return runner.run(_Suite(cases, settings, on_outcome).run())
+    with contextlib.ExitStack() as stack:
+        logs = None
+        if settings.event_log is not None:
+            logs = stack.enter_context(_gathered_in(settings.event_log, len(cases)))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=QuietLoop))
+        return runner.run(_Suite(cases, settings, on_outcome, logs).run())
+
+
+@contextlib.contextmanager
+def _gathered_in(target: Path, count: int) -> Iterator[Sequence[Path]]:
+    """A file for each case, and in the end all of them in one, those that are not there left out.
+
+    Raises InputError if that one cannot be written.
+    """
+    try:
+        whole = target.open("wb")
+    except OSError as error:
+        raise InputError(f"--event-log: {target}: {error.strerror or error}") from error
+    with whole, tempfile.TemporaryDirectory(prefix="conformance-") as directory:
+        parts = [Path(directory) / f"{index}.jsonl" for index in range(count)]
+        try:
+            yield parts
+        finally:
+            for part in parts:
+                if part.exists():
+                    with part.open("rb") as file:
+                        shutil.copyfileobj(file, whole)
 
 
 class _Suite:
     """One run over many cases."""
 
     def __init__(
-        self, cases: Sequence[Case], settings: Settings, on_outcome: Callable[[Outcome], None]
+        self,
+        cases: Sequence[Case],
+        settings: Settings,
+        on_outcome: Callable[[Outcome], None],
+        logs: Sequence[Path] | None,
     ) -> None:
         self._cases = cases
         self._settings = settings
         self._on_outcome = on_outcome
+        self._logs = logs
         self._waiting = collections.deque(range(len(cases)))
         self._outcomes: dict[int, Outcome] = {}
 
@@ -121,6 +156,7 @@ class _Suite:
                 kind,
                 seed=settings.seed,
                 timeout_seconds=settings.timeout_seconds,
+                log_path=self._log_path(index),
             )
             self._record(index, outcome)
 
@@ -129,7 +165,11 @@ class _Suite:
         while self._waiting:
             async with _Worker(self._settings) as worker:
                 while worker.is_alive and (index := self._next()) is not None:
-                    self._record(index, await worker.run(self._cases[index]))
+                    log_path = self._log_path(index)
+                    self._record(index, await worker.run(self._cases[index], log_path))
+
+    def _log_path(self, index: int) -> Path | None:
+        return self._logs[index] if self._logs is not None else None
 
     def _next(self) -> int | None:
         return self._waiting.popleft() if self._waiting else None
@@ -178,10 +218,15 @@ class _Worker:
         await self._process.wait()
         await self._drain
 
-    async def run(self, case: Case) -> Outcome:
+    async def run(self, case: Case, log_path: Path | None) -> Outcome:
         """Have a case run. If the worker is lost over it, that is the outcome."""
         limit = self._settings.timeout_seconds + self._settings.grace_seconds
-        order = Order(area=case.area, origin=case.origin, case=case.raw)
+        order = Order(
+            area=case.area,
+            origin=case.origin,
+            case=case.raw,
+            log_path="" if log_path is None else str(log_path),
+        )
         answer = await self._ask(order, limit)
         if answer is not None:
             return msgspec.json.decode(answer, type=Outcome)

@@ -4,7 +4,8 @@ Both ways it is one JSON document a line, on standard input and output:
 
     -> {"options": ..., "seed": 0, "timeout_seconds": 60}       first, once
     <- {"ready": true}
-    -> {"area": "filter", "origin": "...", "case": {...}}       then a case
+    -> {"area": "filter", "origin": "...", "case": {...}}       then a case, and where its event
+                                                                log goes, if anywhere: "log_path"
     <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
 
 Whatever else the process prints goes to standard error. It ends with its input.
@@ -17,6 +18,7 @@ import gc
 import io
 import os
 import sys
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
@@ -48,6 +50,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     area: str
     origin: str
     case: Json
+    log_path: str = ""
 
 
 def main() -> None:
@@ -65,7 +68,13 @@ def main() -> None:
     for line in lines:
         order = msgspec.json.decode(line, type=Order)
         case = case_of(order.case, area=order.area, origin=order.origin)
-        running = run_case(case, kind, seed=setup.seed, timeout_seconds=setup.timeout_seconds)
+        running = run_case(
+            case,
+            kind,
+            seed=setup.seed,
+            timeout_seconds=setup.timeout_seconds,
+            log_path=Path(order.log_path) if order.log_path else None,
+        )
         # A loop of its own: what a case leaves behind ends with it.
         with asyncio.Runner(loop_factory=QuietLoop) as runner:
             outcome = runner.run(running)

@@ -10,6 +10,7 @@ of kube-apiserver v1.36.3. There is no kubelet and there are no controllers.
 from __future__ import annotations
 
 from .clock import Clock, ManualClock, SystemClock, Timer
+from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
 from .loading import LoadError
 from .server import FakeApiServer, Statistics
@@ -18,10 +19,12 @@ __all__ = [
     "Clock",
     "FakeApiServer",
     "Generation",
+    "HandledRequest",
     "Kind",
     "KindTable",
     "LoadError",
     "ManualClock",
+    "ObjectChange",
     "Statistics",
     "SystemClock",
     "Timer",

@@ -29,6 +29,7 @@ from .bodies import BODY_BYTES_MAX, media_type
 from .clock import SystemClock
 from .errors import ApiError, EntityTooLarge, InternalError
 from .identity import IdSource
+from .journal import Journal
 from .kinds import BUILT_IN, KindTable
 from .objects import name_of
 from .options import Query, WriteOptions
@@ -38,13 +39,15 @@ from .validation.cluster import SYSTEM_PRIORITIES
 from .verbs import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from aiohttp import StreamReader
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import RawRequestMessage
 
     from .clock import Clock
+    from .journal import HandledRequest, ObjectChange
     from .kinds import Kind
     from .objects import Json
     from .watch import Watcher
@@ -95,6 +98,7 @@ class FakeApiServer:
         port: int = 0,
         load: Iterable[Json | str | Path] = (),
         event_log_size: int = DEFAULT_EVENT_LOG_SIZE,
+        requests_kept: int = 0,
         taint_nodes_by_condition: bool = False,
         seed: int | None = None,
         initial_resource_version: int | None = None,
@@ -103,7 +107,8 @@ class FakeApiServer:
         """Set up a server that listens once it is entered; port 0 picks a free one.
 
         `load` takes objects, files and directories; `event_log_size` is how many changes of each
-        resource a watch may go back; `seed` fixes uids and generated names; versions begin at
+        resource a watch may go back; `requests_kept` is how many requests `requests` goes back;
+        `seed` fixes uids and generated names; versions begin at
         `initial_resource_version`, by default at the time of the clock; `kinds` are served in
         addition to the built-in ones. Raises LoadError for what cannot be loaded.
         """
@@ -121,9 +126,11 @@ class FakeApiServer:
         self._port = port
         self._listener: asyncio.Server | None = None
         self._connections: web.Server | None = None
-        self._watchers: set[Watcher] = set()
+        # In order of arrival: what is sent first must not depend on where objects lie in memory.
+        self._watchers: dict[Watcher, None] = {}
         self._in_flight = 0
         self._total = 0
+        self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
         self._create_system_objects()
         self.load(load)
 
@@ -160,6 +167,26 @@ class FakeApiServer:
     def kinds(self) -> KindTable:
         """The kinds it serves; a row may be added at any time."""
         return self._registry.kinds
+
+    @property
+    def requests(self) -> tuple[HandledRequest, ...]:
+        """The newest requests that were answered, the oldest of them first.
+
+        At most `requests_kept` of them; a watch is among them as soon as it has begun.
+        """
+        return self._journal.requests
+
+    def listening(
+        self,
+        *,
+        on_change: Callable[[ObjectChange], None] | None = None,
+        on_request: Callable[[HandledRequest], None] | None = None,
+    ) -> AbstractContextManager[None]:
+        """Call back at once with each change and each answered request inside the block.
+
+        What a request changes comes before the request. Callbacks must neither wait nor raise.
+        """
+        return self._journal.listening(on_change, on_request)
 
     def write_kubeconfig(self, path: str | Path) -> Path:
         """Write the kubeconfig to a file and answer its path."""
@@ -244,6 +271,16 @@ class FakeApiServer:
         registry.create(self._registry, Target(kind, "", name_of(obj), WriteOptions()), obj)
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        response = await self._answer(http)
+        if isinstance(response, web.Response):  # a watch has been noted when it began
+            self._note(http, response.status)
+        return response
+
+    def _note(self, http: web.BaseRequest, status: int) -> None:
+        agent = http.headers.get(hdrs.USER_AGENT, "")
+        self._journal.handled(http.method, http.raw_path, agent, status)
+
+    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong becomes a Status."""
         self._total += 1
         self._in_flight += 1
@@ -283,14 +320,15 @@ class FakeApiServer:
     async def _watch(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
         watcher, timeout_seconds = dispatch.watcher(self._registry, request)
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
         try:
             await response.prepare(http)  # at once: clients wait for the headers
+            self._note(http, response.status)
             await watcher.serve(response.write, timeout_seconds)
             with contextlib.suppress(ConnectionError):
                 await response.write_eof()
         finally:
-            self._watchers.discard(watcher)
+            del self._watchers[watcher]
         return response
 
 

@@ -236,6 +236,8 @@ class Store:
         self._collections: dict[ResourceKey, Collection] = {}
         #: Called after every write, whatever it is to; for those who wait for a version.
         self.listeners: dict[object, Callable[[], None]] = {}
+        #: Called with every change before anybody else hears of it.
+        self.observers: list[Callable[[Collection, Change], None]] = []
 
     def collection(self, resource: ResourceKey) -> Collection:
         """The objects of one resource; an empty collection if nothing was ever stored."""
@@ -282,6 +284,8 @@ class Store:
         return final
 
     def _record(self, collection: Collection, change: Change) -> None:
+        for observer in self.observers:
+            observer(collection, change)
         collection.record(change)
         for listener in self.listeners.values():
             listener()

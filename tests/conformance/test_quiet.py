@@ -101,3 +101,25 @@ def test_timers_work_as_in_any_loop() -> None:
         return order
 
     assert _run(main()) == [1, 2]
+
+
+def test_sockets_that_are_ready_together_are_served_in_the_order_they_came() -> None:
+    async def main() -> list[int]:
+        loop, served = _loop(), list[int]()
+        pairs = [socket.socketpair() for _ in range(6)]
+        # Neither the numbers of the files nor the order in which they become ready may matter.
+        order = [3, 0, 5, 1, 4, 2]
+        for number in order:
+            ours = pairs[number][0]
+            loop.add_reader(ours, lambda n=number, s=ours: served.append(n) or s.recv(1))
+        for number in (2, 4, 0, 5, 3, 1):
+            pairs[number][1].send(b"x")
+        await loop.quiet()
+        for ours, theirs in pairs:
+            loop.remove_reader(ours)
+            ours.close()
+            theirs.close()
+        assert sorted(served) == sorted(order)
+        return [order.index(number) for number in served]
+
+    assert _run(main()) == [0, 1, 2, 3, 4, 5]

@@ -1,0 +1,117 @@
+"""The event log: what happens on the API servers, line by line, in the order of the cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from conformance.errors import InputError
+from conformance.runner import Settings, run_cases
+
+from . import targets
+from .cases import in_process, write_cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.case import Case
+
+TWO = """
+area: tiny
+cases:
+- name: one
+  source: nowhere
+  cluster: [node: {name: a}]
+  steps: [{advance: 10m}, {create: [pod: {name: p}]}, {expect: {pod: p, bound_to: a}}]
+- name: two
+  source: nowhere
+  steps: [{create: [pod: {name: p}]}, {delete: {pod: p}}, {expect: {pod: p, bound_to: b}}]
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Case]:
+    return write_cases(tmp_path, TWO)
+
+
+def _log_of(cases: list[Case], path: Path, *, workers: int = 0) -> bytes:
+    target = in_process(targets.binds_all_to_a)
+    run_cases(cases, Settings(target=target, workers=workers, event_log=path))
+    return path.read_bytes()
+
+
+def _lines(log: bytes) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line) for line in log.splitlines()]
+
+
+def _brief(line: dict[str, object]) -> tuple[object, ...]:
+    names = ("at", "case", "step", "change", "key", "request", "status", "verdict")
+    return tuple(line[name] for name in names if name in line)
+
+
+def test_it_tells_changes_writes_and_steps_in_order(two: list[Case], tmp_path: Path) -> None:
+    log = _lines(_log_of(two[:1], tmp_path / "log"))
+    assert [_brief(line) for line in log] == [
+        ("tiny/one",),
+        (0.0, "cluster"),
+        (0.0, "ADDED", "a"),
+        (0.0, "steps[0]"),
+        (600.0, "steps[1]"),
+        (600.0, "ADDED", "default/p"),
+        (600.0, "MODIFIED", "default/p"),
+        (600.0, "POST", 201),
+        (600.0, "steps[2]"),
+        (600.0, "passed"),
+    ]
+
+
+def test_a_change_is_told_whole_and_says_whose_write_it_was(
+    two: list[Case], tmp_path: Path
+) -> None:
+    log = _lines(_log_of(two[:1], tmp_path / "log"))
+    (bound,) = (line for line in log if line.get("change") == "MODIFIED")
+    (write,) = (line for line in log if "request" in line)
+    assert bound["resource"] == "pods"
+    pod = bound["object"]
+    assert isinstance(pod, dict)
+    assert pod["spec"]["nodeName"] == "a"
+    assert str(bound["version"]) == pod["metadata"]["resourceVersion"]
+    assert write["path"] == "/api/v1/namespaces/default/pods/p/binding"
+    assert str(write["by"]).startswith("Python/")
+
+
+def test_keys_are_sorted_and_every_line_ends(two: list[Case], tmp_path: Path) -> None:
+    log = _log_of(two, tmp_path / "log")
+    assert log.endswith(b"\n")
+    for line in log.splitlines():
+        assert msgspec.json.encode(msgspec.json.decode(line), order="sorted") == line
+
+
+def test_a_case_that_fails_says_so_and_the_next_begins_anew(
+    two: list[Case], tmp_path: Path
+) -> None:
+    log = _lines(_log_of([two[1], two[0]], tmp_path / "log"))
+    begin = log.index({"case": "tiny/one"})
+    assert log[begin - 1]["verdict"] == "failed"
+    assert log[begin - 1]["reason"] == "steps[2]: pod p: expected to exist, is gone"
+    assert log[begin + 1] == {"at": 0.0, "step": "cluster"}
+
+
+def test_a_case_does_not_depend_on_those_before_it(two: list[Case], tmp_path: Path) -> None:
+    first = _log_of(two, tmp_path / "first")
+    second = _log_of([two[1], two[0]], tmp_path / "second")
+    assert sorted(first.splitlines()) == sorted(second.splitlines())
+
+
+@pytest.mark.slow
+def test_it_is_in_the_order_of_the_cases_whatever_the_workers_do(
+    two: list[Case], tmp_path: Path
+) -> None:
+    assert _log_of(two, tmp_path / "a") == _log_of(two, tmp_path / "b", workers=2)
+
+
+def test_a_log_that_cannot_be_written_is_bad_input(two: list[Case], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--event-log: .*nowhere.*: No such file or directory"):
+        _log_of(two, tmp_path / "nowhere" / "log")
