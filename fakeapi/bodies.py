@@ -1,4 +1,4 @@
-"""Request bodies: media types, JSON and YAML, and the checks on kind and apiVersion.
+"""Request bodies: media types, JSON, YAML and protobuf, and the checks on kind and apiVersion.
 
 Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go's JSON decoder.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
+from . import protobuf
 from .errors import BadRequest, UnsupportedMediaType
 from .objects import Json, text
 from .schema import DecodeError, decode, unknown_fields
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
-_SERVED: Final = f"{JSON}, {YAML}, application/vnd.kubernetes.protobuf"
+_SERVED: Final = f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
+_SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
+#: How much of a body that cannot be read is shown.
+_SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 
 _decode_json = msgspec.json.Decoder().decode
@@ -42,30 +46,41 @@ def media_type(header: str | None) -> str:
     return (header or "").partition(";")[0].strip().lower() or JSON
 
 
-def parse(raw: bytes, content_type: str, expected: str) -> object:
+def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED) -> object:
     """The JSON value in a body; `expected` is the kind, for errors. Raises ApiError."""
     if content_type == JSON:
         try:
             return _decode_json(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRequest(_unrecognized(raw, expected, str(error))) from error
-    if content_type in (YAML, "application/x-yaml", "text/yaml"):
+            raise _not_json(raw, expected, str(error)) from error
+    if content_type == YAML:
         try:
             return load_yaml(raw)
         except ValueError as error:
-            raise BadRequest(_unrecognized(raw, expected, str(error))) from error
+            raise _not_json(raw, expected, str(error)) from error
     raise UnsupportedMediaType(
-        "the body of the request was in an unknown format - accepted media types include: "
-        f"{_SERVED}"
+        f"the body of the request was in an unknown format - accepted media types include: {served}"
     )
 
 
-def _unrecognized(raw: bytes, expected: str, problem: str) -> str:
-    shown = raw[:64].decode(errors="replace") or "<empty>"
-    return (
-        f"the object provided is unrecognized (must be of type {expected}): "
-        f"couldn't get version/kind; json parse error: {problem} ({shown})"
+def _not_json(raw: bytes, expected: str, problem: str) -> BadRequest:
+    return _unrecognized(raw, expected, f"couldn't get version/kind; json parse error: {problem}")
+
+
+def _unrecognized(raw: bytes, expected: str, problem: str) -> BadRequest:
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {expected}): {problem} "
+        f"({_summary(raw)})"
     )
+
+
+def _summary(raw: bytes) -> str:
+    """The beginning of a body: JSON as it is, anything else in hexadecimal."""
+    shown = raw[:_SHOWN_BYTES]
+    text = shown.decode(errors="replace") if raw[:1] == b"{" else shown.hex()
+    if len(raw) > _SHOWN_BYTES:
+        text += " ..."
+    return text or "<empty>"
 
 
 def load_yaml(raw: bytes) -> object:
@@ -105,11 +120,37 @@ def _key(key: object) -> str:
 
 def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
     """The object in the body of a create or update, of the kind of the URL. Raises ApiError."""
-    value = parse(raw, content_type, kind.kind)
+    if content_type == protobuf.MEDIA_TYPE and kind.schema:
+        envelope = _opened(raw, kind.kind)
+        check_kind(
+            {"kind": envelope.kind, "apiVersion": envelope.api_version},
+            kind.kind,
+            kind.api_version,
+            kinds,
+        )
+        return _message(envelope, kind.kind, kind.version, kind.schema)
+    value = parse(raw, content_type, kind.kind, served=_SERVED if kind.schema else _SERVED_CUSTOM)
     if not isinstance(value, dict):
-        raise BadRequest(_unrecognized(raw, kind.kind, "the body is not an object"))
+        raise _not_json(raw, kind.kind, "the body is not an object")
     check_kind(value, kind.kind, kind.api_version, kinds)
     return value
+
+
+def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
+    try:
+        return protobuf.open_envelope(raw)
+    except protobuf.WireError as error:
+        raise _unrecognized(raw, expected, str(error)) from error
+
+
+def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: str) -> Json:
+    """The object in an envelope whose kind is known to be right."""
+    try:
+        return protobuf.decode_message(type_name, envelope.message)
+    except protobuf.WireError as error:
+        raise BadRequest(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+        ) from error
 
 
 def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> None:
@@ -146,9 +187,13 @@ def unknown_in(kind: Kind, value: Json) -> list[str]:
 
 def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str) -> Json:
     """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError."""
-    value = parse(raw, content_type, kind)
+    value: object
+    if content_type == protobuf.MEDIA_TYPE:
+        value = _message(_opened(raw, kind), kind, "v1", type_name)
+    else:
+        value = parse(raw, content_type, kind)
     if not isinstance(value, dict):
-        raise BadRequest(_unrecognized(raw, kind, "the body is not an object"))
+        raise _not_json(raw, kind, "the body is not an object")
     try:
         return decode(type_name, value)
     except DecodeError as error:

@@ -92,6 +92,9 @@ class Field(NamedTuple):
     is_atomic_map: bool = False
     #: Whether clients may leave it out although the server always sends it.
     is_optional: bool = False
+    #: Its number in the protobuf message, and that of the inlined struct it is in; 0 is none.
+    number: int = 0
+    within: int = 0
 
 
 @functools.cache
@@ -123,8 +126,16 @@ def fields_of(type_name: str) -> dict[str, Field]:
             tuple(extra.get("listMapKeys", ())),
             "mapType" in extra,
             "optional" in extra,
+            extra.get("number", 0),
+            extra.get("within", 0),
         )
     return fields
+
+
+@functools.cache
+def type_names() -> frozenset[str]:
+    """The names of all types there are."""
+    return frozenset(name for name in _table() if not name.startswith("$"))
 
 
 def decode(type_name: str, value: object, dropped: list[str] | None = None) -> Json:

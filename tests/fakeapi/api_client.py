@@ -63,9 +63,9 @@ class Stream:
         self._response = response
         self.headers = response.headers
 
-    async def next(self) -> Json | None:
+    async def next(self, *, patience_seconds: float = PATIENCE_SECONDS) -> Json | None:
         """The next event, None at the end of the stream."""
-        line = await asyncio.wait_for(self._response.content.readline(), PATIENCE_SECONDS)
+        line = await asyncio.wait_for(self._response.content.readline(), patience_seconds)
         return msgspec.json.decode(line) if line else None
 
     async def take(self, count: int) -> list[tuple[str, str]]:

@@ -114,10 +114,9 @@ async def test_a_missing_content_type_means_json(api: ApiClient) -> None:
     assert reply.code == 201
 
 
-@pytest.mark.parametrize("content_type", ["application/yaml", "application/x-yaml", "text/yaml"])
-async def test_yaml_is_taken(api: ApiClient, content_type: str) -> None:
+async def test_yaml_is_taken(api: ApiClient) -> None:
     body = b"metadata:\n  name: c\n  annotations: {when: '2026-01-01'}\ndata: {a: '1'}\n"
-    reply = await api.request("POST", CONFIG_MAPS, body, content_type=content_type)
+    reply = await api.request("POST", CONFIG_MAPS, body, content_type="application/yaml")
     assert (reply.code, reply.body["data"]) == (201, {"a": "1"})
 
 
@@ -133,7 +132,7 @@ async def test_bad_yaml_is_a_bad_request(api: ApiClient) -> None:
     assert (reply.code, reply.reason) == (400, "BadRequest")
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", PROTOBUF, "application/octet-stream"])
+@pytest.mark.parametrize("content_type", ["text/plain", "text/yaml", "application/octet-stream"])
 async def test_other_media_types_are_refused(api: ApiClient, content_type: str) -> None:
     reply = await api.request("POST", CONFIG_MAPS, b"a: b", content_type=content_type)
     assert (reply.code, reply.reason) == (415, "UnsupportedMediaType")

@@ -1,7 +1,6 @@
 """The things that decide whether unmodified clients believe a fake API server (apisem.md 0.1).
 
-One test each, numbered as there. Number 3 (protobuf bodies) is refused for now, in upstream's
-words; number 13 (OpenAPI) is not served.
+One test each, numbered as there. Number 13 (OpenAPI) is not served.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from fakeapi import FakeApiServer
 
 from .api_client import STRATEGIC
 from .objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
+from .protobuf_writer import MEDIA_TYPE as PROTOBUF
+from .protobuf_writer import enveloped, message, metadata
 from .test_discovery import WATCHED
 
 if TYPE_CHECKING:
     from fakeapi import ManualClock
 
     from .api_client import ApiClient
-
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 async def test_01_every_one_of_18_list_watch_resources_answers(api: ApiClient) -> None:
@@ -44,10 +43,19 @@ async def test_02_send_initial_events_is_implemented_with_its_end_bookmark(
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_03_protobuf_bodies_are_refused_with_upstreams_message(api: ApiClient) -> None:
-    reply = await api.request("POST", PODS, b"k8s\0", content_type=PROTOBUF)
-    assert (reply.code, reply.reason) == (415, "UnsupportedMediaType")
-    assert reply.message.startswith("the body of the request was in an unknown format")
+async def test_03_protobuf_bodies_are_decoded_and_answered_in_json(api: ApiClient) -> None:
+    await api.create(PODS, pod("p"))
+    target = message((1, "Node"), (2, ""), (3, "n1"))
+    body = enveloped("v1", "Binding", message((1, metadata("p")), (2, target)))
+    reply = await api.request(
+        "POST",
+        f"{PODS}/p/binding",
+        body,
+        content_type=PROTOBUF,
+        headers={"Accept": f"{PROTOBUF}, */*"},
+    )
+    assert (reply.code, reply.headers["Content-Type"]) == (201, "application/json")
+    assert (await api.get(f"{PODS}/p")).body["spec"]["nodeName"] == "n1"
 
 
 async def test_04_strategic_merge_keeps_the_other_conditions(api: ApiClient) -> None:

@@ -1,0 +1,138 @@
+"""The stock kube-scheduler v1.36.3 against the fake API server, as it comes: its own defaults.
+
+It runs where the binary is found: in $KUBE_SCHEDULER, on the PATH, or where this project builds it.
+By default it writes protobuf, watches with initial events and elects a leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from fakeapi import FakeApiServer
+from tests.fakeapi.api_client import ApiClient, Stream
+from tests.fakeapi.objects import EVENTS, NODES, PODS, PRIORITY_CLASSES, pod, with_resources
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+Json = dict[str, Any]
+
+BUILT = Path("/tmp/ks/kube-scheduler")
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+FOUND = os.environ.get("KUBE_SCHEDULER") or shutil.which("kube-scheduler")
+BINARY = FOUND or (str(BUILT) if BUILT.exists() else "")
+PATIENCE_SECONDS = 60.0
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER"),
+]
+
+
+def node(name: str, cpu: str = "1") -> Json:
+    resources = {"cpu": cpu, "memory": "4Gi", "pods": "110"}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def asking(name: str, cpu: str, **spec: Any) -> Json:
+    return pod(name, spec={**with_resources(requests={"cpu": cpu}), **spec})
+
+
+def condition(obj: Json) -> Json:
+    found = obj.get("status", {}).get("conditions", [])
+    return next((item for item in found if item["type"] == "PodScheduled"), {})
+
+
+async def until(stream: Stream, wanted: Callable[[Json], bool]) -> Json:
+    """The first object of the watch that is as wanted."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            event = await stream.next(patience_seconds=PATIENCE_SECONDS)
+            assert event is not None, "the watch has ended"
+            if wanted(event["object"]):
+                obj: Json = event["object"]
+                return obj
+
+
+@contextlib.asynccontextmanager
+async def scheduler(server: FakeApiServer, directory: Path) -> AsyncIterator[Path]:
+    """A kube-scheduler with no flags but its kubeconfig and where it listens itself."""
+    log = directory / "kube-scheduler.log"
+    kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            BINARY, f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", stderr=output
+        )
+        try:
+            yield log
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[ApiClient]:
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with (
+        FakeApiServer() as server,
+        aiohttp.ClientSession(timeout=timeout) as session,
+        scheduler(server, tmp_path),
+    ):
+        client = ApiClient(session, server.url)
+        yield client
+
+
+async def test_it_leads_binds_and_says_why_not(api: ApiClient) -> None:
+    await api.create(NODES, node("n1"))
+    await api.create(PODS, asking("fits", "500m"))
+    await api.create(PODS, asking("too-big", "2"))
+    async with api.watch(PODS) as pods, api.watch(LEASE.rpartition("/")[0]) as leases:
+        bound = await until(pods, lambda obj: bool(obj["spec"].get("nodeName")))
+        assert (bound["metadata"]["name"], bound["spec"]["nodeName"]) == ("fits", "n1")
+        assert condition(bound)["status"] == "True"
+        lease = await until(leases, lambda obj: bool(obj["spec"].get("holderIdentity")))
+        assert lease["spec"]["leaseDurationSeconds"] == 15
+    async with api.watch(PODS) as pods:
+        waits = await until(pods, lambda obj: condition(obj).get("status") == "False")
+        assert waits["metadata"]["name"] == "too-big"
+        assert condition(waits)["reason"] == "Unschedulable"
+        await api.create(NODES, node("n2", cpu="4"))
+        late = await until(pods, lambda obj: obj["spec"].get("nodeName") == "n2")
+        assert late["metadata"]["name"] == "too-big"
+    async with api.watch(EVENTS) as events:
+        said = await until(events, lambda obj: obj["reason"] == "Scheduled")
+        assert said["reportingController"] == "default-scheduler"
+
+
+async def test_it_preempts(api: ApiClient) -> None:
+    await api.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+    await api.create(NODES, node("n1"))
+    async with api.watch(PODS) as pods:
+        await api.create(PODS, asking("victim", "1"))
+        await until(pods, lambda obj: obj["spec"].get("nodeName") == "n1")
+        await api.create(PODS, asking("important", "1", priorityClassName="high"))
+        marked = await until(pods, lambda obj: "deletionTimestamp" in obj["metadata"])
+        assert marked["metadata"]["name"] == "victim"
+        reasons = {item["type"]: item["reason"] for item in marked["status"]["conditions"][1:]}
+        assert reasons == {"DisruptionTarget": "PreemptionByScheduler"}
+        nominated = (await api.get(f"{PODS}/important")).body
+        assert nominated["status"].get("nominatedNodeName") == "n1"
+        await api.delete(f"{PODS}/victim", gracePeriodSeconds=0)  # what a kubelet does
+        won = await until(
+            pods,
+            lambda obj: obj["metadata"]["name"] == "important" and "nodeName" in obj["spec"],
+        )
+        assert won["spec"]["nodeName"] == "n1"
+        assert "nominatedNodeName" not in won["status"]
