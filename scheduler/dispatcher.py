@@ -1,37 +1,60 @@
 """All of the scheduler's writes to the API server go through here.
 
-Each write waits its turn for one of a bounded number of places, so that a burst of decisions cannot
-pile up requests without end, and each is made as upstream makes it: a binding once, whatever comes
-of it; a status patch again at most three times, quickly, while the server has a bad moment; an
-update of a volume or claim once, and only if nobody has changed it meanwhile.
-Source: `pkg/scheduler/util/utils.go` (`PatchPodStatus`, `Retriable`), client-go `util/retry`.
+    caller --a call--> `api_calls.CallQueue` --its turn--> a place --> request, again if worth it
+                            |                                              |
+                            `-- CallSkipped, CallOverwritten               `-- answer, ClientError
+
+A caller waits for its call's turn and makes it itself, so that a call whose caller is cancelled is
+neither made nor seen through. There is a bounded number of places, so that a burst of decisions
+cannot pile up requests without end; the client's own rate limit holds up calls in their places.
+While places are free a call is made at once, in the order in which callers come, as upstream's are
+with default feature gates; only where calls have to wait do they merge and give way.
+
+What is made again, and when: `scheduler.client.retries`. Status patches want the status to be so;
+volumes and claims are changed only if nobody else has meanwhile; bindings, and deletions, which go
+by name alone as upstream's do, are not made again if the first may have been carried out.
+Source: `pkg/scheduler/backend/api_dispatcher`, `pkg/scheduler/util/utils.go` (`PatchPodStatus`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from scheduler.api.volumes import ANN_BOUND_BY_CONTROLLER, ANN_SELECTED_NODE
+from scheduler.api_calls import (
+    RELEVANCES,
+    ApiCall,
+    CallNotMade,
+    CallQueue,
+    ObjectPatchCall,
+    PodBindingCall,
+    PodConditionPatchCall,
+    PodDeletionCall,
+    PodStatusPatchCall,
+    QueuedCall,
+)
 from scheduler.client import (
     KINDS,
     MERGE_PATCH,
     PODS,
+    SOON_SECONDS,
     STRATEGIC_MERGE_PATCH,
-    Conflict,
-    ConnectionRefused,
+    ApiObject,
+    ClientError,
     NotFound,
+    Repeating,
     RestClient,
-    ServerError,
+    is_worth_repeating,
 )
 from scheduler.clock import rfc3339
-from scheduler.framework.pod_status import pod_status_patch
+from scheduler.framework.pod_status import POD_SCHEDULED, pod_status_patch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from scheduler.api.core import ObjectMeta, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -42,6 +65,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiDispatcher", "DispatcherStatistics"]
 
+C = TypeVar("C", bound=ApiCall)
+R = TypeVar("R")
+T = TypeVar("T", bound=ApiObject)
+
 _VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
 _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"]
 
@@ -49,30 +76,26 @@ _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"
 _PLACES: Final = 100
 #: How many may be waiting or under way before the scheduling loop holds back.
 _BACKLOG_MAX: Final = 500
-#: The pauses between four tries (client-go's default backoff: 10 ms, factor 5).
-_PATCH_PAUSES_SECONDS: Final = (0.01, 0.05, 0.25)
-#: Answers of a server that is having a bad moment.
-_PASSING: Final = frozenset({500, 503})
 
 
 class DispatcherStatistics(NamedTuple):
-    """Writes so far, and those not answered yet."""
+    """Writes asked for so far, and those neither made nor dropped yet."""
 
     writes: int
     backlog: int
 
 
 class ApiDispatcher:
-    """Makes writes; every method raises the client's errors."""
+    """Makes writes; every method raises the client's errors, and CallNotMade where it says so."""
 
     def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client: Final = client
         self._clock: Final = clock
-        self._places: Final = asyncio.Semaphore(_PLACES)
+        self._queue: Final = CallQueue(RELEVANCES)
+        self._turns: Final[dict[QueuedCall, asyncio.Future[None]]] = {}
         self._room: Final = asyncio.Event()
         self._room.set()
         self._writes = 0
-        self._backlog = 0
 
     async def wait_for_room(self) -> None:
         """Return once the backlog is short enough for another decision to be made."""
@@ -80,37 +103,32 @@ class ApiDispatcher:
 
     def statistics(self) -> DispatcherStatistics:
         """How many writes there have been and are."""
-        return DispatcherStatistics(self._writes, self._backlog)
+        return DispatcherStatistics(self._writes, len(self._turns))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind a pod; never repeated, for it may have been carried out."""
-        async with self._turn():
-            await self._client.bind(pod, node_name)
+        """Bind a pod; not again if it may have been carried out.
+
+        Raises CallOverwritten if the pod is to be deleted before it is this call's turn.
+        """
+        async with self._turn(PodBindingCall(pod, node_name)):
+            await self._repeatedly(lambda: self._client.bind(pod, node_name), Repeating.IF_NOT_SENT)
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Keep a volume for a claim; returns it as the server has it. Raises Conflict."""
+        """Keep a volume for a claim; returns it as the server has it.
+
+        Raises Conflict if it has changed, CallOverwritten if somebody wants to write it too.
+        """
         patch = _patch_of(volume.metadata, ANN_BOUND_BY_CONTROLLER)
         if volume.spec.claim_ref is not None:
             patch["spec"] = {"claimRef": msgspec.to_builtins(volume.spec.claim_ref)}
-        async with self._turn():
-            return await self._client.patch(
-                _VOLUMES, volume.metadata.name, patch, content_type=MERGE_PATCH
-            )
+        return await self._patch_object(_VOLUMES, volume.metadata, patch)
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Have a claim's volume made near a node; returns it as the server has it. Conflict."""
-        metadata = claim.metadata
-        patch = _patch_of(metadata, ANN_SELECTED_NODE)
-        async with self._turn():
-            return await self._client.patch(
-                _CLAIMS,
-                metadata.name,
-                patch,
-                namespace=metadata.namespace,
-                content_type=MERGE_PATCH,
-            )
+        """Have a claim's volume made near a node; returns the claim. Raises as for a volume."""
+        patch = _patch_of(claim.metadata, ANN_SELECTED_NODE)
+        return await self._patch_object(_CLAIMS, claim.metadata, patch)
 
     async def patch_pod_status(
         self,
@@ -121,69 +139,142 @@ class ApiDispatcher:
     ) -> bool:
         """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
 
-        False if the pod is gone.
+        False if the pod is gone. A call that was merged into a newer one, or that is needless
+        because the pod gets its node or is deleted, is as good as made.
         """
-        patch = pod_status_patch(
-            pod,
-            condition=condition,
-            nominating_info=nominating_info,
-            timestamp=rfc3339(self._clock.now()),
-        )
-        if patch is None:
-            return True
-        try:
-            async with self._turn():
-                await self._patch_status_until_it_works(pod, patch)
-        except NotFound:
-            return False
+        kind = PodStatusPatchCall
+        if condition is not None and condition.type != POD_SCHEDULED:
+            kind = PodConditionPatchCall
+        with contextlib.suppress(CallNotMade):
+            async with self._turn(kind(pod, condition, nominating_info)) as call:
+                return await self._patch_status(call)
         return True
 
     async def delete_pod(self, pod: Pod) -> bool:
         """Have a pod deleted, by its name alone, as upstream does; False if it is gone already."""
+        metadata = pod.metadata
         try:
-            async with self._turn():
-                metadata = pod.metadata
-                await self._client.delete(PODS, metadata.name, namespace=metadata.namespace)
+            with contextlib.suppress(CallNotMade):
+                async with self._turn(PodDeletionCall(pod)):
+                    await self._repeatedly(
+                        lambda: self._client.delete(
+                            PODS, metadata.name, namespace=metadata.namespace
+                        ),
+                        Repeating.IF_NOT_SENT,
+                    )
         except NotFound:
             return False
         return True
 
-    async def _patch_status_until_it_works(self, pod: Pod, patch: object) -> None:
-        for pause_seconds in _PATCH_PAUSES_SECONDS:
-            try:
-                return await self._patch_status(pod, patch)
-            except (ConnectionRefused, Conflict):
-                await self._clock.sleep(pause_seconds)
-            except ServerError as error:
-                if error.status not in _PASSING:
-                    raise
-                await self._clock.sleep(pause_seconds)
-        await self._patch_status(pod, patch)
+    def sync_pod(self, pod: Pod) -> Pod:
+        """A pod has changed: calls that wait take note, or are dropped if it is as they want it.
 
-    async def _patch_status(self, pod: Pod, patch: object) -> None:
-        await self._client.patch(
-            PODS,
-            pod.metadata.name,
-            patch,
-            namespace=pod.metadata.namespace,
-            subresource="status",
-            content_type=STRATEGIC_MERGE_PATCH,
+        Returns the pod as it will be once they are made.
+        """
+        return self._queue.sync_pod(pod)
+
+    async def _patch_status(self, call: PodStatusPatchCall) -> bool:
+        """Make a status patch, from what is known of the pod now; False if the pod is gone."""
+        patch = pod_status_patch(
+            call.pod,
+            condition=call.condition,
+            nominating_info=call.nominating_info,
+            timestamp=rfc3339(self._clock.now()),
         )
+        metadata = call.pod.metadata
+        try:
+            await self._repeatedly(
+                lambda: self._client.patch(
+                    PODS,
+                    metadata.name,
+                    patch,
+                    namespace=metadata.namespace,
+                    subresource="status",
+                    content_type=STRATEGIC_MERGE_PATCH,
+                ),
+                Repeating.AS_WANTED,
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def _patch_object(
+        self, resource: Resource[T], metadata: ObjectMeta, patch: dict[str, object]
+    ) -> T:
+        async with self._turn(ObjectPatchCall(metadata)):
+            return await self._repeatedly(
+                lambda: self._client.patch(
+                    resource,
+                    metadata.name,
+                    patch,
+                    namespace=metadata.namespace,
+                    content_type=MERGE_PATCH,
+                ),
+                Repeating.IF_UNCHANGED,
+            )
+
+    async def _repeatedly(self, write: Callable[[], Awaitable[R]], repeating: Repeating) -> R:
+        for pause_seconds in SOON_SECONDS:
+            try:
+                return await write()
+            except ClientError as error:
+                if not is_worth_repeating(error, repeating):
+                    raise
+            await self._clock.sleep(pause_seconds)
+        return await write()
 
     @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """One write: counted from when it is wanted, made when there is a place."""
+    async def _turn(self, call: C) -> AsyncIterator[C]:
+        """Wait for a call's turn; yields it with what it has taken in of others meanwhile.
+
+        Raises CallSkipped or CallOverwritten if its turn will never come.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queued = QueuedCall(call, lambda why: _never_comes(turn, why))
+        self._queue.add(queued)
         self._writes += 1
-        self._backlog += 1
-        if self._backlog >= _BACKLOG_MAX:
-            self._room.clear()
+        self._turns[queued] = turn
+        self._hold_back_or_go_on()
+        made = False
         try:
-            async with self._places:
-                yield
+            self._start_what_may_start()
+            if not turn.done():
+                await turn
+            turn.result()
+            # What merges keeps its type.
+            yield cast("C", queued.call)
+            made = True
         finally:
-            self._backlog -= 1
-            if self._backlog < _BACKLOG_MAX:
-                self._room.set()
+            self._leave(queued, made=made)
+
+    def _start_what_may_start(self) -> None:
+        while self._queue.under_way < _PLACES and (queued := self._queue.pop()) is not None:
+            turn = self._turns[queued]
+            # Done already if its caller has just been cancelled, and is about to leave.
+            if not turn.done():
+                turn.set_result(None)
+
+    def _leave(self, queued: QueuedCall, *, made: bool) -> None:
+        """A call is over, however it went."""
+        del self._turns[queued]
+        if self._queue.is_under_way(queued):
+            self._queue.finalize(queued, made=made)
+            self._start_what_may_start()
+        else:
+            self._queue.withdraw(queued)
+        self._hold_back_or_go_on()
+
+    def _hold_back_or_go_on(self) -> None:
+        if len(self._turns) < _BACKLOG_MAX:
+            self._room.set()
+        else:
+            self._room.clear()
+
+
+def _never_comes(turn: asyncio.Future[None], why: CallNotMade) -> None:
+    # A caller that has just been cancelled no longer asks.
+    if not turn.done():
+        turn.set_exception(why)
 
 
 def _patch_of(metadata: ObjectMeta, annotation: str) -> dict[str, object]:

@@ -51,6 +51,7 @@ from scheduler.client.rest import (
     STRATEGIC_MERGE_PATCH,
     RestClient,
 )
+from scheduler.client.retries import SOON_SECONDS, Repeating, is_worth_repeating
 from scheduler.client.store import Lister
 from scheduler.client.wire import Event, Lease, LeaseSpec
 
@@ -64,6 +65,7 @@ __all__ = [
     "NAMESPACES",
     "NODES",
     "PODS",
+    "SOON_SECONDS",
     "STRATEGIC_MERGE_PATCH",
     "AlreadyExists",
     "ApiError",
@@ -91,6 +93,7 @@ __all__ = [
     "Lister",
     "NotFound",
     "Page",
+    "Repeating",
     "Resource",
     "RestClient",
     "RestEventWriter",
@@ -100,6 +103,7 @@ __all__ = [
     "WatchEvent",
     "connect",
     "connection_to",
+    "is_worth_repeating",
     "kind_of_event",
     "object_key",
     "resource_named",

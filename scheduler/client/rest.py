@@ -1,13 +1,9 @@
 """The typed client: list, watch, get, create, update, patch, delete, bind.
 
-One `RestClient` talks to one API server, paces itself, and asks again where asking again is safe:
-
-    an answer of 429 or 5xx that names a Retry-After    any method: wait that long, then again
-    the connection broke                                GET only: wait 1 s, then again
-    anything else                                       raised to the caller
-
-at most ten times. A write whose answer got lost is never repeated here: it may have been carried
-out, and whether doing it twice does harm is for the caller to know.
+One `RestClient` talks to one API server, paces itself, and asks again where asking again is safe
+for whatever was asked: where the server says when, and where the connection of a read broke
+(`retries` has the rule). A write whose answer got lost is never repeated here: it may have been
+carried out, and whether doing it twice does harm is for the caller to know.
 A watch is not paced, and is opened again where a GET would be; once open, it is read until the
 server ends it, and continuing is the reflector's business.
 
@@ -38,6 +34,12 @@ from scheduler.client.errors import (
 from scheduler.client.pacing import TokenBucket
 from scheduler.client.paging import Listing, list_in_pages
 from scheduler.client.resources import PODS, ApiObject, ListOptions, Resource
+from scheduler.client.retries import (
+    RESET_SECONDS,
+    RETRIES_MAX,
+    invited_seconds,
+    retry_after_seconds,
+)
 from scheduler.client.transport import Answer, Transport, WatchStream
 from scheduler.client.wire import Binding, DeleteOptions, Preconditions
 
@@ -68,12 +70,6 @@ JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
-
-#: How often one request is sent again at most.
-_RETRIES_MAX: Final = 10
-
-#: How long to wait after a broken connection.
-_RESET_SECONDS: Final = 1.0
 
 #: Waiting longer than this for the rate limit is worth a line in the log.
 _THROTTLED_SECONDS: Final = 1.0
@@ -341,15 +337,15 @@ class RestClient:
             try:
                 answer = await self._attempt(method, path, query, body, content_type)
             except ConnectionFailed as error:
-                if method != "GET" or not error.reset or attempt > _RETRIES_MAX:
+                if method != "GET" or not error.reset or attempt > RETRIES_MAX:
                     raise
-                await self._pause(_RESET_SECONDS, str(error))
+                await self._pause(RESET_SECONDS, str(error))
                 continue
             if answer.ok:
                 return answer.body
-            seconds = _retry_after_seconds(answer)
-            if seconds is None or attempt > _RETRIES_MAX:
-                raise _refusal(answer, method, subject)
+            seconds = self._invited_seconds(answer)
+            if seconds is None or attempt > RETRIES_MAX:
+                raise self._refusal(answer, method, subject)
             await self._pause(seconds, f"{method} {path} was answered with {answer.status}")
         raise AssertionError("the loop above ends by itself")
 
@@ -379,16 +375,16 @@ class RestClient:
             except ConnectionFailed as error:
                 if not error.reset:
                     raise
-                if attempt > _RETRIES_MAX:
+                if attempt > RETRIES_MAX:
                     logger.warning("giving up on this watch: %s", error)
                     return None
-                await self._pause(_RESET_SECONDS, str(error))
+                await self._pause(RESET_SECONDS, str(error))
                 continue
             if isinstance(answer, WatchStream):
                 return answer
-            seconds = _retry_after_seconds(answer)
-            if seconds is None or attempt > _RETRIES_MAX:
-                raise _refusal(answer, "GET", subject)
+            seconds = self._invited_seconds(answer)
+            if seconds is None or attempt > RETRIES_MAX:
+                raise self._refusal(answer, "GET", subject)
             await self._pause(seconds, f"watch {path} was answered with {answer.status}")
         raise AssertionError("the loop above ends by itself")
 
@@ -421,6 +417,20 @@ class RestClient:
             alarm.cancel()
             await asyncio.gather(work, alarm, return_exceptions=True)
 
+    def _invited_seconds(self, answer: Answer) -> int | None:
+        return invited_seconds(answer.status, _retry_after(answer), now=self._clock.now())
+
+    def _refusal(self, answer: Answer, method: str, subject: Subject) -> ApiError:
+        return error_of_response(
+            answer.status,
+            answer.body,
+            content_type=answer.headers.get("Content-Type", ""),
+            method=method,
+            group_resource=subject.group_resource,
+            name=subject.name,
+            retry_after_seconds=retry_after_seconds(_retry_after(answer), now=self._clock.now()),
+        )
+
     def _object(self, resource: Resource[T], body: bytes, path: str) -> T:
         return self._decoder(resource).object(body, url=self._transport.url(path))
 
@@ -436,28 +446,8 @@ def _about(resource: Resource[T], name: str = "") -> Subject:
     return Subject(resource.group_resource, name)
 
 
-def _retry_after_seconds(answer: Answer) -> int | None:
-    """How long to wait before asking again; None if the server does not invite us to."""
-    if answer.status != 429 and answer.status < 500:
-        return None
-    return _header_seconds(answer)
-
-
-def _header_seconds(answer: Answer) -> int | None:
-    text = answer.headers.get("Retry-After", "")
-    return int(text) if text.isdecimal() else None
-
-
-def _refusal(answer: Answer, method: str, subject: Subject) -> ApiError:
-    return error_of_response(
-        answer.status,
-        answer.body,
-        content_type=answer.headers.get("Content-Type", ""),
-        method=method,
-        group_resource=subject.group_resource,
-        name=subject.name,
-        retry_after_seconds=_header_seconds(answer),
-    )
+def _retry_after(answer: Answer) -> str:
+    return answer.headers.get("Retry-After", "")
 
 
 def _last_event(decoder: ObjectDecoder[T], stream: WatchStream) -> WatchEvent[T] | None:

@@ -9,15 +9,24 @@ Source: `pkg/scheduler/schedule_one.go` (`updatePod`), `pkg/api/v1/pod/util.go`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
-from scheduler.framework.types import NominatingMode
+from msgspec.structs import replace
+
+from scheduler.api.core import PodCondition
+from scheduler.framework.types import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Pod, PodCondition
-    from scheduler.framework.types import NominatingInfo
+    from scheduler.api.core import Pod
 
-__all__ = ["POD_SCHEDULED", "Condition", "pod_status_patch"]
+__all__ = [
+    "POD_SCHEDULED",
+    "Condition",
+    "needs_status_patch",
+    "overrides_nomination",
+    "pod_status_patch",
+    "with_pod_status",
+]
 
 POD_SCHEDULED: Final = "PodScheduled"
 
@@ -45,19 +54,64 @@ def pod_status_patch(
 
     `timestamp` is now, as the API writes it (`2026-11-21T08:00:00Z`).
     """
-    renominated = (
-        nominating_info is not None
-        and nominating_info.mode == NominatingMode.OVERRIDE
-        and nominating_info.nominated_node_name != pod.status.nominated_node_name
-    )
-    if not renominated and not (condition is not None and _is_news(pod, condition)):
+    if not needs_status_patch(pod, condition=condition, nominating_info=nominating_info):
         return None
     status: Json = {}
     if condition is not None:
         status.update(_conditions_patch(pod, condition, timestamp))
-    if nominating_info is not None and renominated:
+    if nominating_info is not None and _renominates(pod, nominating_info):
         status["nominatedNodeName"] = nominating_info.nominated_node_name or None
     return {"status": status}
+
+
+def needs_status_patch(
+    pod: Pod, *, condition: Condition | None, nominating_info: NominatingInfo | None
+) -> bool:
+    """Whether a pod's status is not as it should be."""
+    return _renominates(pod, nominating_info) or (
+        condition is not None and _is_news(pod, condition)
+    )
+
+
+def with_pod_status(
+    pod: Pod, *, condition: Condition | None, nominating_info: NominatingInfo | None
+) -> Pod:
+    """The pod with its status as it should be; the very same one if it is already.
+
+    A condition that changes has no time of its last transition: the server has not told it yet.
+    """
+    if not needs_status_patch(pod, condition=condition, nominating_info=nominating_info):
+        return pod
+    status = pod.status
+    if condition is not None and _is_news(pod, condition):
+        status = replace(status, conditions=_with_condition(pod, condition))
+    if nominating_info is not None and _renominates(pod, nominating_info):
+        status = replace(status, nominated_node_name=nominating_info.nominated_node_name)
+    return replace(pod, status=status)
+
+
+def overrides_nomination(info: NominatingInfo | None) -> TypeGuard[NominatingInfo]:
+    """Whether this says which node a pod is nominated to, be it none."""
+    return info is not None and info.mode == NominatingMode.OVERRIDE
+
+
+def _renominates(pod: Pod, info: NominatingInfo | None) -> bool:
+    return overrides_nomination(info) and info.nominated_node_name != pod.status.nominated_node_name
+
+
+def _with_condition(pod: Pod, condition: Condition) -> tuple[PodCondition, ...]:
+    """A pod's conditions with this one in its place, or at the end."""
+    old = _condition(pod, condition.type)
+    new = PodCondition(
+        *condition,
+        observed_generation=pod.metadata.generation,
+        last_transition_time=(
+            old.last_transition_time if old and old.status == condition.status else None
+        ),
+    )
+    if old is None:
+        return (*pod.status.conditions, new)
+    return tuple(new if known is old else known for known in pod.status.conditions)
 
 
 def _is_news(pod: Pod, condition: Condition) -> bool:

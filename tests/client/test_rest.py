@@ -189,8 +189,8 @@ async def test_a_delete_sends_its_options(
         (409, "Conflict", Conflict),
         (409, "AlreadyExists", AlreadyExists),
         (401, "Unauthorized", Unauthorized),
-        (429, "TooManyRequests", TooManyRequests),
         (500, "InternalError", ServerError),
+        (503, "ServiceUnavailable", ServerError),
     ],
 )
 async def test_a_refusal_is_an_error_of_its_class(
@@ -201,7 +201,7 @@ async def test_a_refusal_is_an_error_of_its_class(
             await client.bind(pod("p"), "n")
 
     assert (caught.value.status, caught.value.reason) == (code, reason)
-    # Without Retry-After nothing is tried again, not even a 429.
+    # Without Retry-After nothing is tried again.
     assert len(server.asked) == 1
 
 
@@ -225,6 +225,26 @@ async def test_a_server_that_says_when_to_come_again_is_asked_again(method: str,
     assert server.methods() == [method] * 3
     assert clock.slept == [7, 7]
     assert client.statistics().retries == 2
+
+
+@pytest.mark.parametrize("method", CALLS)
+async def test_too_many_requests_without_a_word_means_a_second(method: str) -> None:
+    clock = InstantClock()
+    busy = Answer(status(429, "TooManyRequests"), 429)
+    async with talking(busy, Answer({}), clock=clock) as (client, server):
+        await CALLS[method](client)
+
+    assert server.methods() == [method] * 2
+    assert clock.slept == [1]
+
+
+async def test_a_server_may_say_when_as_a_date() -> None:
+    clock = InstantClock()
+    later = Answer({}, 503, {"Retry-After": "Fri, 15 Jan 2027 08:01:00 GMT"})
+    async with talking(later, Answer({}), clock=clock) as (client, _):
+        await client.get(NODES, "n")
+
+    assert clock.slept == [60]
 
 
 async def test_asking_again_ends_after_ten_times() -> None:
