@@ -88,13 +88,18 @@ class Field(NamedTuple):
     default: object = None
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
-    #: Whether an applier replaces the value whole because the field, not its type, says so.
-    is_atomic_map: bool = False
-    #: Whether clients may leave it out although the server always sends it.
-    is_optional: bool = False
+    #: What the field says to appliers, whatever its type says: atomic, granular or nothing.
+    map_type: str = ""
+    #: Whether clients have to send it.
+    is_required: bool = True
     #: Its number in the protobuf message, and that of the inlined struct it is in; 0 is none.
     number: int = 0
     within: int = 0
+
+    @property
+    def is_atomic_map(self) -> bool:
+        """Whether an applier replaces the value whole because the field, not its type, says so."""
+        return self.map_type == "atomic"
 
 
 @functools.cache
@@ -106,6 +111,11 @@ def atomic_types() -> frozenset[str]:
 @functools.cache
 def _table() -> dict[str, list[list[object]]]:
     return msgspec.json.decode(_PATH.read_bytes(), type=dict[str, list[list[object]]])
+
+
+def type_names() -> list[str]:
+    """The names of all types in the table."""
+    return [name for name in _table() if not name.startswith("$")]
 
 
 @functools.cache
@@ -124,8 +134,8 @@ def fields_of(type_name: str) -> dict[str, Field]:
             extra.get("default"),
             extra.get("listType", ""),
             tuple(extra.get("listMapKeys", ())),
-            "mapType" in extra,
-            "optional" in extra,
+            extra.get("mapType", ""),
+            not extra.get("optional", bool(set("oz") & set(extra.get("flags", "")))),
             extra.get("number", 0),
             extra.get("within", 0),
         )

@@ -271,11 +271,17 @@ func fieldsOf(from source) []field {
 		if listType := marks["listType"]; len(listType) > 0 {
 			extra["listType"] = listType[0]
 		}
-		if isAtomic(marks["mapType"]) || isAtomic(marks["structType"]) {
-			extra["mapType"] = "atomic"
+		for _, key := range []string{"mapType", "structType"} {
+			if mapType := marks[key]; len(mapType) > 0 {
+				extra["mapType"] = mapType[0]
+			}
 		}
-		if _, optional := marks["optional"]; optional && !strings.ContainsAny(flags, "oz") {
+		mayBeEmpty := strings.ContainsAny(flags, "oz")
+		if _, optional := marks["optional"]; optional && !mayBeEmpty {
 			extra["optional"] = true // clients need not send it, though the server always does
+		}
+		if _, required := marks["required"]; required && mayBeEmpty {
+			extra["optional"] = false
 		}
 		if keys := marks["listMapKey"]; len(keys) > 0 {
 			extra["listMapKeys"] = keys
