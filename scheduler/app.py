@@ -242,6 +242,7 @@ class SchedulerApp:
         self._pods.add_event_handler(
             on_add=pods.on_add, on_update=pods.on_update, on_delete=pods.on_delete
         )
+        self._pods.add_event_handler(on_update=self._dispatcher.on_pod_update)
 
     async def run(self) -> NoReturn:
         """Run until cancelled; raises what cannot be survived.

@@ -166,12 +166,9 @@ class ApiDispatcher:
             return False
         return True
 
-    def sync_pod(self, pod: Pod) -> Pod:
-        """A pod has changed: calls that wait take note, or are dropped if it is as they want it.
-
-        Returns the pod as it will be once they are made.
-        """
-        return self._queue.sync_pod(pod)
+    def on_pod_update(self, old: Pod, new: Pod) -> None:
+        """A pod has changed: a call that waits starts from it, or is dropped if nothing is left."""
+        self._queue.sync_pod(new)
 
     async def _patch_status(self, call: PodStatusPatchCall) -> bool:
         """Make a status patch, from what is known of the pod now; False if the pod is gone."""

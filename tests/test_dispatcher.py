@@ -20,7 +20,7 @@ from scheduler.client import (
     ServerError,
 )
 from scheduler.dispatcher import ApiDispatcher
-from scheduler.framework.pod_status import Condition
+from scheduler.framework.pod_status import Condition, with_pod_status
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock, make_pod
 
@@ -388,13 +388,11 @@ async def test_callers_cancelled_all_together_leave_nothing_behind() -> None:
     assert client.bound == ["pod"]
 
 
-async def test_a_patch_that_waits_follows_its_pod() -> None:
+async def test_a_patch_that_waits_is_dropped_once_the_pod_is_as_it_wants_it() -> None:
     async with _no_places() as (dispatcher, client, work):
         work += [_patch(dispatcher, condition=CONDITION)]
         await _settle()
-        told = make_pod("pod", nominated_node_name="b")
-        ahead = dispatcher.sync_pod(told)
-        assert ahead.status.conditions[0].message == CONDITION.message
-        assert dispatcher.sync_pod(ahead) is ahead
+        said = with_pod_status(POD, condition=CONDITION, nominating_info=None)
+        dispatcher.on_pod_update(POD, said)
     assert client.patches == []
     assert work[0].result() is True
