@@ -28,11 +28,14 @@ from .answers import Answer
 from .bodies import BODY_BYTES_MAX, media_type
 from .clock import SystemClock
 from .errors import ApiError, EntityTooLarge, InternalError
+from .faults import Faults, admin
+from .faults.incidents import Incidents
 from .identity import IdSource
 from .journal import Journal
 from .kinds import BUILT_IN, KindTable
 from .objects import name_of
 from .options import Query, WriteOptions
+from .port import Port, keep
 from .registry import Registry, Target
 from .store import Store
 from .validation.cluster import SYSTEM_PRIORITIES
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from aiohttp.http import RawRequestMessage
 
     from .clock import Clock
+    from .faults import Fault
     from .journal import HandledRequest, ObjectChange
     from .kinds import Kind
     from .objects import Json
@@ -77,7 +81,11 @@ _log = logging.getLogger("fakeapi")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Statistics:
-    """A server's numbers at one moment. Watches do not count as requests in flight."""
+    """A server's numbers at one moment. Watches do not count as requests in flight.
+
+    Neither do requests that a fault holds until its end; nor are the events of a watch that a fault
+    stalls undelivered.
+    """
 
     objects: int
     watchers: int
@@ -85,6 +93,8 @@ class Statistics:
     requests_total: int
     undelivered_watch_events: int
     resource_version: int
+    requests_held: int = 0
+    watches_stalled: int = 0
 
 
 class FakeApiServer:
@@ -103,6 +113,9 @@ class FakeApiServer:
         seed: int | None = None,
         initial_resource_version: int | None = None,
         kinds: Iterable[Kind] = (),
+        faults: Iterable[Fault | Json | str | Path] = (),
+        fault_log: Path | None = None,
+        admin_endpoint: bool = True,
     ) -> None:
         """Set up a server that listens once it is entered; port 0 picks a free one.
 
@@ -110,7 +123,9 @@ class FakeApiServer:
         resource a watch may go back; `requests_kept` is how many requests `requests` goes back;
         `seed` fixes uids and generated names; versions begin at
         `initial_resource_version`, by default at the time of the clock; `kinds` are served in
-        addition to the built-in ones. Raises LoadError for what cannot be loaded.
+        addition to the built-in ones. `faults` are values and files, `fault_log` is a file for
+        what was injected, `admin_endpoint` says whether faults may be set over HTTP. Raises
+        LoadError for what cannot be loaded, FaultError for faults that make no sense.
         """
         self._clock: Clock = SystemClock() if clock is None else clock
         if initial_resource_version is None:
@@ -123,9 +138,10 @@ class FakeApiServer:
             admission=default_chain(taint_nodes_by_condition=taint_nodes_by_condition),
         )
         self._host = host
-        self._port = port
-        self._listener: asyncio.Server | None = None
+        self._requested_port = port
+        self._port: Port | None = None
         self._connections: web.Server | None = None
+        self._admin_endpoint = admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
         self._watchers: dict[Watcher, None] = {}
         self._in_flight = 0
@@ -133,17 +149,21 @@ class FakeApiServer:
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
         self._create_system_objects()
         self.load(load)
+        self.faults: Final = Faults(
+            self._registry, self._clock, seed=seed, read=_read, log_file=fault_log
+        )
+        self.faults.add(*faults)
 
     @property
     def url(self) -> str:
         """Where clients find the server, once it is entered."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._port}"
+        return f"http://{host}:{self.port}"
 
     @property
     def port(self) -> int:
         """The port it listens on, once it is entered."""
-        return self._port
+        return self._port.number if self._port is not None else self._requested_port
 
     @property
     def kubeconfig(self) -> str:
@@ -212,19 +232,22 @@ class FakeApiServer:
 
     def compact(self) -> None:
         """Forget all past changes: watches and lists of earlier versions get 410 Expired."""
-        for collection in self._registry.store.collections():
-            collection.log.compact()
+        self._registry.store.compact()
 
     def statistics(self) -> Statistics:
         """The server's numbers at this moment."""
-        store = self._registry.store
+        store, stalled = self._registry.store, self.faults.stalled
         return Statistics(
             objects=sum(len(collection.revisions) for collection in store.collections()),
             watchers=len(self._watchers),
-            requests_in_flight=self._in_flight,
+            requests_in_flight=self._in_flight + self.faults.requests_delayed,
             requests_total=self._total,
-            undelivered_watch_events=sum(watcher.undelivered for watcher in self._watchers),
+            undelivered_watch_events=sum(
+                watcher.undelivered for watcher in self._watchers if watcher not in stalled
+            ),
             resource_version=store.resource_version,
+            requests_held=self.faults.requests_held,
+            watches_stalled=len(stalled),
         )
 
     async def __aenter__(self) -> FakeApiServer:
@@ -237,20 +260,22 @@ class FakeApiServer:
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
         )
-        self._listener = await loop.create_server(self._connections, self._host, self._port)
-        self._port = self._listener.sockets[0].getsockname()[1]
+        self._port = Port(self._connections, self._host, self._requested_port)
+        await self._port.open()
+        self.faults.server_started(Incidents(self._port, self._registry.store, self._clock))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Stop: no new connections, watches end, requests finish."""
-        assert self._listener is not None
+        assert self._port is not None
         assert self._connections is not None
-        self._listener.close()
+        self.faults.server_stopping()
+        self._port.close()
         for watcher in self._watchers:
             watcher.end()
         self._connections.pre_shutdown()  # idle connections close, busy ones after their answer
         await self._connections.shutdown(_SHUTDOWN_SECONDS)
-        await self._listener.wait_closed()
+        await self._port.closed()
 
     def _create_system_objects(self) -> None:
         """What is there before anybody writes: four namespaces and two priority classes."""
@@ -271,10 +296,24 @@ class FakeApiServer:
         registry.create(self._registry, Target(kind, "", name_of(obj), WriteOptions()), obj)
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
-        response = await self._answer(http)
+        if self._admin_endpoint and http.raw_path.startswith(admin.PATH):
+            return await self._administer(http)
+        if self.faults.of_requests:
+            response = await self.faults.serve(http, self._answer)
+        else:
+            response = await self._answer(http)
         if isinstance(response, web.Response):  # a watch has been noted when it began
             self._note(http, response.status)
         return response
+
+    async def _administer(self, http: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request about faults; what it asks for does not break its own connection."""
+        keep(http.transport)
+        try:
+            body = await _read(http)
+            return _response(admin.answer(self.faults, http.method, http.raw_path, body))
+        except ApiError as error:
+            return _response(answers.of_error(error))
 
     def _note(self, http: web.BaseRequest, status: int) -> None:
         agent = http.headers.get(hdrs.USER_AGENT, "")
@@ -315,7 +354,7 @@ class FakeApiServer:
                 self._in_flight -= 1
 
     def _address(self) -> str:
-        return f"{self._host}:{self._port}"
+        return f"{self._host}:{self.port}"
 
     async def _watch(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
         watcher, timeout_seconds = dispatch.watcher(self._registry, request)
@@ -324,7 +363,8 @@ class FakeApiServer:
         try:
             await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)
-            await watcher.serve(response.write, timeout_seconds)
+            async with self.faults.channel(http, watcher, response.write) as channel:
+                await watcher.serve(channel.write, timeout_seconds)
             with contextlib.suppress(ConnectionError):
                 await response.write_eof()
         finally:

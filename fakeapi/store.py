@@ -163,9 +163,13 @@ class ChangeLog:
     def compact(self) -> None:
         """Forget everything that happened so far, as etcd does every five minutes."""
         if self._changes:
-            self._forgotten_version = self._changes[-1].resource_version
-            self._start = self.end
-            self._changes.clear()
+            self.restart(self._changes[-1].resource_version)
+
+    def restart(self, resource_version: int) -> None:
+        """Go on after that version, knowing nothing of what was before."""
+        self._forgotten_version = resource_version
+        self._start = self.end
+        self._changes.clear()
 
 
 class Collection:
@@ -211,6 +215,13 @@ class Collection:
             else:
                 state[change.key] = change.previous
         return state
+
+
+    def rewind(self, resource_version: int) -> None:
+        """Be as it was at an older version, and remember nothing. Raises Compacted."""
+        self.revisions = dict(self.at_version(resource_version))
+        self._is_sorted = False
+        self.log.restart(resource_version)
 
 
 def with_prefix(keys: list[str], prefix: str) -> list[str]:
@@ -282,6 +293,23 @@ class Store:
         final = Revision(key, gone, version)
         self._record(collection, Change(DELETED, version, None, previous, final))
         return final
+
+    def compact(self) -> None:
+        """Forget all past changes: watches and lists of earlier versions have expired."""
+        for collection in self._collections.values():
+            collection.log.compact()
+
+    def rewind(self, versions: int) -> None:
+        """Lose the newest versions, as far as the logs go back; others will take their numbers.
+
+        It is what restoring a backup does if nobody takes care, and what no server may do.
+        """
+        logs = [collection.log for collection in self._collections.values()]
+        oldest = max((log.compacted_version for log in logs), default=0)
+        version = max(oldest, self.resource_version - versions)
+        for collection in self._collections.values():
+            collection.rewind(version)
+        self.resource_version = version
 
     def _record(self, collection: Collection, change: Change) -> None:
         for observer in self.observers:

@@ -1,0 +1,78 @@
+"""Fault injection: what goes wrong on a server, where, how often; logged, and the same on each run.
+
+    async with FakeApiServer(faults=["faults.yaml"], seed=7) as server:
+        server.faults.add(
+            Fault(match=Match(verb="create", resource="pods/binding"), when=When(nth=2),
+                  reset=Reset(after_write=True))
+        )
+        ...
+        assert server.faults.count("fault-1") == 1
+
+Three ways in: this API, YAML files (`--faults FILE`, the format is schema.json), and HTTP
+(`/_fakeapi/faults`, see admin.py). What can go wrong, and what may be said about it, is in
+model.py; README.md has an example for each.
+"""
+
+from __future__ import annotations
+
+from .errors import FaultError
+from .files import fault_of, faults_of, read_faults, schema
+from .injector import Faults
+from .log import Injection, script_from
+from .model import (
+    AnswerWith,
+    Compact,
+    Cut,
+    Delay,
+    DropWatches,
+    Duplicate,
+    Expire,
+    Fault,
+    Garble,
+    Lose,
+    Match,
+    Observe,
+    Outage,
+    Outdated,
+    RefuseWatchList,
+    Reset,
+    Restart,
+    Retype,
+    Stale,
+    Stall,
+    Strip,
+    When,
+)
+
+__all__ = [
+    "AnswerWith",
+    "Compact",
+    "Cut",
+    "Delay",
+    "DropWatches",
+    "Duplicate",
+    "Expire",
+    "Fault",
+    "FaultError",
+    "Faults",
+    "Garble",
+    "Injection",
+    "Lose",
+    "Match",
+    "Observe",
+    "Outage",
+    "Outdated",
+    "RefuseWatchList",
+    "Reset",
+    "Restart",
+    "Retype",
+    "Stale",
+    "Stall",
+    "Strip",
+    "When",
+    "fault_of",
+    "faults_of",
+    "read_faults",
+    "schema",
+    "script_from",
+]

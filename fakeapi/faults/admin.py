@@ -1,0 +1,102 @@
+"""Faults over HTTP, for those who are not in the server's process.
+
+    GET    /_fakeapi/faults          what is set, and how often each was injected
+    POST   /_fakeapi/faults          set a fault, a list of them, or the content of a file
+    DELETE /_fakeapi/faults          take all away
+    DELETE /_fakeapi/faults/NAME     take one away
+    GET    /_fakeapi/faults/log      what was injected, in order
+    GET    /_fakeapi/faults/script   faults that do the same again, without chance
+
+Bodies are JSON or YAML. These requests are no API requests: no fault strikes them, and nobody
+counts them. The connection of a POST outlives the outage that it asks for, so whoever holds on to
+it can still talk to a server that nobody else can reach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from .. import answers
+from ..errors import ApiError, BadRequest, MethodNotAllowed
+from .errors import FaultError
+from .files import faults_of, to_builtins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..answers import Answer
+    from .injector import Faults
+
+__all__ = ["PATH", "answer"]
+
+#: Where all of it is found.
+PATH: Final = "/_fakeapi/faults"
+
+
+class _NoSuchFault(ApiError):
+    """No fault has that name."""
+
+    code = 404
+    reason = "NotFound"
+
+
+def answer(faults: Faults, method: str, path: str, body: bytes) -> Answer:
+    """Do what a request to a path below PATH asks for. Raises ApiError."""
+    rest = path[len(PATH) :].strip("/")
+    by_method = _ANSWERS.get(rest) or {"DELETE": _remove}
+    act = by_method.get(method)
+    if act is None:
+        raise MethodNotAllowed
+    return act(faults, rest, body)
+
+
+def _list(faults: Faults, rest: str, body: bytes) -> Answer:
+    del rest, body
+    current = faults.current
+    injected = {fault.name: faults.count(fault.name) for fault in current}
+    return answers.of(200, {"faults": to_builtins(current), "injected": injected})
+
+
+def _add(faults: Faults, rest: str, body: bytes) -> Answer:
+    del rest
+    try:
+        added = faults.add(faults_of(yaml.safe_load(body)))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadRequest(" ".join(str(error).split())) from error
+    except FaultError as error:
+        raise BadRequest(str(error)) from error
+    return answers.of(201, {"faults": to_builtins(added)})
+
+
+def _clear(faults: Faults, rest: str, body: bytes) -> Answer:
+    del rest, body
+    removed = faults.current
+    faults.clear()
+    return answers.of(200, {"faults": to_builtins(removed)})
+
+
+def _remove(faults: Faults, rest: str, body: bytes) -> Answer:
+    del body
+    if not faults.remove(rest):
+        raise _NoSuchFault(f"no fault is called {rest!r}")
+    return answers.success(200)
+
+
+def _log(faults: Faults, rest: str, body: bytes) -> Answer:
+    del rest, body
+    return answers.of(200, {"log": msgspec.to_builtins(faults.log)})
+
+
+def _script(faults: Faults, rest: str, body: bytes) -> Answer:
+    del rest, body
+    return answers.of(200, {"faults": to_builtins(faults.script())})
+
+
+_ANSWERS: Final[dict[str, dict[str, Callable[[Faults, str, bytes], Answer]]]] = {
+    "": {"GET": _list, "POST": _add, "DELETE": _clear},
+    "log": {"GET": _log},
+    "script": {"GET": _script},
+}

@@ -1,0 +1,146 @@
+"""Faults as files: YAML or JSON in, one line that names the field if it is wrong.
+
+    faults:
+    - name: lost-answers
+      match: {verb: create, resource: pods/binding}
+      when: {probability: 0.1}
+      reset: {after_write: true}
+
+`schema.json` beside this file is the format's JSON schema; it is made from the types of `model`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+import yaml
+
+from .errors import FaultError
+from .model import Fault, Match, When
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ..objects import Json
+
+__all__ = ["FaultFile", "fault_of", "faults_of", "read_faults", "schema", "to_builtins"]
+
+_T = TypeVar("_T")
+
+_PATH: Final = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<field>[^`]*)`")
+_MISSING: Final = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_TYPES: Final = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "str": "a text",
+}
+
+
+_FIELDS: Final = sorted(
+    {
+        *Fault.__struct_fields__,
+        *Match.__struct_fields__,
+        *When.__struct_fields__,
+        *("after_event", "after_write", "changes", "code", "compact", "how", "lost_versions"),
+        *("message", "reason", "retry_after_seconds", "seconds"),
+    }
+)
+
+
+class FaultFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a file of faults, or the body of a POST, says. `seed` is for those left to chance."""
+
+    faults: list[Fault]
+    seed: int | None = None
+
+
+def fault_of(value: object, where: str = "") -> Fault:
+    """A fault from plain values. Raises FaultError."""
+    return _converted(value, Fault, where)
+
+
+def faults_of(value: object, where: str = "") -> FaultFile:
+    """Faults from plain values: one, a list of them, or a whole file. Raises FaultError."""
+    if isinstance(value, list):
+        value = {"faults": value}
+    elif isinstance(value, dict) and value and not value.keys() & {"faults", "seed"}:
+        value = {"faults": [value]}
+    found = _converted(value, FaultFile, where)
+    names = [fault.name for fault in found.faults if fault.name]
+    for name in names:
+        if names.count(name) > 1:
+            raise FaultError(f"{_prefix(where)}faults: two faults are called {name}")
+    return found
+
+
+def read_faults(path: Path) -> FaultFile:
+    """The faults in a YAML or JSON file. Raises FaultError."""
+    try:
+        value = yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except OSError as error:
+        raise FaultError(f"{path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FaultError(f"{path}: {' '.join(str(error).split())}") from error
+    return faults_of(value, str(path))
+
+
+def to_builtins(faults: Iterable[Fault]) -> list[Json]:
+    """Faults as plain values, which `faults_of` reads again."""
+    return [msgspec.to_builtins(fault) for fault in faults]
+
+
+def schema() -> Json:
+    """The JSON schema (2020-12) of a file of faults."""
+    (whole,), parts = msgspec.json.schema_components([FaultFile], ref_template="#/$defs/{name}")
+    del whole
+    top = parts.pop("FaultFile")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://kubesched.example/fakeapi/faults/schema.json",
+        **top,
+        "$defs": dict(sorted(parts.items())),
+    }
+
+
+def _converted(value: object, kind: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise FaultError(f"{_prefix(where)}{_explained(str(error))}") from error
+
+
+def _prefix(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
+def _explained(text: str) -> str:
+    """msgspec's words in ours: the field first, then what was expected."""
+    found = _PATH.match(text)
+    assert found is not None
+    what, path = found["what"], found["path"] or ""
+    if unknown := _UNKNOWN.match(what):
+        what = f"unknown field {unknown['field']}{_hint(unknown['field'])}"
+    elif missing := _MISSING.match(what):
+        what = f"{missing['field']} is missing"
+    else:
+        what = re.sub(r"`([^`]*)`", lambda name: _in_words(name[1]), what)
+        what = what[:1].lower() + what[1:]
+    return f"{path}: {what}" if path else what
+
+
+def _in_words(types: str) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))
+
+
+def _hint(field: str) -> str:
+    close = difflib.get_close_matches(field, _FIELDS, 1)
+    return f"; did you mean {close[0]}?" if close else ""

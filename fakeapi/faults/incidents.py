@@ -1,0 +1,89 @@
+"""What happens to the server as a whole: its port closes, it restarts, it forgets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..clock import Clock
+    from ..store import Store
+    from .book import SetFault
+    from .model import Outage, Restart
+    from .streams import Channel
+
+__all__ = ["Incidents", "Port"]
+
+
+class Port(Protocol):
+    """Where the server listens."""
+
+    def close(self) -> None:
+        """Refuse connections from now on."""
+
+    def reopen(self) -> None:
+        """Take connections again, at the same address."""
+
+    def drop_connections(self) -> None:
+        """Reset all connections there are, but for that of the request being answered."""
+
+
+class Incidents:
+    """Carries out what strikes the server."""
+
+    def __init__(self, port: Port, store: Store, clock: Clock) -> None:
+        self._port = port
+        self._store = store
+        self._clock = clock
+        #: Outages that have not ended; they may overlap.
+        self._outages = 0
+
+    def strike(self, entry: SetFault, watches: list[Channel]) -> None:
+        """Let the fault happen."""
+        fault = entry.fault
+        if fault.drop_watches is not None:
+            for channel in watches:
+                if entry.takes_request(channel.facts):
+                    channel.drop(fault.drop_watches.how, fault.drop_watches.code)
+        elif fault.outage is not None:
+            self._outage(entry, fault.outage)
+        elif fault.restart is not None:
+            self._restart(entry, fault.restart)
+        elif fault.compact is not None:
+            self._store.compact()
+
+    def _outage(self, entry: SetFault, outage: Outage) -> None:
+        end = self._begin()
+        entry.on_end.append(end)
+        if outage.seconds is not None:
+            self._clock.call_later(outage.seconds, end)
+
+    def _restart(self, entry: SetFault, restart: Restart) -> None:
+        end = self._begin()
+        if restart.lost_versions:
+            self._store.rewind(restart.lost_versions)
+        if restart.compact:
+            self._store.compact()
+        if restart.seconds:
+            entry.on_end.append(end)
+            self._clock.call_later(restart.seconds, end)
+        else:
+            end()
+
+    def _begin(self) -> Callable[[], None]:
+        """Begin an outage; answers what ends it, once."""
+        self._outages += 1
+        self._port.close()
+        self._port.drop_connections()
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                self._outages -= 1
+                if not self._outages:
+                    self._port.reopen()
+
+        return end

@@ -1,0 +1,222 @@
+"""What was injected, in order: for people, for assertions, and to do it again.
+
+Every injection is a line: its number, when, which fault, what it did, to whom, and as which of the
+matches of its fault. That is all it takes to turn a run that was left to chance into a script that
+is not: the same faults at the same matches, with what chance has drawn.
+
+On disk it is JSON lines: `{"fault": ...}` when a fault is added, `{"injection": ...}` for what it
+does, `{"removed": ...}` when it goes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final, TextIO
+
+import msgspec
+
+from .errors import FaultError
+from .model import Delay, Fault, When
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ["FaultLog", "Injection", "script_from"]
+
+#: A window that is only there to end when the fault was removed must not be empty.
+_MOMENT_SECONDS: Final = 1e-6
+
+
+class Injection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One fault that was injected. `time_seconds` is the server's clock, in seconds since 1970.
+
+    `match` is the number of the match within its fault; 0 for what happens to the whole server.
+    `seconds` is what chance has drawn for a delay. `fault_number` tells apart faults that had the
+    same name one after another.
+    """
+
+    number: int
+    time_seconds: float
+    fault: str
+    fault_number: int
+    effect: str
+    match: int = 0
+    client: str = ""
+    verb: str = ""
+    path: str = ""
+    event: str = ""
+    object: str = ""
+    resource_version: str = ""
+    seconds: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Lifetime:
+    """A fault, and from when until when it was set."""
+
+    fault: Fault
+    added_seconds: float
+    removed_seconds: float | None = None
+
+
+class FaultLog:
+    """All injections of a server. `path` is a file that is written to line by line as well."""
+
+    def __init__(self, path: Path | None = None, *, started_seconds: float) -> None:
+        """Begin a log, and its file. Raises OSError."""
+        self._injections: list[Injection] = []
+        self._lifetimes: dict[int, _Lifetime] = {}
+        self._counts: dict[str, int] = {}
+        self._started_seconds = started_seconds
+        self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
+        self._write({"started_seconds": started_seconds})
+
+    @property
+    def injections(self) -> tuple[Injection, ...]:
+        """What was injected, in order."""
+        return tuple(self._injections)
+
+    def count(self, fault: str) -> int:
+        """How often a fault was injected."""
+        return self._counts.get(fault, 0)
+
+    @property
+    def faults_added(self) -> int:
+        """How many faults have ever been added."""
+        return len(self._lifetimes)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next injection."""
+        return len(self._injections) + 1
+
+    def added(self, fault: Fault, now_seconds: float) -> None:
+        """A fault is set from now on."""
+        number = len(self._lifetimes) + 1
+        self._lifetimes[number] = _Lifetime(fault, now_seconds)
+        self._write({"fault": fault, "fault_number": number, "time_seconds": now_seconds})
+
+    def removed(self, number: int, now_seconds: float) -> None:
+        """A fault is no longer set."""
+        lifetime = self._lifetimes[number]
+        self._lifetimes[number] = dataclasses.replace(lifetime, removed_seconds=now_seconds)
+        self._write({"removed": number, "time_seconds": now_seconds})
+
+    def injected(self, injection: Injection) -> None:
+        """Something was injected."""
+        self._injections.append(injection)
+        self._counts[injection.fault] = self._counts.get(injection.fault, 0) + 1
+        self._write({"injection": injection})
+
+    def script(self) -> list[Fault]:
+        """Faults that do again, without chance, what this log says was done."""
+        return _script(self._lifetimes, self._injections, self._started_seconds)
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, line: object) -> None:
+        if self._file is not None:
+            self._file.write(msgspec.json.encode(line).decode() + "\n")
+            self._file.flush()
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the file."""
+
+    started_seconds: float | None = None
+    fault: Fault | None = None
+    injection: Injection | None = None
+    removed: int | None = None
+    fault_number: int = 0
+    time_seconds: float = 0.0
+
+
+def script_from(path: Path) -> list[Fault]:
+    """The script for what the file of a log says was done. Raises FaultError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise FaultError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise FaultError(f"{path}: {error}") from error
+    history = _History()
+    for number, text in enumerate(lines, 1):
+        try:
+            history.take(msgspec.json.decode(text, type=_Line))
+        except msgspec.DecodeError as error:
+            raise FaultError(f"{path}: line {number}: {error}") from error
+        except KeyError as error:
+            raise FaultError(f"{path}: line {number}: no fault has the number {error}") from error
+    return _script(history.lifetimes, history.injections, history.started_seconds)
+
+
+class _History:
+    """What the lines of a file say, all together."""
+
+    def __init__(self) -> None:
+        self.started_seconds = 0.0
+        self.lifetimes: dict[int, _Lifetime] = {}
+        self.injections: list[Injection] = []
+
+    def take(self, line: _Line) -> None:
+        """One more line. Raises KeyError if it is about a fault that was never added."""
+        if line.started_seconds is not None:
+            self.started_seconds = line.started_seconds
+        if line.fault is not None:
+            self.lifetimes[line.fault_number] = _Lifetime(line.fault, line.time_seconds)
+        if line.injection is not None:
+            self.injections.append(line.injection)
+        if line.removed is not None:
+            lifetime = self.lifetimes[line.removed]
+            self.lifetimes[line.removed] = dataclasses.replace(
+                lifetime, removed_seconds=line.time_seconds
+            )
+
+
+def _script(
+    lifetimes: Mapping[int, _Lifetime], injections: Iterable[Injection], started_seconds: float
+) -> list[Fault]:
+    by_fault: dict[int, dict[float | None, list[int]]] = {}
+    for injection in injections:
+        drawn = by_fault.setdefault(injection.fault_number, {})
+        drawn.setdefault(injection.seconds, []).append(injection.match)
+    script: list[Fault] = []
+    names: set[str] = set()
+    for number, lifetime in lifetimes.items():
+        for seconds, matches in by_fault.get(number, {}).items():
+            name = lifetime.fault.name
+            if name in names:
+                name = f"{name}.{len(script) + 1}"
+            names.add(name)
+            script.append(_scripted(lifetime, name, seconds, matches, started_seconds))
+    return script
+
+
+def _scripted(
+    lifetime: _Lifetime,
+    name: str,
+    seconds: float | None,
+    matches: list[int],
+    started_seconds: float,
+) -> Fault:
+    """A fault at the very matches at which it was injected; its time counts from the start."""
+    fault, before = lifetime.fault, lifetime.added_seconds - started_seconds
+    begin = round(before + fault.when.from_seconds, 6)
+    if fault.is_of_server:
+        return msgspec.structs.replace(fault, name=name, when=When(from_seconds=begin))
+    ends = []
+    if fault.when.until_seconds is not None:
+        ends.append(before + fault.when.until_seconds)
+    if lifetime.removed_seconds is not None:
+        ends.append(max(lifetime.removed_seconds - started_seconds, begin + _MOMENT_SECONDS))
+    until = round(min(ends), 6) if ends else None
+    when = When(nth=matches, from_seconds=begin, until_seconds=until)
+    delay = fault.delay
+    if delay is not None and seconds is not None:
+        delay = Delay(seconds=seconds, after_write=delay.after_write)
+    return msgspec.structs.replace(fault, name=name, when=when, delay=delay)

@@ -1,0 +1,273 @@
+"""Faults of watches: between a watch and its client stands a channel, which passes events on.
+
+While no fault of events is set, a channel passes bytes on without a look. While one is, it takes
+them apart, event by event, and lets each fault have its way:
+
+    event --> stall --> cut | duplicate | lose | outdated | retype | strip --> client
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..errors import Expired
+from ..views import status_event
+from . import wording
+from .book import EventFacts
+from .facts import request_facts
+from .model import INITIAL_EVENTS_END, OPENED
+from .requests import initial_events
+from .transport import break_off
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+    from aiohttp import web
+
+    from ..clock import Clock
+    from ..objects import Json
+    from ..registry import Registry
+    from ..watch import Watcher
+    from .book import Book, RequestFacts, Strike
+    from .model import Cut
+
+    Write = Callable[[bytes], Awaitable[None]]
+
+__all__ = ["Channel"]
+
+_END_ANNOTATION: Final = "k8s.io/initial-events-end"
+_WRONG_KIND: Final[Json] = {"kind": "Unexpected", "apiVersion": "faults.fakeapi/v1"}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str = ""
+    object: _Object = _Object()
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+
+
+class _Ended(Exception):
+    """A fault has ended the watch."""
+
+
+class Channel:
+    """The way from one watch to its client; a context manager around the watch's life."""
+
+    def __init__(
+        self,
+        http: web.BaseRequest,
+        watcher: Watcher,
+        write: Write,
+        *,
+        book: Book,
+        registry: Registry,
+        clock: Clock,
+        channels: dict[Watcher, Channel],
+    ) -> None:
+        self._http = http
+        self._watcher = watcher
+        self._write = write
+        self._book = book
+        self._registry = registry
+        self._clock = clock
+        self._channels = channels
+        self._known_facts: RequestFacts | None = None
+        self._over = False
+        self._last_words = b""
+        self._released = asyncio.Event()
+        #: Whether events wait here for a fault to end.
+        self.stalled = False
+
+    @property
+    def facts(self) -> RequestFacts:
+        """The facts of the watch's request."""
+        if self._known_facts is None:
+            self._known_facts = request_facts(self._http, self._registry.kinds)
+        return self._known_facts
+
+    async def __aenter__(self) -> Channel:
+        self._channels[self._watcher] = self
+        try:
+            if first := initial_events():
+                await self.write(first)
+            elif self._book.of_events:
+                opened = EventFacts(OPENED)
+                await self._apply(b"", opened, self._book.struck_event(self.facts, opened))
+        except _Ended:
+            self._watcher.end()
+        except BaseException:
+            del self._channels[self._watcher]
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        del self._channels[self._watcher]
+        if self._last_words and isinstance(error, _Ended | None):
+            with contextlib.suppress(ConnectionError):
+                await self._write(self._last_words)
+        return isinstance(error, _Ended)
+
+    async def write(self, chunk: bytes) -> None:
+        """Pass whole events on."""
+        if self._over:
+            raise _Ended
+        if not self._book.of_events:
+            await self._write(chunk)
+            return
+        passing: list[bytes] = []
+        for line in chunk.splitlines(keepends=True):
+            facts = _facts_of(line)
+            strikes = self._book.struck_event(self.facts, facts)
+            if not strikes:
+                passing.append(line)
+                continue
+            if passing:
+                await self._write(b"".join(passing))
+                passing.clear()
+            await self._apply(line, facts, strikes)
+        if passing:
+            await self._write(b"".join(passing))
+
+    def drop(self, how: str, code: int) -> None:
+        """End the watch now."""
+        if how == "reset":
+            self._break_off()
+            return
+        self._end_with(self._parting(how, code))
+        self._watcher.end()
+        self._released.set()
+
+    def release(self) -> None:
+        """Let go of what waits here: the server is about to stop."""
+        self._released.set()
+
+    async def _apply(self, line: bytes, facts: EventFacts, strikes: list[Strike]) -> None:
+        for strike in strikes:
+            if strike.fault.stall is not None:
+                await self._stall(strike, strike.fault.stall.seconds)
+        for strike in strikes:
+            fault = strike.fault
+            if fault.cut is not None:
+                await self._cut(line, fault.cut)
+            elif fault.duplicate is not None:
+                line += line
+            elif fault.lose is not None:
+                line = b""
+            elif fault.outdated is not None:
+                line += self._outdated(line, facts)
+            elif fault.retype is not None:
+                line = _changed(line, **_WRONG_KIND)
+            elif fault.strip is not None:
+                line = _without_annotations(line)
+        if line:
+            await self._write(line)
+
+    async def _stall(self, strike: Strike, seconds: float | None) -> None:
+        """Wait for the time to pass or the fault to end. Raises _Ended if the watch is dropped."""
+        over = self._released
+        strike.set_fault.on_end.append(over.set)
+        timer = None if seconds is None else self._clock.call_later(seconds, over.set)
+        self.stalled = True
+        try:
+            await over.wait()
+        finally:
+            self.stalled = False
+            if timer is not None:
+                timer.cancel()
+        if self._over:
+            raise _Ended
+        # A new one: who has been told to release this channel may do so again later.
+        self._released = asyncio.Event()
+
+    async def _cut(self, line: bytes, cut: Cut) -> None:
+        if cut.after_event and line:
+            await self._write(line)
+        if cut.how == "truncate":
+            await self._write(line[: len(line) // 2])
+        if cut.how in ("truncate", "reset"):
+            self._break_off()
+        self._end_with(self._parting(cut.how, cut.code))
+        raise _Ended
+
+    def _end_with(self, words: bytes) -> None:
+        self._over = True
+        self._last_words = words
+
+    def _parting(self, how: str, code: int) -> bytes:
+        """The ERROR event a watch ends with, if it does."""
+        if how == "expired":
+            version = self._registry.store.resource_version
+            wanted = self.facts.query.text("resourceVersion") or "0"
+            return status_event(Expired(f"too old resource version: {wanted} ({version})").status())
+        return status_event(wording.status_of_code(code)) if how == "error" else b""
+
+    def _break_off(self) -> None:
+        if self._http.transport is not None:
+            break_off(self._http.transport, reset=True)
+
+    def _outdated(self, line: bytes, event: EventFacts) -> bytes:
+        """The state before this one as one more event; empty if there was none."""
+        route = self.facts.route
+        if route is None or not event.resource_version.isdecimal():
+            return b""
+        log = self._registry.collection(route.kind).log
+        version = int(event.resource_version)
+        if version <= log.compacted_version:
+            return b""
+        position = log.position_after(version - 1)
+        previous = log.at(position).previous if position < log.end else None
+        if previous is None or log.at(position).resource_version != version:
+            return b""
+        body = self._registry.view(route.kind).body(previous)
+        return b'{"type":"MODIFIED","object":' + body + b"}\n"
+
+
+def _facts_of(line: bytes) -> EventFacts:
+    try:
+        event = _decode_event(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return EventFacts("")
+    metadata = event.object.metadata
+    ends = event.type == "BOOKMARK" and _END_ANNOTATION in (metadata.annotations or {})
+    return EventFacts(
+        INITIAL_EVENTS_END if ends else event.type,
+        metadata.namespace,
+        metadata.name,
+        metadata.resource_version,
+    )
+
+
+def _changed(line: bytes, **fields: object) -> bytes:
+    event = msgspec.json.decode(line)
+    event["object"].update(fields)
+    return _encode(event) + b"\n"
+
+
+def _without_annotations(line: bytes) -> bytes:
+    event = msgspec.json.decode(line)
+    event["object"].get("metadata", {}).pop("annotations", None)
+    return _encode(event) + b"\n"
