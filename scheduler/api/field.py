@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "GO_JSON_ESCAPES",
     "FieldError",
     "FieldErrors",
     "aggregate",
@@ -33,7 +34,7 @@ _ESCAPES: Final = {
 }  # fmt: skip
 
 #: Go's JSON never holds these, lest a browser take them for markup.
-_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+GO_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class FieldError(ValueError):
@@ -109,4 +110,4 @@ def _with_detail(text: str, detail: str) -> str:
 def _render(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
-    return msgspec.json.encode(value).decode().translate(_JSON_ESCAPES)
+    return msgspec.json.encode(value).decode().translate(GO_JSON_ESCAPES)

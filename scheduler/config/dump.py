@@ -83,13 +83,13 @@ def dump_config(config: KubeSchedulerConfiguration) -> str:
 
 def encode_config(config: KubeSchedulerConfiguration) -> Json:
     """The configuration as a JSON object, `apiVersion` and `kind` included."""
-    return {"apiVersion": types.API_VERSION, "kind": types.KIND, **encode_struct(config)}
+    return {"kind": types.KIND, "apiVersion": types.API_VERSION, **encode_struct(config)}
 
 
 def _encode(value: object) -> object:
     match value:
         case PluginArgs():
-            type_meta = {"apiVersion": types.API_VERSION, "kind": type(value).__name__}
+            type_meta = {"kind": type(value).__name__, "apiVersion": types.API_VERSION}
             return type_meta | encode_struct(value)
         case core.Struct():
             return encode_struct(value)

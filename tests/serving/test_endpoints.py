@@ -1,0 +1,245 @@
+"""What the port answers: byte for byte what kube-scheduler v1.36.3 has answered, where it does."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from scheduler.config import default_config
+from scheduler.serving.endpoints import Endpoints, Sources
+from scheduler.serving.listener import create_listener
+from scheduler.serving.server import SchedulerServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
+STORY = b'{"namespace":"default","name":"web","entries":[]}'
+
+
+class Scheduler:
+    """What a scheduler would say of itself."""
+
+    has_synced = True
+    is_shutting_down = False
+
+    def story(self, namespace: str, name: str) -> bytes | None:
+        if name == "broken":
+            raise RuntimeError("a defect")
+        return STORY if (namespace, name) == ("default", "web") else None
+
+    def sources(self) -> Sources:
+        return Sources(
+            config=default_config(),
+            has_synced=lambda: self.has_synced,
+            is_shutting_down=lambda: self.is_shutting_down,
+            metrics_text=lambda: METRICS,
+            resource_metrics_text=lambda: b"",
+            story=self.story,
+            known_stories=lambda: ["default/web"],
+        )
+
+
+class Client:
+    """Asks the port."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+        self.headers: dict[str, str] = {}
+
+    async def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
+        """The status, the type of the content, and the content."""
+        async with self._session.request(method, self._url + path, headers=headers) as response:
+            self.headers = dict(response.headers)
+            return response.status, response.headers["Content-Type"], await response.text()
+
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@pytest.fixture
+def scheduler() -> Scheduler:
+    return Scheduler()
+
+
+@pytest.fixture
+async def client(scheduler: Scheduler) -> AsyncIterator[Client]:
+    endpoints = Endpoints(scheduler.sources(), started_at=1795311453.5)
+    server = SchedulerServer(endpoints, create_listener("127.0.0.1", None))
+    async with server, aiohttp.ClientSession() as session:
+        yield Client(session, server.url)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/healthz", "ok"),
+        ("/livez", "ok"),
+        ("/readyz", "ok"),
+        ("/healthz?verbose", "[+]ping ok\nhealthz check passed\n"),
+        ("/livez?verbose=", "[+]ping ok\nlivez check passed\n"),
+        (
+            "/readyz?verbose",
+            "[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n",
+        ),
+        (
+            "/readyz?verbose&exclude=shutdown&exclude=zzz&exclude=aaa",
+            "[+]shutdown excluded: ok\n[+]sched-handler-sync ok\n"
+            'warn: some health checks cannot be excluded: no matches for "aaa","zzz"\n'
+            "readyz check passed\n",
+        ),
+        ("/healthz/ping", "ok"),
+        ("/livez/ping", "ok"),
+        ("/readyz/shutdown", "ok"),
+        ("/readyz/sched-handler-sync", "ok"),
+    ],
+)
+async def test_health_is_told_in_upstreams_words(client: Client, path: str, body: str) -> None:
+    assert await client.ask(path) == (200, TEXT, body)
+    assert client.headers["X-Content-Type-Options"] == "nosniff"
+    assert client.headers["Cache-Control"] == "no-cache, private"
+
+
+async def test_it_is_not_ready_before_the_first_lists(
+    client: Client, scheduler: Scheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler.has_synced = False
+    body = "[+]shutdown ok\n[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n"
+    with caplog.at_level(logging.INFO):
+        assert await client.ask("/readyz") == (500, TEXT, body)
+    assert "handlers are not fully synchronized" in caplog.text
+    assert await client.ask("/readyz/sched-handler-sync") == (
+        500,
+        TEXT,
+        "internal server error: handlers are not fully synchronized\n",
+    )
+    assert (await client.ask("/readyz?exclude=sched-handler-sync"))[2] == "ok"
+    assert (await client.ask("/healthz"))[2] == "ok"
+
+
+async def test_it_is_not_ready_once_it_is_told_to_stop(
+    client: Client, scheduler: Scheduler
+) -> None:
+    scheduler.is_shutting_down = True
+    status, _, body = await client.ask("/readyz")
+    assert (status, body.splitlines()[0]) == (500, "[-]shutdown failed: reason withheld")
+    assert (await client.ask("/readyz/shutdown"))[2] == (
+        "internal server error: process is shutting down\n"
+    )
+
+
+async def test_numbers_come_as_prometheus_text(client: Client) -> None:
+    kind = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+    assert await client.ask("/metrics") == (200, kind, METRICS.decode())
+    assert client.headers["Process-Start-Time-Unix"] == "1795311453"
+    assert await client.ask("/metrics/resources") == (200, kind, "")
+    assert (await client.ask("/metrics", "DELETE"))[0] == 405
+
+
+async def test_how_checks_went_is_counted(client: Client, scheduler: Scheduler) -> None:
+    assert (await client.ask("/metrics/slis"))[2] == ""
+    await client.ask("/healthz")
+    await client.ask("/readyz")
+    scheduler.has_synced = False
+    await client.ask("/readyz")
+    _, _, body = await client.ask("/metrics/slis")
+    assert [line for line in body.splitlines() if not line.startswith("# HELP")] == [
+        "# TYPE kubernetes_healthcheck gauge",
+        'kubernetes_healthcheck{name="ping",type="healthz"} 1',
+        'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0',
+        'kubernetes_healthcheck{name="shutdown",type="readyz"} 1',
+        "# TYPE kubernetes_healthchecks_total counter",
+        'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 1',
+        'kubernetes_healthchecks_total{name="sched-handler-sync",status="error",type="readyz"} 1',
+        'kubernetes_healthchecks_total{name="sched-handler-sync",status="success",type="readyz"} 1',
+        'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 2',
+    ]
+
+
+async def test_the_configuration_is_shown_in_its_versioned_form(client: Client) -> None:
+    status, kind, body = await client.ask("/configz")
+    assert (status, kind) == (200, "application/json")
+    assert body.startswith(
+        '{"componentconfig":{"kind":"KubeSchedulerConfiguration",'
+        '"apiVersion":"kubescheduler.config.k8s.io/v1","parallelism":16,'
+        '"leaderElection":{"leaderElect":true,'
+    )
+    assert '"qps":50,"burst":100}' in body
+    profile = json.loads(body)["componentconfig"]["profiles"][0]
+    assert profile["schedulerName"] == "default-scheduler"
+    assert profile["pluginConfig"][0]["args"]["kind"] == "DefaultPreemptionArgs"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nosuch", "/healthz/", "/healthz/none", "/configz/x", "/debug/pods/a",
+             "/debug/pods/a/b/c", "/debug/pods//b", "/debug", "/flagz"],
+)  # fmt: skip
+async def test_other_paths_lead_nowhere(client: Client, path: str) -> None:
+    assert await client.ask(path) == (404, TEXT, "404 page not found\n")
+
+
+async def test_upstreams_paths_answer_to_any_method(client: Client) -> None:
+    assert await client.ask("/healthz", "POST") == (200, TEXT, "ok")
+    assert (await client.ask("/configz", "PUT"))[0] == 200
+    assert await client.ask("/healthz", "HEAD") == (200, TEXT, "")
+    assert client.headers["Content-Length"] == "2"
+
+
+async def test_a_pod_has_a_story(client: Client) -> None:
+    assert await client.ask("/debug/pods/default/web") == (
+        200,
+        "application/json",
+        STORY.decode(),
+    )
+    assert (await client.ask("/debug/pods"))[2] == '{"pods":["default/web"]}'
+
+
+async def test_of_other_pods_it_says_that_it_does_not_know_them(client: Client) -> None:
+    status, kind, body = await client.ask("/debug/pods/default/nobody")
+    assert (status, kind) == (404, "application/json")
+    assert json.loads(body) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": 'pod "default/nobody" is not known to this scheduler',
+        "reason": "NotFound",
+        "details": {"name": "nobody", "kind": "pods"},
+        "code": 404,
+    }
+
+
+@pytest.mark.parametrize("path", ["/debug/pods", "/debug/pods/default/web"])
+async def test_stories_are_only_read(client: Client, path: str) -> None:
+    status, _, body = await client.ask(path, "POST")
+    assert (status, client.headers["Allow"]) == (405, "GET, HEAD")
+    assert json.loads(body)["reason"] == "MethodNotAllowed"
+    assert (await client.ask(path, "HEAD"))[0] == 200
+
+
+async def test_a_status_is_indented_for_people(client: Client) -> None:
+    path = "/debug/pods/default/nobody"
+    head = '{\n  "kind": "Status",\n  "apiVersion": "v1",\n  "metadata": {},\n'
+    for agent in ("curl/8.5.0", "Mozilla/5.0 (X11)", "Wget/1.21"):
+        assert (await client.ask(path, **{"User-Agent": agent}))[2].startswith(head)
+    compact = (await client.ask(f"{path}?pretty=0", **{"User-Agent": "curl/8"}))[2]
+    assert compact.startswith('{"kind":"Status",')
+    assert compact.endswith("}\n")
+    assert (await client.ask(f"{path}?pretty=true"))[2].startswith(head)
+
+
+async def test_a_defect_is_an_answer_and_not_the_end(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await client.ask("/debug/pods/default/broken") == (
+        500,
+        TEXT,
+        "This request caused apiserver to panic. Look in the logs for details.\n",
+    )
+    assert "RuntimeError: a defect" in caplog.text
+    assert (await client.ask("/healthz"))[2] == "ok"

@@ -1,0 +1,288 @@
+"""Who may ask: every way in and out, with an API server that is asked over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from scheduler.client import connection_to
+from scheduler.config import default_config
+from scheduler.serving.authentication import Authenticator, TokenReviews
+from scheduler.serving.authorization import AccessReviews, Authorizer, OpenPaths
+from scheduler.serving.endpoints import Endpoints, Sources
+from scheduler.serving.errors import ServingError
+from scheduler.serving.listener import create_listener
+from scheduler.serving.reviews import ReviewClient
+from scheduler.serving.server import Gate, SchedulerServer
+from scheduler.testing import VirtualClock
+from tests.serving.review_server import Failure, ReviewServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+METRICS = "up 1\n"
+UNAUTHORIZED = (
+    '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    '"message":"Unauthorized","reason":"Unauthorized","code":401}\n'
+)
+
+
+def _forbidden(message: str) -> str:
+    return (
+        '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+        f'"message":{json.dumps(message)},"reason":"Forbidden","details":{{}},"code":403}}\n'
+    )
+
+
+class Asker:
+    """Asks a port that is served with a gate."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, clock: VirtualClock) -> None:
+        self._session = session
+        self._url = url
+        self.clock = clock
+
+    async def ask(
+        self, path: str = "/metrics", token: str = "", method: str = "GET"
+    ) -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with self._session.request(method, self._url + path, headers=headers) as response:
+            return response.status, await response.text()
+
+
+@contextlib.asynccontextmanager
+async def _served(gate: Gate, clock: VirtualClock) -> AsyncIterator[Asker]:
+    sources = Sources(config=default_config(), has_synced=lambda: True, metrics_text=METRICS.encode)
+    endpoints = Endpoints(sources, started_at=clock.now())
+    server = SchedulerServer(endpoints, create_listener("127.0.0.1", None), gate=gate)
+    async with server, aiohttp.ClientSession() as session:
+        yield Asker(session, server.url, clock)
+
+
+@pytest.fixture
+async def reviews() -> AsyncIterator[ReviewServer]:
+    async with ReviewServer() as reviews:
+        yield reviews
+
+
+@pytest.fixture
+async def asker(reviews: ReviewServer) -> AsyncIterator[Asker]:
+    clock = VirtualClock()
+    async with ReviewClient(
+        connection_to(reviews.url), clock=clock, rng=random.Random(1)
+    ) as client:
+        gate = Gate(
+            Authenticator(TokenReviews(client, cache_seconds=10.0, clock=clock)),
+            Authorizer(
+                OpenPaths(["/healthz", "readyz", "/debug/*"]),
+                AccessReviews(
+                    client, authorized_seconds=10.0, unauthorized_seconds=5.0, clock=clock
+                ),
+            ),
+        )
+        async with _served(gate, clock) as asker:
+            yield asker
+
+
+async def test_nobody_in_particular_is_asked_about_and_refused(
+    asker: Asker, reviews: ReviewServer
+) -> None:
+    expected = _forbidden('forbidden: User "system:anonymous" cannot get path "/metrics"')
+    assert await asker.ask() == (403, expected)
+    assert reviews.asked == [
+        {
+            "kind": "SubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "spec": {
+                "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+                "user": "system:anonymous",
+                "groups": ["system:unauthenticated"],
+            },
+        }
+    ]
+
+
+async def test_who_may_is_told(asker: Asker, reviews: ReviewServer) -> None:
+    user = {"username": "alice", "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}}
+    reviews.tokens["good"] = {"authenticated": True, "user": user}
+    reviews.access["alice"] = {"allowed": True}
+    assert await asker.ask(token="good") == (200, METRICS)
+    token_review, access_review = reviews.asked
+    assert token_review["spec"] == {"token": "good"}
+    assert access_review["spec"] == {
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+        "user": "alice",
+        "groups": ["g", "system:authenticated"],
+        "extra": {"a": ["b"]},
+        "uid": "7",
+    }
+
+
+async def test_who_may_not_is_told_why(asker: Asker, reviews: ReviewServer) -> None:
+    reviews.user("t", "bob")
+    reviews.access["bob"] = {"allowed": False, "denied": True, "reason": "because"}
+    expected = _forbidden('forbidden: User "bob" cannot post path "/metrics": because')
+    assert await asker.ask(token="t", method="POST") == (403, expected)
+
+
+async def test_markup_in_names_is_made_harmless(asker: Asker, reviews: ReviewServer) -> None:
+    reviews.user("t", "<b>&")
+    status, body = await asker.ask(token="t")
+    assert status == 403
+    assert r"User \"\u0026lt;b\u0026gt;\u0026amp;\" cannot get" in body
+
+
+async def test_paths_may_be_open_to_all(asker: Asker, reviews: ReviewServer) -> None:
+    assert await asker.ask("/healthz") == (200, "ok")
+    assert await asker.ask("/readyz") == (200, "ok")
+    assert (await asker.ask("/debug/pods"))[0] == 200
+    assert reviews.asked == []
+    assert (await asker.ask("/healthz/ping"))[0] == 403
+    assert (await asker.ask("/nosuch"))[0] == 403
+
+
+async def test_masters_may_everything(asker: Asker, reviews: ReviewServer) -> None:
+    reviews.user("t", "root", "system:masters")
+    assert await asker.ask(token="t") == (200, METRICS)
+    assert await asker.ask("/nosuch", "t") == (404, "404 page not found\n")
+    assert [review["kind"] for review in reviews.asked] == ["TokenReview"]
+
+
+@pytest.mark.parametrize(
+    "review",
+    [
+        {"authenticated": False},
+        {"authenticated": False, "error": "expired"},
+        Failure(403, "Forbidden", "you may not review tokens"),
+        {"authenticated": "perhaps"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/metrics", "/healthz"])
+async def test_a_token_that_is_no_good_is_worse_than_none(
+    asker: Asker, reviews: ReviewServer, review: dict[str, Any] | Failure, path: str
+) -> None:
+    reviews.tokens["t"] = review
+    assert await asker.ask(path, "t") == (401, UNAUTHORIZED)
+
+
+async def test_what_is_no_bearer_token_counts_for_nothing(
+    asker: Asker, reviews: ReviewServer
+) -> None:
+    assert (await asker.ask("/healthz"))[0] == 200
+    assert reviews.asked == []
+
+
+@pytest.mark.parametrize(
+    ("review", "text"),
+    [
+        (Failure(403, "Forbidden", "not <you>"), "not &lt;you&gt;"),
+        (
+            {"allowed": True, "denied": True},
+            "webhook subject access review returned both allow and deny response",
+        ),
+    ],
+)
+async def test_without_an_opinion_nobody_passes(
+    asker: Asker, reviews: ReviewServer, review: dict[str, Any] | Failure, text: str
+) -> None:
+    reviews.access["system:anonymous"] = review
+    expected = f'Internal Server Error: "/metrics?x=1": {text}\n'
+    assert await asker.ask("/metrics?x=1") == (500, expected)
+
+
+async def test_a_failing_review_is_asked_again_and_then_given_up(
+    asker: Asker, reviews: ReviewServer
+) -> None:
+    reviews.access["system:anonymous"] = Failure(500, "InternalError", "oops")
+    asked = asyncio.ensure_future(asker.ask())
+    pauses = []
+    while not asked.done():
+        await asyncio.sleep(0.001)
+        due = asker.clock.next_wake_up
+        # Further away than a pause is only the end of a request's time.
+        if due is not None and due - asker.clock.now() < 9.0:
+            pauses.append(due - asker.clock.now())
+            asker.clock.advance_nowait(pauses[-1])
+    assert await asked == (500, 'Internal Server Error: "/metrics": oops\n')
+    assert len(reviews.asked) == 5
+    nominal = [0.5, 0.75, 1.125, 1.6875]
+    assert [low <= pause <= low * 1.2 for low, pause in zip(nominal, pauses, strict=True)]
+
+
+async def test_answers_are_good_for_a_while(asker: Asker, reviews: ReviewServer) -> None:
+    reviews.user("t", "alice")
+    reviews.access["alice"] = {"allowed": True}
+    for _ in range(2):
+        assert (await asker.ask(token="t"))[0] == 200
+        assert (await asker.ask(token="bad"))[0] == 401
+        assert (await asker.ask())[0] == 403
+    assert len(reviews.asked) == 4
+    asker.clock.advance_nowait(6.0)
+    await asker.ask(token="t")
+    assert len(reviews.asked) == 4
+    await asker.ask()
+    assert len(reviews.asked) == 5
+    asker.clock.advance_nowait(6.0)
+    await asker.ask(token="t")
+    await asker.ask(token="bad")
+    assert len(reviews.asked) == 8
+
+
+async def test_trouble_with_a_token_is_not_remembered(asker: Asker, reviews: ReviewServer) -> None:
+    reviews.tokens["t"] = {"authenticated": False, "error": "not now"}
+    assert (await asker.ask(token="t"))[0] == 401
+    reviews.user("t", "root", "system:masters")
+    assert (await asker.ask(token="t"))[0] == 200
+
+
+async def test_many_requests_with_one_token_are_one_question(
+    asker: Asker, reviews: ReviewServer
+) -> None:
+    reviews.user("t", "root", "system:masters")
+    answers = await asyncio.gather(*(asker.ask(token="t") for _ in range(8)))
+    assert {status for status, _ in answers} == {200}
+    assert len(reviews.asked) == 1
+
+
+async def test_with_nobody_to_ask_only_open_paths_are_answered() -> None:
+    clock = VirtualClock()
+    gate = Gate(Authenticator(), Authorizer(OpenPaths(["/healthz"])))
+    async with _served(gate, clock) as asker:
+        assert await asker.ask("/healthz", "any token") == (200, "ok")
+        expected = _forbidden('forbidden: User "system:anonymous" cannot get path "/metrics"')
+        assert await asker.ask(token="any token") == (403, expected)
+
+
+async def test_an_api_server_that_is_gone_refuses(reviews: ReviewServer) -> None:
+    clock = VirtualClock()
+    client = ReviewClient(connection_to("http://127.0.0.1:1"), clock=clock, rng=random.Random(1))
+    async with client:
+        reviews_of = AccessReviews(
+            client, authorized_seconds=1.0, unauthorized_seconds=1.0, clock=clock
+        )
+        tokens = TokenReviews(client, cache_seconds=1.0, clock=clock)
+        gate = Gate(Authenticator(tokens), Authorizer(OpenPaths([]), reviews_of))
+        async with _served(gate, clock) as asker:
+            assert (await asker.ask(token="t"))[0] == 401
+            status, body = await asker.ask()
+            assert status == 500
+            assert "Cannot connect to host 127.0.0.1:1" in body
+
+
+def test_a_star_stands_at_the_end() -> None:
+    with pytest.raises(ServingError, match=r'^only trailing \* allowed in "a\*b"$'):
+        OpenPaths(["/a*b"])
+    paths = OpenPaths(["/a*", "/b", "/"])
+    assert ["/a" in paths, "/abc" in paths, "/b" in paths, "/bc" in paths, "/" in paths] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
