@@ -15,6 +15,7 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache, CacheCorruptedError, dump_nodes, dump_pods
 from scheduler.cache import compare as compare_cache
@@ -31,6 +32,9 @@ from scheduler.client.sharing import PartSharing
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
+from scheduler.metrics import SchedulerMetrics
+from scheduler.metrics.catalogue import Family, Moment, families
+from scheduler.metrics.exposition import Exposition
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
@@ -79,7 +83,8 @@ class SchedulerApp:
     """A whole scheduler, built and not yet running; `run` runs it until it is cancelled.
 
     `seed` makes chance repeatable; `tie_break` is `random`, or `first` for the first of several
-    best nodes. Raises `PluginSetupError` for profiles that cannot work.
+    best nodes. A pod that no event brings back in `max_in_unschedulable_pods_seconds` is tried
+    again all the same. Raises `PluginSetupError` for profiles that cannot work.
     """
 
     def __init__(
@@ -91,8 +96,14 @@ class SchedulerApp:
         plugins: Iterable[type[Plugin] | str] = (),
         seed: int | None = None,
         tie_break: str = "random",
+        max_in_unschedulable_pods_seconds: float = 300.0,
     ) -> None:
         self._clock: Final = clock
+        self._max_in_unschedulable_pods_seconds: Final = max_in_unschedulable_pods_seconds
+        self._recorder: Final = AttemptRecorder(
+            clock=clock, metrics=SchedulerMetrics(clock.monotonic)
+        )
+        self._exposition: Final = Exposition(self._metric_families)
         rng = random.Random(seed)
         settings = config.client_connection
         self._client: Final = RestClient(
@@ -136,8 +147,11 @@ class SchedulerApp:
         rng: random.Random,
         tie_break: str,
     ) -> None:
-        clock, snapshot, waiting_pods = self._clock, Snapshot(), WaitingPods(self._clock)
-        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        clock, snapshot, metrics = self._clock, Snapshot(), self._recorder.metrics
+        waiting_pods = WaitingPods(clock, metrics)
+        parts = SchedulerParts(
+            snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods, metrics=metrics
+        )
         self.profiles = build_profiles(config, parts, plugins=plugins)
         self._cache = Cache()
         self._queue = self._build_queue(config)
@@ -148,6 +162,7 @@ class SchedulerApp:
             dispatcher=self._dispatcher,
             pod_lister=self._find_pod,
             clock=clock,
+            recorder=self._recorder,
             spawn=self._spawn,
         )
         self._binding_cycle = BindingCycle(
@@ -157,6 +172,7 @@ class SchedulerApp:
             failures=failures,
             waiting_pods=waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
+            recorder=self._recorder,
             clock=clock,
         )
         self._schedule_one = ScheduleOne(
@@ -172,6 +188,7 @@ class SchedulerApp:
             binding_cycle=self._binding_cycle,
             failures=failures,
             waiting_pods=waiting_pods,
+            recorder=self._recorder,
             spawn=self._spawn,
         )
         self._scheduler = Scheduler(
@@ -208,8 +225,10 @@ class SchedulerApp:
             pod_lister=self._find_pod,
             initial_backoff_seconds=float(config.pod_initial_backoff_seconds),
             max_backoff_seconds=float(config.pod_max_backoff_seconds),
+            max_in_unschedulable_pods_seconds=self._max_in_unschedulable_pods_seconds,
             on_ready=self._ready.set,
             on_deadline=self._deadline_moved.set,
+            observer=self._recorder.stories,
         )
 
     def _watch_other_kinds(self) -> dict[str, Lister]:
@@ -217,7 +236,13 @@ class SchedulerApp:
         for resource, events in kinds_to_watch(self.profiles):
             informer = self._others[resource.plural] = self._informers.informer(resource)
             for name, actions in events.items():
-                handler = ObjectEventHandler(name, actions, queue=self._queue, clock=self._clock)
+                handler = ObjectEventHandler(
+                    name,
+                    actions,
+                    queue=self._queue,
+                    clock=self._clock,
+                    metrics=self._recorder.metrics,
+                )
                 informer.add_event_handler(
                     on_add=handler.on_add,
                     on_update=handler.on_update,
@@ -227,7 +252,12 @@ class SchedulerApp:
         return {"pods": self._pods.lister, "nodes": self._nodes.lister, **others}
 
     def _add_handlers(self, waiting_pods: WaitingPods) -> None:
-        nodes = NodeEventHandler(cache=self._cache, queue=self._queue, clock=self._clock)
+        nodes = NodeEventHandler(
+            cache=self._cache,
+            queue=self._queue,
+            clock=self._clock,
+            metrics=self._recorder.metrics,
+        )
         pods = PodEventHandler(
             cache=self._cache,
             queue=self._queue,
@@ -235,6 +265,7 @@ class SchedulerApp:
             clock=self._clock,
             scheduler_names=self.profiles.keys(),
             on_corrupted=self._stop_for,
+            metrics=self._recorder.metrics,
         )
         self._nodes.add_event_handler(
             on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete
@@ -312,6 +343,7 @@ class SchedulerApp:
         )
         for line in difference.lines():
             _log.error("%s", line)
+        self._recorder.cache_compared(difference)
         return difference
 
     def dump(self) -> None:
@@ -329,6 +361,38 @@ class SchedulerApp:
             await self._clock.sleep(seconds)
             if self.has_synced and self.is_idle:
                 self.compare_cache()
+
+    def metrics_text(self) -> bytes:
+        """What /metrics answers: all numbers in Prometheus' text format."""
+        return self._exposition.text()
+
+    def story(self, namespace: str, name: str) -> bytes | None:
+        """What has happened to a pod, as JSON; None if nothing is known of it, or no longer."""
+        return self._recorder.stories.told(namespace, name)
+
+    def known_stories(self) -> Sequence[str]:
+        """The pods that have a story, as `namespace/name`."""
+        return self._recorder.stories.known()
+
+    def _metric_families(self) -> Sequence[Family]:
+        cache, queue = self._cache.statistics(), self._queue.statistics()
+        moment = Moment(
+            pending_pods={
+                ("active",): queue.active,
+                ("backoff",): queue.backoff,
+                ("unschedulable",): queue.unschedulable,
+                ("gated",): queue.gated,
+            },
+            queue_incoming_pods=self._queue.incoming_pods,
+            inflight_events=self._queue.active_q.in_flight_by_label(),
+            unschedulable_pods=self._queue.unschedulable_reasons,
+            cache_size={
+                ("nodes",): cache.nodes,
+                ("pods",): cache.pods,
+                ("assumed_pods",): cache.assumed_pods,
+            },
+        )
+        return families(self._recorder.metrics, moment)
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

@@ -27,6 +27,7 @@ from scheduler.framework.types import (
 )
 
 if TYPE_CHECKING:
+    from scheduler.attempt_recorder import AttemptRecorder
     from scheduler.cache import Cache
     from scheduler.clock import Clock
     from scheduler.dispatcher import ApiDispatcher
@@ -53,6 +54,8 @@ class Assumed(NamedTuple):
     state: CycleState
     queued: QueuedPodInfo
     node_name: str
+    #: When its attempt began, by the recorder's stopwatch.
+    started: float
 
     @property
     def pod(self) -> PodInfo:
@@ -80,8 +83,10 @@ class BindingCycle:
         failures: FailureHandler,
         waiting_pods: WaitingPods,
         pods_in_pre_bind: PodsInPreBind,
+        recorder: AttemptRecorder,
         clock: Clock,
     ) -> None:
+        self._recorder: Final = recorder
         self._cache: Final = cache
         self._queue: Final = queue
         self._dispatcher: Final = dispatcher
@@ -93,11 +98,14 @@ class BindingCycle:
 
     async def run(self, assumed: Assumed) -> None:
         """Bind a pod, or undo all that was done for it and put it back in the queue."""
+        self._recorder.binding_started()
         try:
             status = await self._bind(assumed)
         except Exception as failure:
             _log.exception("The binding cycle of pod %s broke", assumed.pod.key)
             status = error(failure)
+        finally:
+            self._recorder.binding_ended()
         if status is not None:
             self._fail(assumed, status)
 
@@ -119,7 +127,7 @@ class BindingCycle:
             pods.clear()
 
     async def _bind(self, assumed: Assumed) -> Status | None:
-        framework, state, queued, node_name = assumed
+        framework, state, queued, node_name, started = assumed
         pod = assumed.pod
         pre_flight = framework.binding.pre_bind_pre_flight(state, pod, node_name)
         if pre_flight.status is not None and not pre_flight.status.is_skip:
@@ -137,6 +145,7 @@ class BindingCycle:
         if status is not None:
             return status
         self.bound += 1
+        self._recorder.bound(framework.profile_name, queued, node_name, started)
         _log.info("Bound pod %s to node %s, attempt %d", pod.key, node_name, queued.attempts)
         framework.handle.event_recorder.event(
             pod.pod,
@@ -150,7 +159,7 @@ class BindingCycle:
         return None
 
     async def _pre_bind_and_bind(self, assumed: Assumed, pre_flight: PreFlight) -> Status | None:
-        framework, state, _, node_name = assumed
+        framework, state, _, node_name, _ = assumed
         status = None
         if pre_flight.status is None:
             # For as long as this takes, a preemption can have the place without deleting the pod.
@@ -173,7 +182,9 @@ class BindingCycle:
         forgotten = self.unreserve_and_forget(assumed)
         if forgotten and not status.is_rejected:
             self._move_others(pod)
-        self._failures.handle(assumed.framework, assumed.queued, status, CLEAR_NOMINATED_NODE)
+        self._failures.handle(
+            assumed.framework, assumed.queued, status, CLEAR_NOMINATED_NODE, assumed.started
+        )
         if forgotten and status.is_rejected:
             # Only now, and not for the pod itself: its own going is no reason to try it again.
             self._move_others(pod, but=pod.uid)

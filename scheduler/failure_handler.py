@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Pod
+    from scheduler.attempt_recorder import AttemptRecorder
     from scheduler.clock import Clock
     from scheduler.dispatcher import ApiDispatcher
     from scheduler.framework.status import Status
@@ -47,8 +48,10 @@ class FailureHandler:
         dispatcher: ApiDispatcher,
         pod_lister: Callable[[str, str], Pod | None],
         clock: Clock,
+        recorder: AttemptRecorder,
         spawn: Callable[..., object],
     ) -> None:
+        self._recorder: Final = recorder
         self._queue: Final = queue
         self._dispatcher: Final = dispatcher
         self._pod_lister: Final = pod_lister
@@ -61,12 +64,14 @@ class FailureHandler:
         queued: QueuedPodInfo,
         status: Status,
         nominating_info: NominatingInfo | None,
+        started: float,
     ) -> None:
         """Put the pod back where it waits for a reason to be tried again, and say why it failed.
 
         A pod that is gone, that has been bound meanwhile, or that was recreated under its name is
-        only let go of.
+        only let go of. `started` is when its attempt began.
         """
+        self._recorder.failed(framework.profile_name, queued, status, nominating_info, started)
         reason = _UNSCHEDULABLE if status.is_rejected else _SCHEDULER_ERROR
         queued.clear_rejector_plugins()
         if isinstance(status.cause, FitError):

@@ -21,6 +21,7 @@ from scheduler.schedule_pod import NoNodesAvailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from scheduler.attempt_recorder import AttemptRecorder
     from scheduler.binding_cycle import BindingCycle
     from scheduler.cache import Cache
     from scheduler.failure_handler import FailureHandler
@@ -51,8 +52,10 @@ class ScheduleOne:
         binding_cycle: BindingCycle,
         failures: FailureHandler,
         waiting_pods: WaitingPods,
+        recorder: AttemptRecorder,
         spawn: Callable[..., object],
     ) -> None:
+        self._recorder: Final = recorder
         self._profiles: Final = profiles
         self._cache: Final = cache
         self._queue: Final = queue
@@ -75,23 +78,27 @@ class ScheduleOne:
         if self._skip_pod_schedule(framework, pod):
             self._queue.done(pod.uid)
             return
-        state = CycleState()
+        await self._schedule(framework, queued, self._recorder.start())
+
+    async def _schedule(self, framework: Framework, queued: QueuedPodInfo, started: float) -> None:
+        state = CycleState(records_plugin_metrics=self._recorder.samples_plugins)
         state.write(PODS_TO_ACTIVATE, {})
         try:
             self._cache.update_snapshot(self._snapshot)
-            host = self._algorithm.schedule_pod(framework, state, pod).suggested_host
+            verdict = self._algorithm.schedule_pod(framework, state, queued.pod_info)
         except FitError as fit_error:
-            await self._try_to_make_room(framework, state, queued, fit_error)
+            await self._try_to_make_room(framework, state, queued, fit_error, started)
         except NoNodesAvailableError as nothing:
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(nothing), cause=nothing)
-            self._fail(framework, queued, status, CLEAR_NOMINATED_NODE)
+            self._fail(framework, queued, status, CLEAR_NOMINATED_NODE, started)
         except FrameworkError as failure:
-            self._fail(framework, queued, error(failure), CLEAR_NOMINATED_NODE)
+            self._fail(framework, queued, error(failure), CLEAR_NOMINATED_NODE, started)
         except Exception as bug:
             _log.exception("The scheduling cycle of pod %s broke", queued.key)
-            self._fail(framework, queued, error(bug), CLEAR_NOMINATED_NODE)
+            self._fail(framework, queued, error(bug), CLEAR_NOMINATED_NODE, started)
         else:
-            self._proceed(framework, state, queued, host)
+            self._recorder.placed(queued, verdict, started)
+            self._proceed(framework, state, queued, verdict.suggested_host, started)
 
     def _skip_pod_schedule(self, framework: Framework, pod: PodInfo) -> bool:
         """Whether there is nothing to schedule: the pod is going, or on its way to a node."""
@@ -107,7 +114,12 @@ class ScheduleOne:
         return self._cache.is_assumed_pod(pod.pod)
 
     async def _try_to_make_room(
-        self, framework: Framework, state: CycleState, queued: QueuedPodInfo, fit_error: FitError
+        self,
+        framework: Framework,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        fit_error: FitError,
+        started: float,
     ) -> None:
         """Run PostFilter for a pod that fits nowhere, and put it back either way."""
         nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
@@ -120,19 +132,24 @@ class ScheduleOne:
                 _log.error("PostFilter of pod %s failed: %s", queued.key, status.message)
             nominating_info = result.nominating_info if result is not None else None
         status = Status(Code.UNSCHEDULABLE, str(fit_error), cause=fit_error)
-        self._fail(framework, queued, status, nominating_info)
+        self._fail(framework, queued, status, nominating_info, started)
 
     def _proceed(
-        self, framework: Framework, state: CycleState, queued: QueuedPodInfo, host: str
+        self,
+        framework: Framework,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        host: str,
+        started: float,
     ) -> None:
         """Assume, reserve and permit; then bind in the background."""
         assumed_queued = queued.clone()
         assumed_queued.pod_info = queued.pod_info.assigned_to(host)
-        assumed = Assumed(framework, state, assumed_queued, host)
+        assumed = Assumed(framework, state, assumed_queued, host, started)
         try:
             self._cache.assume_pod(assumed.pod)
         except CacheError as failure:
-            self._fail(framework, queued, error(failure), CLEAR_NOMINATED_NODE)
+            self._fail(framework, queued, error(failure), CLEAR_NOMINATED_NODE, started)
             return
         self._queue.delete_nominated_pod_if_exists(assumed.pod)
         status = self._reserve_and_permit(assumed)
@@ -140,20 +157,21 @@ class ScheduleOne:
             self._binding_cycle.unreserve_and_forget(assumed)
             if status.is_rejected:
                 status = fit_error_on(queued.pod_info, host, status)
-            self._fail(framework, assumed_queued, status, CLEAR_NOMINATED_NODE)
+            self._fail(framework, assumed_queued, status, CLEAR_NOMINATED_NODE, started)
             return
         self._binding_cycle.activate(assumed)
         self.attempts["scheduled"] += 1
         self._spawn(self._binding_cycle.run(assumed), f"bind {assumed.pod.key}")
 
     def _reserve_and_permit(self, assumed: Assumed) -> Status | None:
-        framework, state, _, host = assumed
+        framework, state, _, host, _ = assumed
         status = framework.binding.reserve(state, assumed.pod, host)
         if status is not None:
             return status
         outcome = framework.binding.permit(state, assumed.pod, host)
         if outcome.wait_seconds:
             self._waiting_pods.add(assumed.pod, outcome.wait_seconds)
+            self._recorder.waits_on_permit(assumed.pod, host, outcome.wait_seconds)
         return outcome.status
 
     def _fail(
@@ -162,6 +180,7 @@ class ScheduleOne:
         queued: QueuedPodInfo,
         status: Status,
         nominating_info: NominatingInfo | None,
+        started: float,
     ) -> None:
         self.attempts["unschedulable" if status.is_rejected else "error"] += 1
-        self._failures.handle(framework, queued, status, nominating_info)
+        self._failures.handle(framework, queued, status, nominating_info, started)

@@ -90,6 +90,8 @@ class Verdict(NamedTuple):
     diagnosis: Diagnosis
     #: None where one node alone was feasible: it is taken unscored.
     scores: NodeScores | None
+    #: Where among the feasible nodes the chosen one is.
+    position: int = 0
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
@@ -145,8 +147,9 @@ class SchedulingAlgorithm:
         if len(feasible) == 1 and not score_single_node:
             return Verdict(feasible.name(0), evaluated, feasible, diagnosis, None)
         scores = prioritize_nodes(framework, state, pod, feasible)
-        host = self.select_host(feasible, scores.total)
-        return Verdict(host, evaluated, feasible, diagnosis, scores)
+        position = self.select_host(feasible, scores.total)
+        host = feasible.name(position)
+        return Verdict(host, evaluated, feasible, diagnosis, scores, position)
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: PodInfo
@@ -184,16 +187,16 @@ class SchedulingAlgorithm:
             )
         search = self._search(framework, nodes, diagnosis)
         try:
-            search.run(framework, state, pod)
+            with framework.meter.point("Filter"):
+                search.run(framework, state, pod)
         finally:
             # Even after an error, lest every search begin where the last one failed.
             self._move_start(search.found + len(diagnosis.node_to_status))
         return search.feasible, diagnosis
 
-    def select_host(self, nodes: Nodes, total: IntArray) -> str:
-        """One of the nodes with the highest total score."""
-        best = np.flatnonzero(total == total.max())
-        return nodes.name(self._tie_break(nodes, best))
+    def select_host(self, nodes: Nodes, total: IntArray) -> int:
+        """The position of one of the nodes with the highest total score."""
+        return self._tie_break(nodes, np.flatnonzero(total == total.max()))
 
     def _evaluate_nominated_node(
         self,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from msgspec.structs import replace
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.client import ServerError
@@ -95,7 +96,9 @@ class Line:
         parts.nominator, parts.api = self.queue.nominator, dispatcher
         parts.event_recorder_of = lambda profile: self.handle_of_plugins
         parts.activate, parts.listers = lambda pods: None, {}
+        recorder = AttemptRecorder(clock=self.clock)
         failures = FailureHandler(
+            recorder=recorder,
             queue=self.queue,
             dispatcher=dispatcher,
             pod_lister=self._find,
@@ -103,6 +106,7 @@ class Line:
             spawn=self._spawn,
         )
         binding_cycle = BindingCycle(
+            recorder=recorder,
             cache=self.cache,
             queue=self.queue,
             dispatcher=dispatcher,
@@ -112,6 +116,7 @@ class Line:
             clock=self.clock,
         )
         self.schedule_one = ScheduleOne(
+            recorder=recorder,
             profiles={"default-scheduler": self.framework},
             cache=self.cache,
             queue=self.queue,

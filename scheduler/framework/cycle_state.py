@@ -44,12 +44,14 @@ class CycleState:
     """One pod's scheduling cycle, from PreFilter to PostBind.
 
     `skip_filter_plugins` and `skip_score_plugins` name the plugins that answered Skip and are left
-    out of this cycle.
+    out of this cycle. `records_plugin_metrics` has each plugin's calls measured: not in all cycles,
+    because that costs more than many a call.
     """
 
-    __slots__ = ("_data", "skip_filter_plugins", "skip_score_plugins")
+    __slots__ = ("_data", "records_plugin_metrics", "skip_filter_plugins", "skip_score_plugins")
 
-    def __init__(self) -> None:
+    def __init__(self, *, records_plugin_metrics: bool = False) -> None:
+        self.records_plugin_metrics: Final = records_plugin_metrics
         self._data: dict[StateKey[object], object] = {}
         self.skip_filter_plugins: set[str] = set()
         self.skip_score_plugins: set[str] = set()
@@ -75,7 +77,7 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """A copy for a dry run: values that can clone themselves are copied, others shared."""
-        state = CycleState()
+        state = CycleState(records_plugin_metrics=self.records_plugin_metrics)
         state._data = {
             key: cast("Cloneable", value).clone() if hasattr(value, "clone") else value
             for key, value in self._data.items()

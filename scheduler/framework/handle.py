@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scheduler.framework.pod_status import Condition
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import NominatingInfo, Rng
+    from scheduler.metrics import SchedulerMetrics
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -269,6 +270,11 @@ class Handle(Protocol):
     @property
     def feature_gates(self) -> FeatureGates:
         """The names of the feature gates that are on."""
+        ...
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        """What the scheduler counts and measures; plugins of ours count here too."""
         ...
 
     @property

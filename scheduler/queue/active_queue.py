@@ -19,7 +19,7 @@ Source: `backend/queue/active_queue.go`.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.queue.heap import Heap
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["ActiveQueue", "InFlightEvent", "sort_key_of_less"]
+
+
+#: What a pod in flight is called among the events that are kept (`PodPoppedInFlightEvent`).
+_POD_POPPED: Final = "PodPopped"
 
 
 class InFlightEvent(NamedTuple):
@@ -187,6 +191,13 @@ class ActiveQueue:
     def in_flight_events_total(self) -> int:
         """How many events are kept for them."""
         return len(self._in_flight) - len(self._position_of)
+
+    def in_flight_by_label(self) -> Counter[tuple[str, ...]]:
+        """How many events of each kind are kept, and pods in flight, as metrics count them."""
+        return Counter(
+            (entry.event.label if isinstance(entry, InFlightEvent) else _POD_POPPED,)
+            for entry in self._in_flight.values()
+        )
 
     def close(self) -> None:
         """Forget all that is in flight; for the end."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from scheduler.config.duration import Duration
 from scheduler.framework.status import Code, Status, as_verdict, error, skip
 from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.metrics import SchedulerMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         PreBindPreFlightPlugin,
         ReservePlugin,
     )
+    from scheduler.runtime.meter import Meter
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["BindingPlugins", "PermitOutcome", "PodsInPreBind", "PreFlight", "WaitingPods"]
@@ -117,8 +119,9 @@ class _WaitingPod:
 class WaitingPods:
     """All pods held at Permit, of every profile, by uid."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, metrics: SchedulerMetrics | None = None) -> None:
         self._clock: Final = clock
+        self._metrics: Final = SchedulerMetrics() if metrics is None else metrics
         self._pods: Final[dict[str, _WaitingPod]] = {}
 
     def __len__(self) -> int:
@@ -147,8 +150,12 @@ class WaitingPods:
         waiting = self._pods.get(uid)
         if waiting is None:
             return None
+        started = self._metrics.stopwatch()
         try:
             status = await waiting.wait()
+            waited_seconds = self._metrics.stopwatch() - started
+            result = str(Code.SUCCESS if status is None else status.code)
+            self._metrics.permit_wait_duration.observe(waited_seconds, result)
         finally:
             waiting.close()
             self._pods.pop(uid, None)
@@ -228,7 +235,9 @@ class BindingPlugins:
         pre_bind: Sequence[Plugin],
         bind: Sequence[Plugin],
         post_bind: Sequence[Plugin],
+        meter: Meter,
     ) -> None:
+        self._meter: Final = meter
         self._reserve: Final = reserve
         self._permit: Final = permit
         self._pre_bind: Final = pre_bind
@@ -237,28 +246,46 @@ class BindingPlugins:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run Reserve; the caller undoes all of it if a status comes back."""
+        with self._meter.point("Reserve") as timing:
+            timing.status = self._run_reserve(state, pod, node_name)
+            return timing.status
+
+    def _run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         for plugin in self._reserve:
             reserve = getattr(plugin, "reserve", None)
-            status = _run(reserve, state, pod, node_name) if reserve is not None else None
+            if reserve is None:
+                continue
+            with self._meter.plugin(state, plugin.name, "Reserve") as timing:
+                status = timing.status = _run(reserve, state, pod, node_name)
             if status is not None:
                 return _verdict(status, plugin, f'running Reserve plugin "{plugin.name}": ')
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undo Reserve, last plugin first; a plugin that fails does not stop the others."""
-        for plugin in reversed(self._reserve):
-            if not hasattr(plugin, "unreserve"):
-                continue
-            try:
-                cast("ReservePlugin", plugin).unreserve(state, pod, node_name)
-            except Exception:
-                _log.exception("Unreserve of plugin %s failed for pod %s", plugin.name, pod.key)
+        with self._meter.point("Unreserve"):
+            for plugin in reversed(self._reserve):
+                if not hasattr(plugin, "unreserve"):
+                    continue
+                try:
+                    with self._meter.plugin(state, plugin.name, "Unreserve"):
+                        cast("ReservePlugin", plugin).unreserve(state, pod, node_name)
+                except Exception:
+                    _log.exception("Unreserve of plugin %s failed for pod %s", plugin.name, pod.key)
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
         """Run Permit: the first rejection ends it, a wish to wait does not."""
+        with self._meter.point("Permit") as timing:
+            outcome = self._run_permit(state, pod, node_name)
+            timing.status = Status(Code.WAIT) if outcome.wait_seconds else outcome.status
+            return outcome
+
+    def _run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
         wait_seconds: dict[str, float] = {}
         for plugin in self._permit:
-            status = _run(cast("PermitPlugin", plugin).permit, state, pod, node_name)
+            with self._meter.plugin(state, plugin.name, "Permit") as timing:
+                status = _run(cast("PermitPlugin", plugin).permit, state, pod, node_name)
+                timing.status = status
             if status is None:
                 continue
             if not status.is_wait:
@@ -269,10 +296,18 @@ class BindingPlugins:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
         """Ask who will have work to do before the bind; status Skip means nobody."""
+        with self._meter.point("PreBindPreFlight") as timing:
+            pre_flight = self._run_pre_flight(state, pod, node_name)
+            timing.status = pre_flight.status
+            return pre_flight
+
+    def _run_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
         groups: list[list[Plugin]] = []
         may_join = False
         for plugin in self._pre_bind:
-            answer = _pre_flight_answer(plugin, state, pod, node_name)
+            with self._meter.plugin(state, plugin.name, "PreBindPreFlight") as timing:
+                answer = _pre_flight_answer(plugin, state, pod, node_name)
+                timing.status = answer if isinstance(answer, Status) else None
             if isinstance(answer, Status):
                 return PreFlight(answer, ())
             if not answer.skip:
@@ -290,6 +325,13 @@ class BindingPlugins:
         self, pre_flight: PreFlight, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Run PreBind group by group; the first failure cancels the rest of its group."""
+        with self._meter.point("PreBind") as timing:
+            timing.status = await self._run_pre_bind(pre_flight, state, pod, node_name)
+            return timing.status
+
+    async def _run_pre_bind(
+        self, pre_flight: PreFlight, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
         for group in pre_flight.groups:
             runs = [self._pre_bind_one(plugin, state, pod, node_name) for plugin in group]
             status = await (runs[0] if len(runs) == 1 else _first_failure(runs))
@@ -301,18 +343,27 @@ class BindingPlugins:
         self, plugin: Plugin, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         run = cast("PreBindPlugin", plugin).pre_bind
-        try:
-            status = await _run_async(run, state, pod, node_name)
-        except asyncio.CancelledError as canceled:
-            status = error(_reason_of(canceled))
+        with self._meter.plugin(state, plugin.name, "PreBind") as timing:
+            try:
+                status = await _run_async(run, state, pod, node_name)
+            except asyncio.CancelledError as canceled:
+                status = error(_reason_of(canceled))
+            timing.status = status
         failed = f'running PreBind plugin "{plugin.name}": '
         return None if status is None else _verdict(status, plugin, failed)
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run Bind plugins until one does not answer Skip."""
+        with self._meter.point("Bind") as timing:
+            timing.status = await self._run_bind(state, pod, node_name)
+            return timing.status
+
+    async def _run_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         status: Status | None = skip()
         for plugin in self._bind:
-            status = await _run_async(cast("BindPlugin", plugin).bind, state, pod, node_name)
+            with self._meter.plugin(state, plugin.name, "Bind") as timing:
+                status = await _run_async(cast("BindPlugin", plugin).bind, state, pod, node_name)
+                timing.status = status
             if status is None or not status.is_skip:
                 break
         if status is None or status.is_skip:
@@ -321,11 +372,13 @@ class BindingPlugins:
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Run PostBind; it informs, so failures are logged and nothing else."""
-        for plugin in self._post_bind:
-            try:
-                await cast("PostBindPlugin", plugin).post_bind(state, pod, node_name)
-            except Exception:
-                _log.exception("PostBind of plugin %s failed for pod %s", plugin.name, pod.key)
+        with self._meter.point("PostBind"):
+            for plugin in self._post_bind:
+                try:
+                    with self._meter.plugin(state, plugin.name, "PostBind"):
+                        await cast("PostBindPlugin", plugin).post_bind(state, pod, node_name)
+                except Exception:
+                    _log.exception("PostBind of plugin %s failed for pod %s", plugin.name, pod.key)
 
 
 async def _first_failure(runs: Sequence[Awaitable[Status | None]]) -> Status | None:

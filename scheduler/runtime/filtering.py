@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import Plugin, PreFilterPlugin
+    from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -46,8 +47,9 @@ class PreFilterOutcome(NamedTuple):
 class PreFilters:
     """The PreFilter plugins of a profile, in order."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, plugins: Sequence[Plugin], meter: Meter) -> None:
         self._plugins: Final = [(p.name, _pre_filter_of(p)) for p in plugins]
+        self._meter: Final = meter
         self._followers: Final = [f for p in plugins if (f := _follower_of(p)) is not None]
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
@@ -56,20 +58,30 @@ class PreFilters:
         An unresolvable rejection ends it at once; a plain one waits until all have been asked, so
         that preemption finds every plugin's state.
         """
+        with self._meter.point("PreFilter") as timing:
+            outcome = self._run(state, pod, nodes)
+            timing.status = outcome.status
+            return outcome
+
+    def _run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
         for name, pre_filter in self._plugins:
             try:
-                answer = pre_filter(state, pod, nodes)
+                with self._meter.plugin(state, name, "PreFilter") as timing:
+                    answer = pre_filter(state, pod, nodes)
+                    timing.status = answer if isinstance(answer, Status) else None
             except Exception as error:
                 raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
+            if isinstance(answer, Status) and answer.is_skip:
+                state.skip_filter_plugins.add(name)
+                continue
+            self._meter.evaluated(name, "PreFilter")
             if answer is None:
                 continue
             if isinstance(answer, Status):
-                if answer.is_skip:
-                    state.skip_filter_plugins.add(name)
-                elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                if answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return PreFilterOutcome(_ALL_NODES, answer.with_plugin(name), frozenset())
                 elif answer.code == Code.UNSCHEDULABLE:
                     rejection = answer.with_plugin(name)
@@ -98,8 +110,11 @@ class PreFilters:
 class Filters:
     """The Filter plugins of a profile, in order."""
 
-    def __init__(self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle) -> None:
+    def __init__(
+        self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle, meter: Meter
+    ) -> None:
         self._plugins: Final = [(p.name, filter_nodes_of(p)) for p in plugins]
+        self._meter: Final = meter
         self._pre_filters: Final = pre_filters
         self._handle: Final = handle
 
@@ -113,7 +128,9 @@ class Filters:
         for name, filter_nodes in self._plugins:
             if name in state.skip_filter_plugins:
                 continue
-            rejections = _call(name, filter_nodes, state, pod, left)
+            self._meter.evaluated(name, "Filter", len(left))
+            with self._meter.plugin(state, name, "Filter"):
+                rejections = _call(name, filter_nodes, state, pod, left)
             if rejections is None:
                 continue
             verdicts.add(rejections, name)

@@ -14,6 +14,7 @@ from scheduler.runtime.binding import BindingPlugins
 from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
+from scheduler.runtime.meter import Meter
 from scheduler.runtime.scoring import Scores
 
 if TYPE_CHECKING:
@@ -67,15 +68,19 @@ class Framework:
         self.rejecting_plugins: Final[Sequence[Plugin]] = [
             plugin for plugin in instances.values() if _can_reject(plugin)
         ]
-        self.pre_filters: Final = PreFilters(self.plugins["pre_filter"])
-        self.filters: Final = Filters(self.plugins["filter"], self.pre_filters, handle)
-        self.scores: Final = Scores(self.plugins["pre_score"], self.plugins["score"], self.weights)
+        self.meter: Final = Meter(handle.metrics, self.profile_name)
+        self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)
+        self.filters: Final = Filters(self.plugins["filter"], self.pre_filters, handle, self.meter)
+        self.scores: Final = Scores(
+            self.plugins["pre_score"], self.plugins["score"], self.weights, self.meter
+        )
         self.binding: Final = BindingPlugins(
             reserve=self.plugins["reserve"],
             permit=self.plugins["permit"],
             pre_bind=self.plugins["pre_bind"],
             bind=self.plugins["bind"],
             post_bind=self.plugins["post_bind"],
+            meter=self.meter,
         )
 
     @property
@@ -115,13 +120,22 @@ class Framework:
         The reasons of those that found nothing are put together.
         Source: `RunPostFilterPlugins`.
         """
+        with self.meter.point("PostFilter") as timing:
+            result, timing.status = await self._post_filter(state, pod, statuses)
+            return result, timing.status
+
+    async def _post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
         nominating: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for plugin in self.plugins["post_filter"]:
             try:
                 run = cast("PostFilterPlugin", plugin).post_filter
-                result, status = await run(state, pod, statuses)
+                with self.meter.plugin(state, plugin.name, "PostFilter") as timing:
+                    result, status = await run(state, pod, statuses)
+                    timing.status = status
             except Exception as error:
                 return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=error)
             if status is None or status.is_success:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime.binding import PodsInPreBind
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ class SchedulerParts:
         rng: Rng,
         waiting_pods: WaitingPods,
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        metrics: SchedulerMetrics | None = None,
     ) -> None:
+        self.metrics: Final = SchedulerMetrics() if metrics is None else metrics
         self.snapshot: Final = snapshot
         self.clock: Final = clock
         self.rng: Final = rng
@@ -103,6 +106,11 @@ class ProfileHandle:
     def extenders(self) -> Sequence[PreemptionExtender]:
         """The extenders."""
         return self._parts.extenders
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        """What this scheduler counts and measures."""
+        return self._parts.metrics
 
     @property
     def feature_gates(self) -> FeatureGates:

@@ -5,7 +5,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreScorePlugins`, `R
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import NormalizeScorePlugin, Plugin, PreScorePlugin
+    from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["NodeScores", "Scores"]
+
+
+_Normalize: TypeAlias = "Callable[[CycleState, PodInfo, IntArray], IntArray]"
 
 
 class NodeScores(NamedTuple):
@@ -36,7 +40,7 @@ class NodeScores(NamedTuple):
 class _Scorer(NamedTuple):
     name: str
     score_nodes: ScoreNodes
-    normalize_score: Callable[[CycleState, PodInfo, IntArray], IntArray] | None
+    normalize_score: _Normalize | None
     weight: int
 
 
@@ -48,7 +52,9 @@ class Scores:
         pre_score_plugins: Sequence[Plugin],
         score_plugins: Sequence[Plugin],
         weights: Mapping[str, int],
+        meter: Meter,
     ) -> None:
+        self._meter: Final = meter
         self._pre_scorers: Final = [
             (p.name, cast("PreScorePlugin", p).pre_score) for p in pre_score_plugins
         ]
@@ -62,17 +68,27 @@ class Scores:
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
         """Score feasible nodes; raises `PluginFailedError`."""
-        self._pre_score(state, pod, nodes)
-        scored: list[tuple[_Scorer, IntArray]] = [
-            (scorer, _score(scorer, state, pod, nodes))
-            for scorer in self._scorers
-            if scorer.name not in state.skip_score_plugins
-        ]
+        with self._meter.point("PreScore"):
+            self._pre_score(state, pod, nodes)
+        with self._meter.point("Score"):
+            return self._score(state, pod, nodes)
+
+    def _score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
+        scored: list[tuple[_Scorer, IntArray]] = []
+        for scorer in self._scorers:
+            if scorer.name in state.skip_score_plugins:
+                continue
+            self._meter.evaluated(scorer.name, "Score", len(nodes))
+            with self._meter.plugin(state, scorer.name, "Score"):
+                scored.append((scorer, _score(scorer, state, pod, nodes)))
         by_plugin: dict[str, IntArray] = {}
         total = np.zeros(len(nodes), dtype=np.int64)
         same = np.int64(0)
         for scorer, scores in scored:
-            weighted = _weighted(scorer, _normalized(scorer, state, pod, scores))
+            if scorer.normalize_score is not None:
+                with self._meter.plugin(state, scorer.name, "ScoreExtensionNormalize"):
+                    scores = _normalized(scorer, scorer.normalize_score, state, pod, scores)
+            weighted = _weighted(scorer, scores)
             by_plugin[scorer.name] = weighted
             if (value := uniform_value(weighted)) is not None:
                 same += value
@@ -84,17 +100,19 @@ class Scores:
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         for name, pre_score in self._pre_scorers:
             try:
-                status = as_verdict(pre_score(state, pod, nodes))
+                with self._meter.plugin(state, name, "PreScore") as timing:
+                    status = timing.status = as_verdict(pre_score(state, pod, nodes))
             except Exception as error:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
             if status is None:
+                self._meter.evaluated(name, "PreScore")
                 continue
             if not status.is_skip:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')
             state.skip_score_plugins.add(name)
 
 
-def _normalize_of(plugin: Plugin) -> Callable[[CycleState, PodInfo, IntArray], IntArray] | None:
+def _normalize_of(plugin: Plugin) -> _Normalize | None:
     if not hasattr(plugin, "normalize_score"):
         return None
     return cast("NormalizeScorePlugin", plugin).normalize_score
@@ -109,11 +127,15 @@ def _score(scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes) -> In
         ) from error
 
 
-def _normalized(scorer: _Scorer, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-    if scorer.normalize_score is None:
-        return scores
+def _normalized(
+    scorer: _Scorer,
+    normalize_score: _Normalize,
+    state: CycleState,
+    pod: PodInfo,
+    scores: IntArray,
+) -> IntArray:
     try:
-        return _checked(scorer.normalize_score(state, pod, scores), len(scores))
+        return _checked(normalize_score(state, pod, scores), len(scores))
     except Exception as error:
         raise PluginFailedError(
             f'running Normalize on Score plugins: plugin "{scorer.name}" failed with: {error}'

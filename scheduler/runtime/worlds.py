@@ -56,6 +56,11 @@ class WorldStates:
         """The plugins left out of this cycle."""
         return self.shared.skip_filter_plugins
 
+    @property
+    def records_plugin_metrics(self) -> bool:
+        """Whether plugins' calls are measured in this cycle."""
+        return self.shared.records_plugin_metrics
+
     def of(self, base_row: int) -> CycleState:
         """The state in one world, to be read by a plugin that has one for each."""
         own = self._own.get(base_row)

@@ -9,6 +9,7 @@ import random
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
 
@@ -174,6 +175,7 @@ class FakeHandle:
         self.spawned: Final[list[Coroutine[None, None, None]]] = []
         self.extenders: Sequence[PreemptionExtender] = ()
         self.feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
+        self.metrics: Final = SchedulerMetrics()
         self._listers: Final = dict(listers or {})
 
     @property

@@ -11,12 +11,14 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.client import KINDS
 from scheduler.client.sharing import PartSharing
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
+from scheduler.metrics import SchedulerMetrics
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
@@ -82,8 +84,15 @@ class _Bench:
         for pod in running:
             self._cache.add_pod(PodInfo(pod))
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
-        waiting_pods = WaitingPods(clock)
-        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        recorder = AttemptRecorder(clock=clock, metrics=SchedulerMetrics(clock.monotonic))
+        waiting_pods = WaitingPods(clock, recorder.metrics)
+        parts = SchedulerParts(
+            snapshot=snapshot,
+            clock=clock,
+            rng=rng,
+            waiting_pods=waiting_pods,
+            metrics=recorder.metrics,
+        )
         profiles = build_profiles(default_config(), parts)
         framework = next(iter(profiles.values()))
         self._queue = PriorityQueue(
@@ -94,11 +103,13 @@ class _Bench:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=lambda namespace, name: None,
+            observer=recorder.stories,
         )
         parts.nominator = self._queue.nominator
         parts.listers = {plural: FakeLister() for plural in KINDS}
         failures = _Failures()
         self._schedule_one = ScheduleOne(
+            recorder=recorder,
             profiles=profiles,
             cache=self._cache,
             queue=self._queue,
@@ -109,6 +120,7 @@ class _Bench:
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             ),
             binding_cycle=BindingCycle(
+                recorder=recorder,
                 cache=self._cache,
                 queue=self._queue,
                 dispatcher=None,

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.client import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.failure_handler import FailureHandler
+from scheduler.metrics import SchedulerMetrics
 from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
@@ -79,8 +81,15 @@ class _Bench:
         for pod in running:
             cache.add_pod(PodInfo(pod))
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
-        waiting_pods = WaitingPods(clock)
-        parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
+        recorder = AttemptRecorder(clock=clock, metrics=SchedulerMetrics(clock.monotonic))
+        waiting_pods = WaitingPods(clock, recorder.metrics)
+        parts = SchedulerParts(
+            snapshot=snapshot,
+            clock=clock,
+            rng=rng,
+            waiting_pods=waiting_pods,
+            metrics=recorder.metrics,
+        )
         parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
         parts.spawn = self._drop
         parts.event_recorder_of = lambda profile_name: FakeHandle()
@@ -95,9 +104,11 @@ class _Bench:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
+            observer=recorder.stories,
         )
         parts.nominator = self._queue.nominator
         failures = FailureHandler(
+            recorder=recorder,
             queue=self._queue,
             dispatcher=_Unused(),
             pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
@@ -105,12 +116,14 @@ class _Bench:
             spawn=self._drop,
         )
         self._schedule_one = ScheduleOne(
+            recorder=recorder,
             profiles=profiles,
             cache=cache,
             queue=self._queue,
             snapshot=snapshot,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=RandomTie(rng)),
             binding_cycle=BindingCycle(
+                recorder=recorder,
                 cache=cache,
                 queue=self._queue,
                 dispatcher=_Unused(),

@@ -9,6 +9,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
@@ -171,7 +172,9 @@ class Line:
         parts.event_recorder_of = lambda profile: sink
 
     def _scheduler(self, parts: SchedulerParts) -> Scheduler:
+        recorder = AttemptRecorder(clock=self.clock)
         failures = FailureHandler(
+            recorder=recorder,
             queue=self.queue,
             dispatcher=self.dispatcher,
             pod_lister=self._find_pod,
@@ -179,6 +182,7 @@ class Line:
             spawn=self._spawn,
         )
         binding_cycle = BindingCycle(
+            recorder=recorder,
             cache=self.cache,
             queue=self.queue,
             dispatcher=self.dispatcher,
@@ -188,6 +192,7 @@ class Line:
             clock=self.clock,
         )
         schedule_one = ScheduleOne(
+            recorder=recorder,
             profiles=self.profiles,
             cache=self.cache,
             queue=self.queue,

@@ -10,6 +10,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
+from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
 from scheduler.dispatcher import ApiDispatcher
@@ -96,7 +97,9 @@ class Line:
             self.cache.add_node(node)
 
     def _connect(self, dispatcher: ApiDispatcher, snapshot: Snapshot) -> None:
+        recorder = AttemptRecorder(clock=self.clock)
         self.failures = FailureHandler(
+            recorder=recorder,
             queue=self.queue,
             dispatcher=dispatcher,
             pod_lister=self._find,
@@ -104,6 +107,7 @@ class Line:
             spawn=self._spawn,
         )
         binding_cycle = BindingCycle(
+            recorder=recorder,
             cache=self.cache,
             queue=self.queue,
             dispatcher=dispatcher,
@@ -113,6 +117,7 @@ class Line:
             clock=self.clock,
         )
         self.schedule_one = ScheduleOne(
+            recorder=recorder,
             profiles=self.profiles,
             cache=self.cache,
             queue=self.queue,

@@ -219,7 +219,7 @@ async def test_failure_handler(case: Case) -> None:
     _happen(case["meanwhile"], line, old)
     info = NominatingInfo("node1", NominatingMode.OVERRIDE) if case.get("nominated") else None
     framework = line.profiles["default-scheduler"]
-    line.failures.handle(framework, queued, unschedulable("no fit"), info)
+    line.failures.handle(framework, queued, unschedulable("no fit"), info, 0.0)
     await line.rest()
     pending = {pod.key: pod for pod in line.queue.pending_pods()[0]}
     wanted = case.get("labels")

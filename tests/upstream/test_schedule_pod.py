@@ -246,7 +246,8 @@ def test_select_host(case: Case) -> None:
             return int(best[-1])
 
     algorithm = SchedulingAlgorithm(snapshot_of([]), tie_break=Seeing())
-    host = algorithm.select_host(nodes, np.array([case["scores"][name] for name in names]))
+    position = algorithm.select_host(nodes, np.array([case["scores"][name] for name in names]))
+    host = nodes.name(position)
     assert offered == case["best"]
     assert host == case["best"][-1]
 

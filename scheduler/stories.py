@@ -1,0 +1,218 @@
+"""What has happened to each pod: a bounded log in memory, to be told when somebody asks why.
+
+    moved      from one place of the queue to another, by which event, and whose hint allowed it
+    asked      an event came, and every hint said that it does not help
+    attempt    a scheduling cycle: the node chosen and its scores, or who turned which nodes down
+    nominated  a node is kept for it, or no longer
+    waiting    held at Permit, by whom and how long at most
+    bound      it has got its node
+
+Entries are kept as what they are; words are made of them only when they are asked for. The longest
+untouched story goes when there are too many, the oldest entry of one that is too long.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.queue import PodMove
+    from scheduler.queue.observer import HintAnswer, Place
+
+__all__ = ["Attempt", "Bound", "NodeVerdict", "Nominated", "PodStories", "WaitingOnPermit"]
+
+_Json: TypeAlias = "dict[str, object]"
+
+_PODS_MAX: Final = 4096
+_ENTRIES_MAX: Final = 200
+
+
+class NodeVerdict(NamedTuple):
+    """What a plugin has said of some nodes."""
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    nodes: int
+
+
+class Attempt(NamedTuple):
+    """A scheduling cycle. `result` is `scheduled`, `unschedulable` or `error`, as in metrics.
+
+    `scores` are those of the chosen node, weighted; without a choice between nodes there are none.
+    """
+
+    time: float
+    number: int
+    result: str
+    node: str = ""
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+    scores: tuple[tuple[str, int], ...] = ()
+    message: str = ""
+    verdicts: tuple[NodeVerdict, ...] = ()
+
+    def told(self) -> _Json:
+        """The entry in words and fields."""
+        entry: _Json = {"kind": "attempt", "attempt": self.number, "result": self.result}
+        if self.result != "scheduled":
+            text = f"attempt {self.number}: {self.result}: {self.message}"
+            verdicts = [verdict._asdict() for verdict in self.verdicts]
+            return entry | {"text": text, "message": self.message, "verdicts": verdicts}
+        total = sum(score for _, score in self.scores)
+        text = (
+            f"attempt {self.number}: {self.node}, one of {self.feasible_nodes} feasible of "
+            f"{self.evaluated_nodes} evaluated nodes"
+        )
+        if self.scores:
+            listed = ", ".join(f"{plugin} {score}" for plugin, score in self.scores)
+            text += f", with the score {total} ({listed})"
+        return entry | {
+            "text": text,
+            "node": self.node,
+            "evaluated_nodes": self.evaluated_nodes,
+            "feasible_nodes": self.feasible_nodes,
+            "scores": dict(self.scores),
+            "total_score": total,
+        }
+
+
+class Nominated(NamedTuple):
+    """A node is kept for the pod; an empty name means no longer."""
+
+    time: float
+    node: str
+
+    def told(self) -> _Json:
+        """The entry in words and fields."""
+        text = f"nominated to {self.node}" if self.node else "nominated to no node"
+        return {"kind": "nominated", "text": text, "node": self.node}
+
+
+class WaitingOnPermit(NamedTuple):
+    """The pod is held by these plugins, each so many seconds at most."""
+
+    time: float
+    node: str
+    seconds: Mapping[str, float]
+
+    def told(self) -> _Json:
+        """The entry in words and fields."""
+        listed = ", ".join(f"{plugin} for {wait:g}s" for plugin, wait in self.seconds.items())
+        text = f"waiting on permit for {self.node}: {listed}"
+        return {"kind": "waiting", "text": text, "node": self.node, "seconds": dict(self.seconds)}
+
+
+class Bound(NamedTuple):
+    """The pod has got its node."""
+
+    time: float
+    node: str
+
+    def told(self) -> _Json:
+        """The entry in words and fields."""
+        return {"kind": "bound", "text": f"bound to {self.node}", "node": self.node}
+
+
+class _Moved(NamedTuple):
+    """A move in the queue, or an event that did not bring one about."""
+
+    time: float
+    source: Place
+    target: Place
+    event: str
+    hints: tuple[HintAnswer, ...]
+
+    def told(self) -> _Json:
+        """The entry in words and fields."""
+        hints = [
+            {"plugin": hint.plugin_name, "event": hint.event_label, "answer": hint.answer}
+            for hint in self.hints
+        ]
+        entry: _Json = {"event": self.event, "hints": hints}
+        if self.source == self.target:
+            text = f"{self.event} does not help: stays {self.source}"
+            return {"kind": "asked", "text": text, "place": str(self.source)} | entry
+        reason = f" by {self.event}" if self.event else ""
+        text = f"{self.source} -> {self.target}{reason}"
+        return {
+            "kind": "moved",
+            "text": text,
+            "from": str(self.source),
+            "to": str(self.target),
+        } | entry
+
+
+_Entry: TypeAlias = "Attempt | Nominated | WaitingOnPermit | Bound | _Moved"
+
+
+class _Story:
+    """One pod's entries, the oldest first."""
+
+    __slots__ = ("dropped", "entries", "name", "namespace", "uid")
+
+    def __init__(self, namespace: str, name: str, uid: str, entries_max: int) -> None:
+        self.namespace: Final = namespace
+        self.name: Final = name
+        self.uid: Final = uid
+        self.entries: Final[deque[_Entry]] = deque(maxlen=entries_max)
+        self.dropped = 0
+
+    def add(self, entry: _Entry) -> None:
+        if len(self.entries) == self.entries.maxlen:
+            self.dropped += 1
+        self.entries.append(entry)
+
+    def told(self) -> _Json:
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "dropped": self.dropped,
+            "entries": [{"time": entry.time, **entry.told()} for entry in self.entries],
+        }
+
+
+class PodStories:
+    """The stories of the pods touched last; satisfies `scheduler.queue.QueueObserver`."""
+
+    def __init__(self, *, pods_max: int = _PODS_MAX, entries_max: int = _ENTRIES_MAX) -> None:
+        self._pods_max: Final = pods_max
+        self._entries_max: Final = entries_max
+        #: By namespace/name, the longest untouched first.
+        self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
+
+    def pod_moved(self, move: PodMove) -> None:
+        """The queue has moved a pod, or asked about one that stays."""
+        pod = move.pod.pod_info
+        entry = _Moved(move.time, move.source, move.target, move.event_label, move.hints)
+        self._add(pod.key, pod.uid, entry)
+
+    def add(self, key: str, uid: str, entry: Attempt | Nominated | WaitingOnPermit | Bound) -> None:
+        """Something else has happened to the pod `namespace/name`."""
+        self._add(key, uid, entry)
+
+    def told(self, namespace: str, name: str) -> bytes | None:
+        """A pod's story as JSON; None if nothing is known of it, or no longer."""
+        story = self._stories.get(f"{namespace}/{name}")
+        return None if story is None else msgspec.json.encode(story.told())
+
+    def known(self) -> Sequence[str]:
+        """The pods with a story, as `namespace/name`, the last touched last."""
+        return list(self._stories)
+
+    def _add(self, key: str, uid: str, entry: _Entry) -> None:
+        story = self._stories.get(key)
+        if story is None or story.uid != uid:
+            # Of a pod that was created again, only the new one's story is told.
+            namespace, _, name = key.partition("/")
+            story = self._stories[key] = _Story(namespace, name, uid, self._entries_max)
+            if len(self._stories) > self._pods_max:
+                self._stories.popitem(last=False)
+        self._stories.move_to_end(key)
+        story.add(entry)
