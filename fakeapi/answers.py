@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from .objects import Json, metadata_of, name_of
 
 if TYPE_CHECKING:
     from .kinds import Kind
+    from .presentation import Presentation
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -25,6 +27,11 @@ _ACCEPTABLE: Final = (
 #: Media ranges served as JSON. Clients of protobuf decode by the answer's Content-Type, so JSON is
 #: always right for them.
 _AS_JSON: Final = frozenset({JSON, "*/*", "application/*", "application/vnd.kubernetes.protobuf"})
+
+#: Smaller bodies are sent as they are, whatever the client asks for; upstream's numbers.
+_GZIP_FROM_BYTES: Final = 128 * 1024
+_GZIP_LEVEL: Final = 1
+_INDENTATION: Final = 2
 
 encode = msgspec.json.Encoder().encode
 
@@ -95,5 +102,31 @@ def in_media_type(answer: Answer, media_type: str) -> Answer:
     """The answer in the negotiated media type."""
     if media_type != YAML or answer.content_type != JSON:
         return answer
-    text = yaml.safe_dump(msgspec.json.decode(answer.body), sort_keys=False)
+    text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
     return dataclasses.replace(answer, body=text.encode(), content_type=YAML)
+
+
+def presented(answer: Answer, shown: Presentation) -> Answer:
+    """The answer of a verb in the form its client asked for. Raises NotAcceptable."""
+    accepted = shown.accepted
+    if accepted.is_plain or answer.content_type != JSON:
+        return answer
+    answer = dataclasses.replace(answer, body=shown.body(answer.body))
+    if accepted.pretty and accepted.media_type == JSON:
+        indented = msgspec.json.format(answer.body, indent=_INDENTATION)
+        return dataclasses.replace(answer, body=indented)
+    return in_media_type(answer, accepted.media_type)
+
+
+def is_compressed_for(answer: Answer, accept_encoding: str) -> bool:
+    """Whether upstream would compress the answer for a client that accepts these encodings."""
+    if len(answer.body) <= _GZIP_FROM_BYTES or "Content-Encoding" in answer.headers:
+        return False
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
+
+
+def compressed(answer: Answer) -> Answer:
+    """The answer with its body as gzip. Pure and slow: may run in another thread."""
+    headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    body = gzip.compress(answer.body, _GZIP_LEVEL, mtime=0)
+    return dataclasses.replace(answer, body=body, headers=headers)

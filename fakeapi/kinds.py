@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from .errors import FieldError
+    from .printing import Printer
 
 ALL_VERBS: Final = (
     "create",
@@ -119,6 +120,8 @@ class Kind:
     from_stored: Callable[[Json], Json] | None = None
     scale: ScalePaths | None = None
     structure: Structure | None = None
+    #: How tables show a kind that printing/ does not know: `printing.custom_printer`.
+    printer: Printer | None = None
     #: The header that answers carry while the version is deprecated.
     deprecation_warning: str = ""
 

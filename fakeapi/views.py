@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .kinds import Kind
     from .objects import Json
     from .options import Selection
+    from .presentation import Presentation
     from .store import Change, Revision
 
 _encode = msgspec.json.Encoder().encode
@@ -114,6 +115,29 @@ class View:
 
     def _event(self, event_type: bytes, body: bytes) -> bytes:
         return b"".join((b'{"type":"', event_type, b'","object":', body, b"}\n"))
+
+
+class PresentedView:
+    """A view for one watch whose client asked for metadata or tables."""
+
+    def __init__(self, view: View, shown: Presentation) -> None:
+        self._view = view
+        self._shown = shown
+
+    def added(self, revision: Revision) -> bytes:
+        """A synthetic ADDED event for an object that was there before the watch."""
+        return self._shown.event(self._view.added(revision))
+
+    def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
+        """A BOOKMARK event: everything up to that version has been sent."""
+        return self._shown.event(
+            self._view.bookmark(resource_version, ends_initial_events=ends_initial_events)
+        )
+
+    def event(self, change: Change, selection: Selection) -> bytes:
+        """What the watcher is told of the change, empty if nothing."""
+        whole = self._view.event(change, selection)
+        return self._shown.event(whole) if whole else _NO_EVENT
 
 
 def status_event(status: Json) -> bytes:

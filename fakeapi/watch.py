@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .clock import Clock, Timer
     from .store import Collection, Revision, Store
-    from .views import View
+    from .views import PresentedView, View
 
 BOOKMARK_SECONDS: Final = 60.0
 BOOKMARK_BEFORE_DEADLINE_SECONDS: Final = 2.0
@@ -40,7 +40,12 @@ class Watcher:
     """One client's watch; `serve` runs until it ends."""
 
     def __init__(
-        self, store: Store, collection: Collection, view: View, options: ListOptions, clock: Clock
+        self,
+        store: Store,
+        collection: Collection,
+        view: View | PresentedView,
+        options: ListOptions,
+        clock: Clock,
     ) -> None:
         """Read the starting point; raises ApiError while a status code can still be sent."""
         self._store = store

@@ -1,0 +1,13 @@
+"""Tables: what `kubectl get` shows, made by the server.
+
+A `Printer` is columns and a function from an object to its cells; there is one for each kind that
+upstream has one for, one made from additionalPrinterColumns for custom resources, and a default.
+"""
+
+from __future__ import annotations
+
+from .columns import Column, Printer
+from .custom import custom_printer
+from .tables import printer_of, row, table
+
+__all__ = ["Column", "Printer", "custom_printer", "printer_of", "row", "table"]
