@@ -26,6 +26,7 @@ class SlotIndex:
 
         Returns whether they are others than before.
         """
+        self._make_room(slot)  # also for a slot without pods: counts are read for all there are
         before = self._pods.get(slot, {})
         if pods:
             self._pods[slot] = pods
@@ -33,7 +34,6 @@ class SlotIndex:
             self._pods.pop(slot, None)
         if before == pods:
             return False
-        self._make_room(slot)
         for uid, pod in before.items():
             if pods.get(uid) is not pod:
                 self._remove(slot, pod)
@@ -48,7 +48,7 @@ class SlotIndex:
             self.set_pods(slot, {})
 
     def _make_room(self, slot: int) -> None:
-        """Called before anything is counted on a slot."""
+        """Called whenever something is said of a slot: it is one of those that are read."""
         raise NotImplementedError
 
     def _add(self, slot: int, pod: PodInfo) -> None:

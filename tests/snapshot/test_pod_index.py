@@ -190,6 +190,11 @@ def test_a_snapshot_counts_in_scheduling_order() -> None:
     assert counts == {"a": 0, "b": 0, "c": 1}
 
 
+def test_a_large_cluster_without_pods_is_counted_too() -> None:
+    snapshot = snapshot_of([make_node(f"node-{i}") for i in range(100)])
+    assert snapshot.count_pods(Labelled("a")).tolist() == [0] * 100
+
+
 _steps = st.tuples(
     st.integers(0, 40), st.frozensets(st.tuples(st.integers(0, 9), st.sampled_from("abc")))
 )
