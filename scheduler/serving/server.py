@@ -90,16 +90,8 @@ class SchedulerServer:
             self._answer, keepalive_timeout=_IDLE_SECONDS, access_log=None
         )
         self._server: asyncio.Server | None = None
-
-    @property
-    def url(self) -> str:
-        """Where to ask, from this machine."""
-        host, port = self._listener.getsockname()[:2]
-        if host in {"0.0.0.0", "::"}:
-            host = "127.0.0.1"
-        elif ":" in host:
-            host = f"[{host}]"
-        return f"{'https' if self._tls else 'http'}://{host}:{port}"
+        #: Where to ask, from this machine.
+        self.url: Final = _url(listener, scheme="https" if tls else "http")
 
     async def __aenter__(self) -> SchedulerServer:
         loop = asyncio.get_running_loop()
@@ -123,3 +115,10 @@ class SchedulerServer:
             _log.exception("answering %s %s", request.method, request.raw_path)
             text = "This request caused apiserver to panic. Look in the logs for details."
             return error_reply(text, status=500)
+
+
+def _url(listener: socket.socket, *, scheme: str) -> str:
+    host, port = listener.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:
+        host = "127.0.0.1"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
