@@ -19,7 +19,7 @@ from .objects import Item, objects_of
 from .validation import problem_in, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "BUILT_IN",
@@ -120,9 +120,18 @@ class Expectation(_Part, frozen=True, kw_only=True):
     nominated_node_name: str | None = None
     phase: str | None = None
     attempts: int | Bounds | None = None
+    requeued_by: str | list[str] | None = None
+    not_requeued_by: str | list[str] | None = None
+    scheduled_after_flush: int | Bounds | None = None
     deleted: bool | None = None
     bound_count: int | Bounds | None = None
     pod_count: int | Bounds | None = None
+
+    @property
+    def reads_metrics(self) -> bool:
+        """Whether only the scheduler's own metrics can tell."""
+        asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
+        return any(value is not None for value in asked)
 
 
 class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
@@ -259,6 +268,18 @@ class Step(msgspec.Struct, frozen=True):
             return self.action.times * sum(step.seconds for step in self.steps)
         return 0.0
 
+    @property
+    def does_something(self) -> bool:
+        """Whether it changes anything, if only the time."""
+        return not isinstance(self.action, Expectation | Settle | Repeat)
+
+    def in_order(self) -> Iterator[Step]:
+        """The step, or the steps that it repeats, once."""
+        if not isinstance(self.action, Repeat):
+            yield self
+        for step in self.steps:
+            yield from step.in_order()
+
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One case, ready to be run. `origin` is its file."""
@@ -284,6 +305,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """How much time must pass while it runs."""
         return sum(step.seconds for step in self.steps)
 
+    @property
+    def reads_metrics(self) -> bool:
+        """Whether it asks for what only the scheduler's own metrics can tell."""
+        return any(_reads_metrics(step) for step in _in_order(self.steps))
+
 
 def pod_ref(name: str) -> Ref:
     """The pod called `name` or `namespace/name`."""
@@ -308,6 +334,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             raw=raw,
         )
         _check_objects(case.cluster, "cluster")
+        _check_windows(case.steps)
     except (InputError, msgspec.ValidationError) as error:
         raise InputError(f"{origin}: case {name}: {error}") from error
     return case
@@ -321,6 +348,24 @@ def _check_objects(items: Iterable[Item], where: str) -> None:
                 ref_of(obj)
         except InputError as error:
             raise InputError(f"{where}[{index}]: {error}") from error
+
+
+def _in_order(steps: Iterable[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield from step.in_order()
+
+
+def _reads_metrics(step: Step) -> bool:
+    return isinstance(step.action, Expectation) and step.action.reads_metrics
+
+
+def _check_windows(steps: Iterable[Step]) -> None:
+    """Metrics tell what has happened since the last look, so something must happen first."""
+    for step in _in_order(steps):
+        if step.does_something:
+            return
+        if _reads_metrics(step):
+            raise InputError(f"{step.where}.expect: expected a step before it that does something")
 
 
 def _steps(raw: Sequence[Json], where: str) -> tuple[Step, ...]:

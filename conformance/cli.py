@@ -108,8 +108,15 @@ def main() -> None:
     metavar="CMD",
     default="",
     help="The scheduler to judge: a "
-    "command with {kubeconfig} and, for cases that configure it, {config} in it. "
-    "Our own scheduler if not given.",
+    "command with {kubeconfig} and, for cases that configure it, {config} in it, and for cases "
+    "that read its metrics {port}. Our own scheduler if not given.",
+)
+@click.option(
+    "--metrics-url",
+    metavar="TEMPLATE",
+    default=TargetOptions().metrics_url,
+    show_default=True,
+    help="Where a command serves its metrics. A certificate is not verified on loopback.",
 )
 @click.option(
     "--in-process",
@@ -169,6 +176,7 @@ def run(
     junit: Path | None,
     event_log: Path | None,
     target_command: str,
+    metrics_url: str,
     in_process: str,
     paths: tuple[Path, ...],
     workers: int | None,
@@ -182,6 +190,7 @@ def run(
     settings = Settings(
         target=TargetOptions(
             command=target_command,
+            metrics_url=metrics_url,
             in_process=in_process,
             quiet_seconds=quiet_seconds,
             real_seconds_max=real_seconds_max,

@@ -1,8 +1,8 @@
 """A scheduler that is a command: its own process group, real time, its last words kept.
 
 The command is a template: `{kubeconfig}` becomes a file that says how to reach the API server, and
-`{config}` a file with a KubeSchedulerConfiguration. Without `{config}`, cases that need one are
-skipped.
+`{config}` a file with a KubeSchedulerConfiguration, `{port}` a free port to serve metrics on.
+Without `{config}` or `{port}`, cases that need one are skipped.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import shlex
 import shutil
 import signal
+import socket
 from typing import TYPE_CHECKING, Final
 
 import yaml
@@ -36,6 +38,9 @@ __all__ = ["CommandKind"]
 
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
+_PORT: Final = "{port}"
+#: Below those that the system gives to whoever connects to something, lest one is taken meanwhile.
+_PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
 _LOG_BYTES_MAX: Final = 64 * 1024
 _LOOK_SECONDS: Final = 0.02
@@ -62,11 +67,19 @@ class CommandKind:
             raise InputError(f"--target-command: {self._words[0]}: no such command")
         self._options = options
         self._takes_config = any(_CONFIG in word for word in self._words)
+        self._takes_port = any(_PORT in word for word in self._words)
+        self._ports_in_use: set[int] = set()
+        if not options.metrics_url.startswith(("http://", "https://")):
+            raise InputError(
+                f"--metrics-url: expected http://... or https://..., got {options.metrics_url}"
+            )
 
     def why_not(self, case: Case) -> str | None:
         """Configurations need a place in the command, and waiting has its limit."""
         if case.config is not None and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
+        if case.reads_metrics and _PORT in self._options.metrics_url and not self._takes_port:
+            return f"reads metrics, and the command has no {_PORT} to serve them on"
         if case.exact_time:
             return "needs a clock that the suite moves"
         if case.seconds > self._options.real_seconds_max:
@@ -84,32 +97,46 @@ class CommandKind:
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the command until the block is left. Raises TargetError."""
         log = surroundings.directory / "target.log"
+        port = self._reserve_port()
         with log.open("wb") as output:
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *self._arguments(surroundings),
+                    *self._arguments(surroundings, port),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
                 )
             except OSError as error:
+                self._ports_in_use.discard(port)
                 raise TargetError(f"did not start: {self._words[0]}: {error.strerror}") from error
-        target = _CommandTarget(self._options, surroundings, process, log)
+        url = self._options.metrics_url.replace(_PORT, str(port))
+        target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
         try:
             await target.wait_until_started()
             yield target
         finally:
             await _stop(process)
+            self._ports_in_use.discard(port)
 
-    def _arguments(self, surroundings: Surroundings) -> list[str]:
+    def _reserve_port(self) -> int:
+        """A port that nobody uses, nor will any other command of ours. Raises TargetError."""
+        for port in random.sample(_PORTS, 100):
+            if port not in self._ports_in_use and _is_free(port):
+                self._ports_in_use.add(port)
+                return port
+        raise TargetError(f"no free port between {_PORTS.start} and {_PORTS.stop}")
+
+    def _arguments(self, surroundings: Surroundings, port: int) -> list[str]:
         directory = surroundings.directory
         kubeconfig = surroundings.server.write_kubeconfig(directory / "kubeconfig")
         config = directory / "config.yaml"
         whole = configuration(surroundings.config, kubeconfig)
         config.write_text(yaml.safe_dump(whole), encoding="utf-8")
         return [
-            word.replace(_KUBECONFIG, str(kubeconfig)).replace(_CONFIG, str(config))
+            word.replace(_KUBECONFIG, str(kubeconfig))
+            .replace(_CONFIG, str(config))
+            .replace(_PORT, str(port))
             for word in self._words
         ]
 
@@ -120,7 +147,13 @@ class _CommandTarget:
     settles_exactly = False
 
     def __init__(
-        self, options: TargetOptions, surroundings: Surroundings, process: Process, log: Path
+        self,
+        options: TargetOptions,
+        surroundings: Surroundings,
+        process: Process,
+        log: Path,
+        *,
+        metrics_url: str,
     ) -> None:
         self._options = options
         self._server: FakeApiServer = surroundings.server
@@ -128,6 +161,7 @@ class _CommandTarget:
         self._process = process
         self._log = log
         self.patience_seconds = options.patience_seconds
+        self.metrics_url = metrics_url
 
     async def wait_until_started(self) -> None:
         """Return once it watches the API server, or at least has asked it something."""
@@ -188,6 +222,15 @@ class _CommandTarget:
             numbers.watchers,
             numbers.requests_in_flight + numbers.undelivered_watch_events,
         )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 async def _stop(process: Process) -> None:

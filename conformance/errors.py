@@ -6,6 +6,7 @@
         ExpectationFailed   the scheduler: it did not do what the case expects
         TargetError         the scheduler: it did not start, or it died
             NotSettled      it never came to rest
+        NotObservable       nobody: it does not show what the case asks about
 
 All but InputError are verdicts on one case and stop only that case. `str()` is one line.
 """
@@ -18,6 +19,7 @@ __all__ = [
     "ConformanceError",
     "ExpectationFailed",
     "InputError",
+    "NotObservable",
     "NotSettled",
     "StepFailed",
     "TargetError",
@@ -60,6 +62,10 @@ class TargetError(ConformanceError):
 
 class NotSettled(TargetError):
     """The scheduler under test is still busy after all the time it was given."""
+
+
+class NotObservable(ConformanceError):
+    """The scheduler under test serves no metrics that would tell: the case is skipped."""
 
 
 def first_error(group: BaseExceptionGroup[E]) -> E:

@@ -31,17 +31,21 @@ from .case import (
     pod_ref,
 )
 from .clock import RealClock
-from .errors import ConformanceError, ExpectationFailed, TargetError
+from .errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from .event_log import EventLog, event_log
-from .expect import is_about_rest, unmet
+from .expect import is_about_rest, unmet, unmet_by_moves
+from .metrics import MetricsReader
 from .objects import objects_of
 from .outcome import Outcome, Verdict
+from .requeue import moves_between
 from .target import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .case import Case, Step
+    from .expect import Unmet
+    from .metrics import QueueCounters
     from .objects import Item
     from .target import Target, TargetKind
 
@@ -84,6 +88,8 @@ async def _run_case(
     try:
         async with asyncio.timeout(timeout_seconds):
             await execution.run()
+    except NotObservable as why:
+        return _outcome(case, Verdict.SKIPPED, real.monotonic() - started, reason=str(why))
     except TimeoutError:
         error: ConformanceError = TargetError(f"still running after {timeout_seconds:g}s")
     except ConformanceError as failure:
@@ -137,6 +143,9 @@ class _Execution:
         self._kind = kind
         self._event_log = event_log
         self._touches = 0
+        self._metrics: MetricsReader | None = None
+        self._before: QueueCounters | None = None
+        self._window_is_open = False
         self.where = ""
         self.log: tuple[str, ...] = ()
 
@@ -160,21 +169,33 @@ class _Execution:
                 directory=Path(directory),
                 config=self._case.config,
                 seed=self._rng.getrandbits(32),
+                reads_metrics=self._case.reads_metrics,
             )
             self._started_at = clock.now()
             self._target = await stack.enter_async_context(self._kind.run(surroundings))
             try:
                 await self._target.settle()
+                if self._case.reads_metrics:
+                    self._metrics = await stack.enter_async_context(self._reader())
+                    await self._metrics.wait_until_served()
                 await self._carry_out(self._case.steps)
                 self._target.check()
             except BaseException:
                 self.log = self._target.log()
                 raise
 
+    def _reader(self) -> MetricsReader:
+        url = self._target.metrics_url
+        if url is None:
+            raise NotObservable("reads metrics, and the scheduler does not say where it serves any")
+        return MetricsReader(url)
+
     async def _carry_out(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self.where = step.where
             self._event_log.step(step.where)
+            if step.does_something:
+                await self._open_window()
             await self._step(step)
         self.where = ""
 
@@ -194,6 +215,13 @@ class _Execution:
         else:
             await self._change(action)
             await self._after_write(self._target)
+
+    async def _open_window(self) -> None:
+        """Note how far the counters are, unless something has been done since the last look."""
+        if self._metrics is not None and not self._window_is_open:
+            await self._target.settle()
+            self._before = await self._metrics.read()
+            self._window_is_open = True
 
     async def _change(self, action: Delete | Patch | UpdateStatus | Touch | Bind | Evict) -> None:
         api = self._api
@@ -240,10 +268,20 @@ class _Execution:
         while True:
             if is_about_rest(expected):
                 await target.settle()
-            wrong = await unmet(self._api, expected, self._started_at)
+            wrong = await self._unmet(expected)
             if wrong is None:
+                self._window_is_open = False
                 return
             target.check()
             if real.monotonic() >= deadline:
                 raise ExpectationFailed(f"{wrong.subject}: {wrong.problem}", wrong.lines)
             await real.sleep(_LOOK_SECONDS)
+
+    async def _unmet(self, expected: Expectation) -> Unmet | None:
+        wrong = await unmet(self._api, expected, self._started_at)
+        if wrong is not None or not expected.reads_metrics:
+            return wrong
+        assert self._metrics is not None, "the case says that it reads them"
+        assert self._before is not None, "a case begins with a step that does something"
+        moves = moves_between(self._before, await self._metrics.read())
+        return unmet_by_moves(expected, moves)

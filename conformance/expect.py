@@ -13,6 +13,7 @@ from .capacity import overcommitments
 from .case import Bounds, Expectation, pod_ref
 from .clock import parse_duration
 from .observe import count_of, epoch_seconds, part, pod_sight, text_in
+from .requeue import after_flush, requeue_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from .api import ApiClient, Json
     from .case import ConditionMatch, EventMatch, TextMatch
     from .observe import PodSight
+    from .requeue import Moves
 
-__all__ = ["Unmet", "is_about_rest", "unmet"]
+__all__ = ["Unmet", "is_about_rest", "unmet", "unmet_by_moves"]
 
 
 class Unmet(NamedTuple):
@@ -48,6 +50,7 @@ def is_about_rest(expected: Expectation) -> bool:
         or expected.no_event is not None
         or expected.gated is not None
         or expected.attempts is not None
+        or expected.reads_metrics
         or expected.bound_count is not None
         or expected.pod_count is not None
         or expected.nominated_node_name == ""
@@ -75,6 +78,21 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unm
     if expected.bound_count is not None:
         return _unmet_bound_count(sights, expected.bound_count)
     return None
+
+
+def unmet_by_moves(expected: Expectation, moves: Moves) -> Unmet | None:
+    """What of an expectation the scheduler's counters speak against; None if nothing does.
+
+    `moves` is what they say of the time since the last look. Raises NotObservable.
+    """
+    problem = requeue_problem(expected, moves)
+    if problem is None and expected.scheduled_after_flush is not None:
+        wanted = expected.scheduled_after_flush
+        problem = _count_problem("pods scheduled after a flush", wanted, after_flush(moves))
+    if problem is None:
+        return None
+    names = expected.pods if expected.pods is not None else [expected.pod or ""]
+    return Unmet(", ".join(str(pod_ref(name)) for name in names), problem, tuple(moves.lines()))
 
 
 async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> Unmet | None:

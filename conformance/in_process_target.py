@@ -7,6 +7,13 @@ What is run is a function that is named, not imported:
                                      # raises what the scheduler has failed with, if it has
         scheduler.resource_versions  # how far it has followed the server, by kind
         scheduler.check()            # verifies its invariants; may be missing
+
+A scheduler that can serve kube-scheduler's metrics says so by a keyword parameter `serve` of the
+function. For cases that read metrics it is called with `serve=True`, and then
+
+        scheduler.url                # is where: http://127.0.0.1:PORT, to which /metrics is added
+
+Without such a parameter those cases are skipped, and the others never pass it.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ import asyncio
 import collections
 import contextlib
 import importlib
+import inspect
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -66,9 +74,12 @@ class RunInProcess(Protocol):
     """The function."""
 
     def __call__(
-        self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+        self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, **serve: bool
     ) -> AbstractAsyncContextManager[InProcessScheduler]:
-        """Run a scheduler for as long as the block lasts."""
+        """Run a scheduler for as long as the block lasts.
+
+        `serve` is passed only if it is wanted, and only to a function that names it.
+        """
         ...
 
 
@@ -85,10 +96,13 @@ class InProcessKind:
         if not callable(found):
             raise InputError(f"--in-process: {reference}: expected a function")
         self._function: RunInProcess = found
+        self._reference = reference
+        self._serves = "serve" in inspect.signature(found).parameters
 
     def why_not(self, case: Case) -> str | None:
-        """Every case can be run: time is ours."""
-        del case
+        """Every case can be run, as time is ours, if the scheduler shows what is asked of it."""
+        if case.reads_metrics and not self._serves:
+            return f"reads metrics, and {self._reference} has no parameter serve"
         return None
 
     def new_clock(self) -> Clock:
@@ -106,10 +120,15 @@ class InProcessKind:
             config = surroundings.directory / "config.yaml"
             whole = configuration(surroundings.config, kubeconfig)
             config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        serving = {"serve": True} if surroundings.reads_metrics else {}
         with _capture_log(clock) as lines:
             async with contextlib.AsyncExitStack() as stack:
                 running = self._function(
-                    kubeconfig=kubeconfig, clock=clock, config=config, seed=surroundings.seed
+                    kubeconfig=kubeconfig,
+                    clock=clock,
+                    config=config,
+                    seed=surroundings.seed,
+                    **serving,
                 )
                 try:
                     scheduler = await stack.enter_async_context(_translating(running, lines))
@@ -153,6 +172,12 @@ class _InProcessTarget:
         self._scheduler = scheduler
         self._lines = lines
         self._settled_version = -1
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Below the URL that the scheduler gives."""
+        url = getattr(self._scheduler, "url", None)
+        return f"{url.rstrip('/')}/metrics" if isinstance(url, str) and url else None
 
     async def settle(self) -> None:
         """Return once nothing can happen before an object changes or time passes."""

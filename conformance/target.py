@@ -45,7 +45,8 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to test, and how patiently. `command` is a template; without it `in_process` is run.
 
     `quiet_seconds` without a write count as rest; `patience_seconds` is how long an expectation may
-    take to come true; both matter to commands only, as do the other two.
+    take to come true; both matter to commands only, as do the others. In `metrics_url`, `{port}` is
+    the port that the command was given.
     """
 
     command: str = ""
@@ -54,6 +55,7 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     patience_seconds: float = 10.0
     start_seconds_max: float = 60.0
     real_seconds_max: float = 20.0
+    metrics_url: str = "https://127.0.0.1:{port}/metrics"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,8 @@ class Surroundings:
     directory: Path
     config: Json | None
     seed: int
+    reads_metrics: bool = False
+    """Whether the case will read the scheduler's metrics: it should serve them, if it can."""
 
 
 class Target(Protocol):
@@ -78,6 +82,11 @@ class Target(Protocol):
     @property
     def settles_exactly(self) -> bool:
         """Whether settling is exact, and so cheap that it can be done after every write."""
+        ...
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where it serves its metrics, if it does; asked for only by cases that read them."""
         ...
 
     async def settle(self) -> None:

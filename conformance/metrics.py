@@ -1,0 +1,166 @@
+"""What a scheduler counts of its own queue: kube-scheduler's metrics, read over HTTP.
+
+Three families are read, by kube-scheduler's names and labels; all others may say what they like:
+
+    scheduler_queue_incoming_pods_total{queue, event}      pods that entered a queue, and why
+    scheduler_pod_scheduled_after_flush_total              pods only the flush has brought back
+    scheduler_event_handling_duration_seconds_count{event} events that were handled, useful or not
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from .clock import RealClock
+from .errors import NotObservable, TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from types import TracebackType
+
+__all__ = ["AFTER_FLUSH", "HANDLED", "INCOMING", "MetricsReader", "QueueCounters", "parse_counters"]
+
+INCOMING: Final = "scheduler_queue_incoming_pods_total"
+AFTER_FLUSH: Final = "scheduler_pod_scheduled_after_flush_total"
+HANDLED: Final = "scheduler_event_handling_duration_seconds"
+
+#: Queues a pod leaves only to be tried; in the others it waits for something to happen.
+_TRIED_FROM: Final = frozenset({"active", "backoff"})
+#: How long a scheduler that has started may take, in real time, until it serves.
+_START_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.05
+_ANSWER_SECONDS: Final = 10.0
+
+
+class QueueCounters(NamedTuple):
+    """How far the counters are; None for a family that is not there.
+
+    A family with labels is not there either until it has counted something for the first time.
+    """
+
+    requeued: Mapping[str, int] | None
+    """By event: pods that entered the active or the backoff queue."""
+    handled: Mapping[str, int] | None
+    """By event: how often it was handled."""
+    after_flush: int | None
+    """Pods that were bound after nothing but a flush had brought them back."""
+
+
+def parse_counters(text: str) -> QueueCounters:
+    """The counters in a page of metrics. Raises ValueError if a line of theirs makes no sense."""
+    requeued: dict[str, int] = {}
+    handled: dict[str, int] = {}
+    after_flush = None
+    families = set()
+    for name, labels, value in _samples(text):
+        families.add(name)
+        if name == AFTER_FLUSH:
+            after_flush = value
+            continue
+        event = labels.get("event")
+        if event is None:
+            raise ValueError(f"{name} without a label event")
+        if name == INCOMING:
+            requeued.setdefault(event, 0)
+            if labels.get("queue") in _TRIED_FROM:
+                requeued[event] += value
+        else:
+            handled[event] = handled.get(event, 0) + value
+    return QueueCounters(
+        requeued if INCOMING in families else None,
+        handled if f"{HANDLED}_count" in families else None,
+        after_flush,
+    )
+
+
+def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], int]]:
+    wanted = {INCOMING, AFTER_FLUSH, f"{HANDLED}_count"}
+    # The lines of all other families are most of the page, and reading them would take most of the
+    # time. Without its TYPE a histogram's count is a sample like any other, which is all we need.
+    lines = [line for line in text.splitlines() if line.partition("{")[0].split(" ")[0] in wanted]
+    for family in text_string_to_metric_families("\n".join([*lines, ""])):
+        for sample in family.samples:
+            if not sample.value >= 0 or sample.value != int(sample.value):
+                raise ValueError(f"{sample.name}: expected a count, got {sample.value}")
+            yield sample.name, sample.labels, int(sample.value)
+
+
+class MetricsReader:
+    """Reads one scheduler's metrics; an asynchronous context manager."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is the whole of it, path included."""
+        self._url = url
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> MetricsReader:
+        timeout = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
+        self._session = aiohttp.ClientSession(timeout=timeout)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def wait_until_served(self) -> None:
+        """Return once they are there. Raises NotObservable if this scheduler serves none."""
+        clock = RealClock()
+        deadline = clock.monotonic() + _START_SECONDS
+        while True:
+            try:
+                await self.read()
+            except TargetError as error:
+                if not isinstance(error.__cause__, aiohttp.ClientConnectionError):
+                    raise NotObservable(str(error)) from error
+                if clock.monotonic() >= deadline:
+                    raise NotObservable(f"{error}, after {_START_SECONDS:g}s") from error
+                await clock.sleep(_LOOK_SECONDS)
+            else:
+                return
+
+    async def read(self) -> QueueCounters:
+        """The counters now. Raises TargetError if there is no telling."""
+        assert self._session is not None, "used outside of its context"
+        try:
+            async with self._session.get(self._url, ssl=not _is_loopback(self._url)) as response:
+                text = await response.text()
+        except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
+            raise TargetError(f"GET {self._url}: {type(error).__name__}: {error}") from error
+        if response.status != 200:
+            raise TargetError(f"GET {self._url}: expected status 200, got {response.status}")
+        try:
+            return parse_counters(text)
+        except (ValueError, IndexError, KeyError) as error:
+            raise TargetError(f"GET {self._url}: not Prometheus' format: {error}") from error
+
+
+def _is_loopback(url: str) -> bool:
+    """Whether it leads to this machine, where a self-signed certificate is good enough."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def risen(after: Mapping[str, int], before: Mapping[str, int] | None) -> dict[str, int]:
+    """By how much counters have risen, without those that have not."""
+    old = before or {}
+    found = {event: count - old.get(event, 0) for event, count in after.items()}
+    return {event: count for event, count in sorted(found.items()) if count}
+
+
+def in_words(counts: Mapping[str, int], events: Iterable[str] | None = None) -> str:
+    """Counts in one line; `events` picks some of them."""
+    chosen = counts if events is None else {event: counts[event] for event in events}
+    return ", ".join(f"{event} {count}" for event, count in chosen.items()) or "none"
