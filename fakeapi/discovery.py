@@ -1,16 +1,18 @@
 """Discovery: what the server serves, as clients ask for it before they do anything else.
 
-Source: apiserver pkg/endpoints/discovery of v0.36.3, in the plain (not aggregated) form.
+Source: apiserver pkg/endpoints/discovery of v0.36.3. The plain form is here, the aggregated one,
+which newer clients ask for, in aggregated.py.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import answers
+from . import aggregated, answers
 
 if TYPE_CHECKING:
     from .answers import Answer
+    from .documents import Asked
     from .kinds import Kind, KindTable
     from .objects import Json
     from .routes import DiscoveryRoute
@@ -32,19 +34,6 @@ VERSION: Final[Json] = {
     "platform": "python/fakeapi",
 }
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
-#: Kind and verbs of subresources that are something else than the object itself.
-_SUBRESOURCES: Final[dict[str, Json]] = {
-    "binding": {"kind": "Binding", "verbs": ["create"]},
-    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
-    "finalize": {"verbs": ["update"]},
-    "scale": {
-        "group": "autoscaling",
-        "version": "v1",
-        "kind": "Scale",
-        "verbs": ["get", "patch", "update"],
-    },
-    "status": {"verbs": ["get", "patch", "update"]},
-}
 
 
 def plain(path: str) -> Answer | None:
@@ -56,37 +45,35 @@ def plain(path: str) -> Answer | None:
     return None
 
 
-def answer(route: DiscoveryRoute, kinds: KindTable, address: str) -> Answer | None:
+def answer(route: DiscoveryRoute, kinds: KindTable, asked: Asked) -> Answer | None:
     """The answer to a discovery path, None if that group is not served."""
     if route.version is not None:
         assert route.group is not None
         return answers.of(200, _resource_list(kinds, route.group, route.version))
+    version = aggregated.wanted(asked)
+    if version and not route.group:
+        return aggregated.answer(kinds, version, asked, core=route.group == "")
+    served = aggregated.groups(kinds)
     if route.group == "":
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": asked.address}
         body: Json = {
             "kind": "APIVersions",
-            "versions": [version for group, version in kinds.versions() if not group],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+            "versions": served[""],
+            "serverAddressByClientCIDRs": [address],
         }
         return answers.of(200, body)
-    groups = _groups(kinds)
     if route.group is None:
-        body = {"kind": "APIGroupList", "apiVersion": "v1", "groups": list(groups.values())}
-        return answers.of(200, body)
-    if route.group not in groups:
+        groups = [_group(group, versions) for group, versions in served.items() if group]
+        return answers.of(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    if route.group not in served:
         return None
-    return answers.of(200, {"kind": "APIGroup", "apiVersion": "v1", **groups[route.group]})
+    one = _group(route.group, served[route.group])
+    return answers.of(200, {"kind": "APIGroup", "apiVersion": "v1", **one})
 
 
-def _groups(kinds: KindTable) -> dict[str, Json]:
-    versions: dict[str, list[object]] = {}
-    for group, version in kinds.versions():
-        if group:
-            entry = {"groupVersion": f"{group}/{version}", "version": version}
-            versions.setdefault(group, []).append(entry)
-    return {
-        group: {"name": group, "versions": entries, "preferredVersion": entries[0]}
-        for group, entries in versions.items()
-    }
+def _group(group: str, versions: list[str]) -> Json:
+    entries = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": entries, "preferredVersion": entries[0]}
 
 
 def _resource_list(kinds: KindTable, group: str, version: str) -> Json:
@@ -123,5 +110,5 @@ def _subresource(kind: Kind, name: str) -> Json:
         "singularName": "",
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        **_SUBRESOURCES[name],
+        **aggregated.SUBRESOURCES[name],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import answers, discovery, routes, scale, subresources, verbs
+from . import answers, discovery, openapi, routes, scale, subresources, verbs
 from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .options import list_options
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .answers import Answer
+    from .documents import Asked
     from .options import ListOptions
     from .registry import Registry
     from .verbs import Request
@@ -45,7 +46,7 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
 _BINDINGS: Final = ("", "bindings")
 
 
-def discovered(path: str, method: str, state: Registry, address: str) -> routes.Route | Answer:
+def discovered(path: str, method: str, state: Registry, asked: Asked) -> routes.Route | Answer:
     """The route to an object, or the answer to a path that is not about one. Raises ApiError."""
     found = routes.resolve(path, state.kinds)
     if isinstance(found, routes.Route):
@@ -54,9 +55,15 @@ def discovered(path: str, method: str, state: Registry, address: str) -> routes.
         return answers.not_a_page()
     if method not in ("GET", "HEAD"):
         raise MethodNotAllowed
-    if isinstance(found, routes.PlainRoute):
-        return discovery.plain(found.path) or answers.not_a_page()
-    return discovery.answer(found, state.kinds, address) or answers.not_a_page()
+    if isinstance(found, routes.DiscoveryRoute):
+        answer = discovery.answer(found, state.kinds, asked)
+    else:
+        answer = discovery.plain(found.path) or openapi.answer(found.path, state.kinds, asked)
+    if answer is None:
+        return answers.not_a_page()
+    if answer.content_type != answers.JSON:
+        return answer
+    return answers.in_media_type(answer, answers.negotiated(asked.accept))
 
 
 def is_list(request: Request) -> bool:

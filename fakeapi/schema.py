@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -113,9 +114,10 @@ def _table() -> dict[str, list[list[object]]]:
     return msgspec.json.decode(_PATH.read_bytes(), type=dict[str, list[list[object]]])
 
 
-def type_names() -> list[str]:
-    """The names of all types in the table."""
-    return [name for name in _table() if not name.startswith("$")]
+@functools.cache
+def digest() -> str:
+    """What tells this table of types from any other."""
+    return hashlib.sha256(_PATH.read_bytes()).hexdigest()
 
 
 @functools.cache

@@ -27,6 +27,7 @@ from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
 from .answers import Answer
 from .bodies import BODY_BYTES_MAX, media_type
 from .clock import SystemClock
+from .documents import Asked
 from .errors import ApiError, EntityTooLarge, InternalError
 from .faults import Faults, admin
 from .faults.incidents import Incidents
@@ -326,10 +327,11 @@ class FakeApiServer:
         is_watch = False
         try:
             path, query = _split_target(http)
-            found = dispatch.discovered(path, http.method, self._registry, self._address())
-            accepted = answers.negotiated(http.headers.get(hdrs.ACCEPT, ""))
+            asked = self._asked(http, query)
+            found = dispatch.discovered(path, http.method, self._registry, asked)
             if isinstance(found, Answer):
-                return _response(answers.in_media_type(found, accepted))
+                return _response(found)
+            accepted = answers.negotiated(asked.accept)
             body = b"" if http.method in _BODYLESS else await _read(http)
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
             request = Request(http.method, found, query, body, content_type)
@@ -353,8 +355,14 @@ class FakeApiServer:
             if not is_watch:
                 self._in_flight -= 1
 
-    def _address(self) -> str:
-        return f"{self._host}:{self.port}"
+    def _asked(self, http: web.BaseRequest, query: Query) -> Asked:
+        return Asked(
+            query,
+            accept=http.headers.get(hdrs.ACCEPT, ""),
+            if_none_match=http.headers.get(hdrs.IF_NONE_MATCH, ""),
+            address=f"{self._host}:{self.port}",
+            now_seconds=self._clock.now(),
+        )
 
     async def _watch(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
         watcher, timeout_seconds = dispatch.watcher(self._registry, request)

@@ -132,7 +132,7 @@ class ApiClient:
         ) as response:
             text = await response.read()
             parsed: Any = text.decode()
-            if response.headers["Content-Type"].startswith("application/json"):
+            if text and response.headers["Content-Type"].startswith("application/json"):
                 parsed = msgspec.json.decode(text)
             return Reply(response.status, parsed, response.headers)
 

@@ -1,0 +1,152 @@
+"""Aggregated discovery: all groups, versions and resources in one answer, with an entity tag.
+
+Source: apiserver pkg/endpoints/discovery/aggregated of v0.36.3. The document is made when it is
+first asked for and kept until the table of kinds changes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from . import documents
+from .answers import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .answers import Answer
+    from .documents import Asked
+    from .kinds import Kind, KindTable
+    from .objects import Json
+
+_GROUP: Final = "apidiscovery.k8s.io"
+_KIND: Final = "APIGroupDiscoveryList"
+_VERSIONS: Final = ("v2", "v2beta1")
+#: Groups that upstream puts first, in its order; all others follow by name.
+_GROUP_ORDER: Final = (
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+)
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII).fullmatch
+_LAST_LETTER: Final = 0x10FFFF
+_STABILITY: Final = {"alpha": 1, "beta": 2, None: 3}
+
+#: Kind and verbs of subresources that are something else than the object itself.
+SUBRESOURCES: Final[Mapping[str, Json]] = {
+    "binding": {"kind": "Binding", "verbs": ["create"]},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "finalize": {"verbs": ["update"]},
+    "scale": {
+        "group": "autoscaling",
+        "version": "v1",
+        "kind": "Scale",
+        "verbs": ["get", "patch", "update"],
+    },
+    "status": {"verbs": ["get", "patch", "update"]},
+}
+
+
+def groups(kinds: KindTable) -> dict[str, list[str]]:
+    """The groups in the order clients are shown them, each with its versions, the best first."""
+    found: dict[str, list[str]] = {}
+    for group, version in kinds.versions():
+        found.setdefault(group, []).append(version)
+    ordered = sorted(found, key=_group_rank)
+    return {group: sorted(found[group], key=version_rank, reverse=True) for group in ordered}
+
+
+def _group_rank(group: str) -> tuple[int, str]:
+    known = _GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER)
+    return (known, group)
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """The better version has the higher rank: stable, beta, alpha, any other; newer is better."""
+    parsed = _VERSION(version)
+    if parsed is None:  # compared the other way round: a comes before b, and that before ba
+        turned = [chr(_LAST_LETTER - ord(letter)) for letter in version]
+        return (0, 0, 0, "".join([*turned, chr(_LAST_LETTER)]))
+    major, stability, minor = parsed.groups()
+    return (_STABILITY[stability], int(major), int(minor or 0), "")
+
+
+def wanted(asked: Asked) -> str:
+    """The version of aggregated discovery that the client prefers, empty for the plain form."""
+    for media_range, parameters in asked.media_ranges():
+        if parameters.get("as") == _KIND and media_range == "application/json":
+            if parameters.get("g") == _GROUP and parameters.get("v") in _VERSIONS:
+                return parameters["v"]
+        elif "as" not in parameters:
+            return ""
+    return ""
+
+
+def answer(kinds: KindTable, version: str, asked: Asked, *, core: bool) -> Answer:
+    """The groups as one document: the core group for /api, all others for /apis."""
+    key = f"aggregated discovery {version} {core}"
+    made = kinds.derived.get(key)
+    if not isinstance(made, tuple):
+        body = encode(_list(kinds, version, core=core))
+        made = kinds.derived[key] = (body, documents.tag_of(body))
+    body, tag = made
+    media_type = f"application/json;g={_GROUP};v={version};as={_KIND}"
+    return documents.document(body, media_type, tag, asked, {"Cache-Control": "public"})
+
+
+def _list(kinds: KindTable, version: str, *, core: bool) -> Json:
+    items: list[Json] = []
+    for group, versions in groups(kinds).items():
+        if core == (group == ""):
+            described = [_version(kinds, group, name) for name in versions]
+            items.append({"metadata": {"name": group} if group else {}, "versions": described})
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "metadata": {}, "items": items}
+
+
+def _version(kinds: KindTable, group: str, version: str) -> Json:
+    served = sorted(kinds.in_version(group, version), key=lambda kind: kind.plural)
+    resources = [_resource(kind) for kind in served]
+    return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _resource(kind: Kind) -> Json:
+    entry: Json = {
+        "resource": kind.plural,
+        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular_name,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [_subresource(kind, name) for name in sorted(kind.subresources)]
+    return entry
+
+
+def _subresource(kind: Kind, name: str) -> Json:
+    row = SUBRESOURCES[name]
+    response_kind = {
+        "group": row.get("group", ""),
+        "version": row.get("version", ""),
+        "kind": row.get("kind", kind.kind),
+    }
+    return {"subresource": name, "responseKind": response_kind, "verbs": row["verbs"]}
