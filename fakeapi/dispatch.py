@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from . import answers, discovery, openapi, routes, scale, subresources, verbs
 from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
+from .negotiation import streamable
 from .options import list_options
+from .views import PresentedView
 from .watch import Watcher, wait_for_version
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from .answers import Answer
     from .documents import Asked
     from .options import ListOptions
+    from .presentation import Presentation
     from .registry import Registry
     from .verbs import Request
+    from .views import View
 
     Verb = Callable[[Registry, Request], Answer]
 
@@ -116,11 +120,15 @@ async def list_objects(state: Registry, request: Request) -> Answer:
     return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
 
 
-def watcher(state: Registry, request: Request) -> tuple[Watcher, float]:
+def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
     """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
     kind = request.route.kind
+    streamable(shown.accepted)
     options = options_of(request)
-    made = Watcher(state.store, state.collection(kind), state.view(kind), options, state.clock)
+    view: View | PresentedView = state.view(kind)
+    if not shown.is_whole:
+        view = PresentedView(state.view(kind), shown)
+    made = Watcher(state.store, state.collection(kind), view, options, state.clock)
     # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
     timeout_seconds = float(options.timeout_seconds)
     if timeout_seconds <= 0:

@@ -22,7 +22,7 @@ import yaml
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from . import answers, dispatch, loading, registry
+from . import answers, dispatch, loading, negotiation, presentation, registry
 from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
 from .answers import Answer
 from .bodies import BODY_BYTES_MAX, media_type
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .journal import HandledRequest, ObjectChange
     from .kinds import Kind
     from .objects import Json
+    from .presentation import Presentation
+    from .routes import Route
     from .watch import Watcher
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000
@@ -260,6 +262,7 @@ class FakeApiServer:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
+            auto_decompress=False,  # upstream takes bodies as they come, too
         )
         self._port = Port(self._connections, self._host, self._requested_port)
         await self._port.open()
@@ -330,8 +333,8 @@ class FakeApiServer:
             asked = self._asked(http, query)
             found = dispatch.discovered(path, http.method, self._registry, asked)
             if isinstance(found, Answer):
-                return _response(found)
-            accepted = answers.negotiated(asked.accept)
+                return await _delivered(http, found)
+            shown = self._shown(http, found, asked)
             body = b"" if http.method in _BODYLESS else await _read(http)
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
             request = Request(http.method, found, query, body, content_type)
@@ -339,11 +342,11 @@ class FakeApiServer:
                 if dispatch.is_watch(request):
                     is_watch = True
                     self._in_flight -= 1
-                    return await self._watch(http, request)
+                    return await self._watch(http, request, shown)
                 answer = await dispatch.list_objects(self._registry, request)
             else:
                 answer = dispatch.perform(self._registry, request)
-            return _response(answers.in_media_type(answer, accepted), request.warnings)
+            return await _delivered(http, answers.presented(answer, shown), request.warnings)
         except ApiError as error:
             return _response(answers.of_error(error))
         except (asyncio.CancelledError, ConnectionError):
@@ -364,8 +367,19 @@ class FakeApiServer:
             now_seconds=self._clock.now(),
         )
 
-    async def _watch(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
-        watcher, timeout_seconds = dispatch.watcher(self._registry, request)
+    def _shown(self, http: web.BaseRequest, route: Route, asked: Asked) -> Presentation:
+        """The form in which the client wants objects. Raises ApiError."""
+        custom = not route.kind.schema
+        accepted = negotiation.negotiate(asked.accept, custom=custom, is_list=not route.name)
+        agent = http.headers.get(hdrs.USER_AGENT, "")
+        if negotiation.wants_indentation(asked.query, agent):
+            accepted = dataclasses.replace(accepted, pretty=True)
+        return presentation.presentation(route.kind, accepted, asked.query, self._clock)
+
+    async def _watch(
+        self, http: web.BaseRequest, request: Request, shown: Presentation
+    ) -> web.StreamResponse:
+        watcher, timeout_seconds = dispatch.watcher(self._registry, request, shown)
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
         self._watchers[watcher] = None
         try:
@@ -411,6 +425,15 @@ async def _read(http: web.BaseRequest) -> bytes:
         return await http.read()
     except web.HTTPRequestEntityTooLarge as error:
         raise EntityTooLarge(BODY_BYTES_MAX) from error
+
+
+async def _delivered(
+    http: web.BaseRequest, answer: Answer, warnings: Iterable[str] = ()
+) -> web.Response:
+    """The response, compressed if it is large and the client can read that."""
+    if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
+        answer = await asyncio.to_thread(answers.compressed, answer)
+    return _response(answer, warnings)
 
 
 def _response(answer: Answer, warnings: Iterable[str] = ()) -> web.Response:
