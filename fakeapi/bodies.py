@@ -153,6 +153,22 @@ def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: st
         ) from error
 
 
+def apply_configuration(raw: bytes) -> Json:
+    """The object in the body of a server-side apply, YAML of which JSON is a part."""
+    try:
+        value = load_yaml(raw)
+    except ValueError as error:
+        raise BadRequest(f"error decoding YAML: {error}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        why = "while decoding JSON: json: cannot unmarshal into Go value of type "
+        raise BadRequest(
+            f"error decoding YAML: error unmarshaling JSON: {why}map[string]interface {{}}"
+        )
+    return value
+
+
 def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> None:
     """Refuse a body that says it is something else; one that says nothing is fine."""
     given_kind = text(value.get("kind")) or kind

@@ -18,6 +18,8 @@ from .errors import (
     forbidden,
     invalid,
     not_supported,
+    required,
+    too_long,
 )
 from .objects import Json, mapping, texts
 from .selectors import (
@@ -38,6 +40,7 @@ _META_GROUP: Final = "meta.k8s.io"
 _UNSIGNED = re.compile(r"\d{1,20}", re.ASCII).fullmatch
 _SIGNED = re.compile(r"[+-]?\d{1,19}", re.ASCII).fullmatch
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
+_MANAGER_BYTES_MAX: Final = 128
 _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 
 
@@ -46,6 +49,10 @@ class Query:
 
     def __init__(self, parameters: Mapping[str, list[str]]) -> None:
         self._parameters = parameters
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the parameter is there, with or without a value."""
+        return name in self._parameters
 
     def text(self, name: str) -> str:
         """The parameter, empty if it is not there."""
@@ -209,30 +216,41 @@ class WriteOptions:
     dry_run: bool = False
     field_validation: str = "Warn"
     field_manager: str = ""
+    force: bool = False
 
 
-def write_options(query: Query, options_kind: str) -> WriteOptions:
+def write_options(query: Query, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
     """Read and check the options of a write; `options_kind` is what errors call them."""
-    errors = _dry_run_errors(query.texts("dryRun"))
-    field_validation = query.text("fieldValidation")
+    manager, field_validation = query.text("fieldManager"), query.text("fieldValidation")
+    errors = []
+    if is_apply and not manager:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    elif options_kind == "PatchOptions" and not is_apply and "force" in query:
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    errors += _manager_errors(manager)
+    errors += _dry_run_errors(query.texts("dryRun"))
     if field_validation and field_validation not in _FIELD_VALIDATIONS:
         errors.append(not_supported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
-    manager = query.text("fieldManager")
-    if len(manager) > 128:
-        errors.append(
-            FieldError("FieldValueTooLong", "fieldManager", "may not be more than 128 bytes")
-        )
-    elif not manager.isprintable():
-        errors.append(invalid("fieldManager", manager, "should only contain printable characters"))
-    if options_kind == "PatchOptions" and query.text("force"):
-        errors.append(forbidden("force", "may not be specified for non-apply patch"))
     if errors:
         raise Invalid(options_kind, _META_GROUP, "", errors)
     return WriteOptions(
         dry_run=bool(query.texts("dryRun")),
         field_validation=field_validation or "Warn",
         field_manager=manager,
+        force=query.flag("force"),
     )
+
+
+def _manager_errors(manager: str) -> list[FieldError]:
+    errors = []
+    if len(manager.encode()) > _MANAGER_BYTES_MAX:
+        errors.append(too_long("fieldManager", _MANAGER_BYTES_MAX))
+    for position, letter in enumerate(manager):
+        if not letter.isprintable():
+            where = len(manager[:position].encode())
+            why = f"invalid character U+{ord(letter):04X} (at position {where})"
+            errors.append(invalid("fieldManager", manager, why))
+    return errors
 
 
 def _dry_run_errors(values: list[str]) -> list[FieldError]:

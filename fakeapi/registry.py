@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from . import defaults, schema, strategies, times, validation
+from . import defaults, ownership, schema, strategies, times, validation
 from .admission import AdmissionChain, Operation, Review
 from .errors import (
     OPTIMISTIC_LOCK_MESSAGE,
@@ -49,7 +49,6 @@ _SYSTEM_FIELDS: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "selfLink",
-    "managedFields",
 )
 
 
@@ -62,6 +61,8 @@ class Registry:
     clock: Clock
     ids: IdSource
     admission: AdmissionChain
+    #: Whether objects have managedFields from the start, or only once somebody has applied them.
+    tracks_fields: bool = True
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
 
     def now(self) -> str:
@@ -97,6 +98,8 @@ class Target:
     name: str
     options: WriteOptions
     subresource: str = ""
+    #: Who owns what the write changes; None leaves managedFields as the object has them.
+    manager: str | None = None
 
     @property
     def key(self) -> str:
@@ -128,7 +131,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
         schema.check_encodable(obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    child(obj, "metadata").pop("managedFields", None)
+    ownership.kept_reset(value, obj)
     defaults.apply_defaults(kind.resource_key, obj)
     return obj
 
@@ -140,6 +143,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     metadata = child(obj, "metadata")
     for name in _SYSTEM_FIELDS:
         metadata.pop(name, None)
+    now = registry.now()
+    ownership.on_create(registry.kinds, target, obj, now, tracks=registry.tracks_fields)
     review = Review(registry, target, Operation.CREATE, obj)
     registry.admission.mutate(review)
     prefix = "" if metadata.get("name") else text(metadata.get("generateName"))
@@ -148,7 +153,6 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
             metadata["name"] = registry.ids.name(prefix)
         if not prefix or attempt == _NAME_ATTEMPTS - 1 or not _is_taken(registry, target, obj):
             break
-    now = registry.now()
     metadata["uid"] = registry.ids.uid()
     metadata["creationTimestamp"] = now
     strategies.prepare_for_create(kind, obj, now)
@@ -242,6 +246,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     kind, old = target.kind, existing.object
     _place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
+    ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)
     registry.admission.mutate(review)
     _check_version(target, existing, metadata)
@@ -254,6 +259,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         _keep(metadata, old_metadata, "deletionTimestamp")
     if "deletionGracePeriodSeconds" not in metadata:
         _keep(metadata, old_metadata, "deletionGracePeriodSeconds")
+    ownership.keep_times(obj, old)
     errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
     registry.admission.validate(review)

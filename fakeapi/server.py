@@ -337,7 +337,8 @@ class FakeApiServer:
             shown = self._shown(http, found, asked)
             body = b"" if http.method in _BODYLESS else await _read(http)
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
-            request = Request(http.method, found, query, body, content_type)
+            user_agent = http.headers.get(hdrs.USER_AGENT, "")
+            request = Request(http.method, found, query, body, content_type, user_agent=user_agent)
             if dispatch.is_list(request):
                 if dispatch.is_watch(request):
                     is_watch = True

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from . import answers, bodies, deletion, registry
-from .errors import BadRequest, Invalid, UnsupportedMediaType, invalid
+from .apply import manager_for, manager_of
+from .errors import BadRequest, Conflict, Invalid, NotFound, UnsupportedMediaType, invalid
 from .listing import listing
-from .objects import Json, name_of
+from .objects import Json, child, metadata_of, name_of, text
 from .options import ListOptions, Query, delete_options, list_options, write_options
 from .patching import json_patch, merge_patch
 from .registry import Registry, Target, Written
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
@@ -43,11 +45,13 @@ class Request:
     body: bytes
     content_type: str
     warnings: list[str] = dataclasses.field(default_factory=list)
+    user_agent: str = ""
 
     def target(self, options: WriteOptions) -> Target:
-        """What a write of this request is aimed at."""
+        """What a write of this request is aimed at, and who will own what it changes."""
         route = self.route
-        return Target(route.kind, route.namespace, route.name, options, route.subresource)
+        manager = options.field_manager or manager_of(self.user_agent)
+        return Target(route.kind, route.namespace, route.name, options, route.subresource, manager)
 
 
 def get(state: Registry, request: Request) -> Answer:
@@ -63,7 +67,7 @@ def create(state: Registry, request: Request) -> Answer:
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     obj = _completed(kind, value, options, request)
-    target = Target(kind, request.route.namespace, name_of(obj), options)
+    target = dataclasses.replace(request.target(options), name=name_of(obj))
     return _written(state, kind, registry.create(state, target, obj))
 
 
@@ -79,6 +83,8 @@ def update(state: Registry, request: Request) -> Answer:
 def patch(state: Registry, request: Request) -> Answer:
     """A change to the stored object; without a resourceVersion it applies to whatever is there."""
     kind, route = request.route.kind, request.route
+    if request.content_type == APPLY_PATCH:
+        return _apply(state, request)
     if request.content_type not in (STRATEGIC_PATCH, MERGE_PATCH, JSON_PATCH) or (
         request.content_type == STRATEGIC_PATCH and not kind.schema
     ):
@@ -93,6 +99,31 @@ def patch(state: Registry, request: Request) -> Answer:
     target = request.target(options)
     registry.check_name(target, obj)
     return _written(state, kind, registry.update(state, target, existing, obj))
+
+
+def _apply(state: Registry, request: Request) -> Answer:
+    """Server-side apply: the fields of the configuration become this manager's."""
+    kind, route = request.route.kind, request.route
+    options = write_options(request.query, "PatchOptions", is_apply=True)
+    config = bodies.apply_configuration(request.body)
+    existing = state.store.get(kind.storage_key, route.namespace, route.name)
+    if existing is None and route.subresource:
+        raise NotFound(kind.plural, kind.group, route.name)
+    manager = manager_for(state.kinds, kind, route.subresource)
+    live = state.view(kind).whole(existing.object) if existing else None
+    applied = manager.applied(live, config, options.field_manager, state.now(), force=options.force)
+    obj = _completed(kind, applied.object, options, request)
+    child(obj, "metadata")["managedFields"] = applied.entries
+    target = dataclasses.replace(request.target(options), manager=None)
+    registry.check_name(target, obj)
+    if existing is not None:
+        return _written(state, kind, registry.update(state, target, existing, obj))
+    uid = text(metadata_of(obj).get("uid"))
+    if uid:
+        why = f"the provided object specified uid {uid}, and no existing object was found"
+        why = f"uid mismatch: {why}"
+        raise Conflict(kind.plural, kind.group, route.name, why)
+    return _written(state, kind, registry.create(state, target, obj))
 
 
 def decoded_patch(raw: bytes) -> object:

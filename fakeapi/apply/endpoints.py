@@ -1,0 +1,106 @@
+"""The field manager of each endpoint of a kind, and the fields each endpoint takes back.
+
+Source: GetResetFields in pkg/registry/*/strategy.go of Kubernetes v1.36.3 and, for custom
+resources, in apiextensions-apiserver pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import schema
+from . import sets, types
+from .field_manager import FieldManager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..kinds import Kind, KindTable, ResourceKey
+    from ..objects import Json
+    from .sets import FieldSet
+    from .types import Type
+
+_STATUS: Final = ("f:status",)
+_SPEC: Final = ("f:spec",)
+_METADATA: Final = ("f:metadata",)
+#: What status endpoints take back in addition to the spec.
+_STATUS_RESETS: Final[dict[ResourceKey, tuple[tuple[str, ...], ...]]] = {
+    ("", "pods"): (("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
+    ("apps", "deployments"): (("f:metadata", "f:labels"),),
+    ("resource.k8s.io", "resourceclaims"): (_METADATA,),
+    ("scheduling.k8s.io", "podgroups"): (_METADATA,),
+    ("storage.k8s.io", "volumeattachments"): (_METADATA,),
+}
+#: Has a status, and neither endpoint says that it takes anything back.
+_WITHOUT_RESETS: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+class _Served:
+    """All API versions that show one collection: two views of events, versions of a CRD."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = {kind.api_version: kind for kind in kinds}
+        self._types: dict[str, Type] = {}
+        self._may_change = any(kind.structure is not None for kind in self._kinds.values())
+
+    @property
+    def may_change(self) -> bool:
+        """Whether types may become others between two writes, as those of custom resources."""
+        return self._may_change
+
+    def type_in(self, api_version: str) -> Type | None:
+        """The type of objects in that version, None if the version is not served any more."""
+        kind = self._kinds.get(api_version)
+        if kind is None:
+            return None
+        found = self._types.get(api_version)
+        if found is None:
+            found = self._types[api_version] = type_of(kind)
+        return found
+
+    def convert(self, value: object, source: str, target: str) -> object:
+        """An object of one version as it is in another; both are served."""
+        before, after = self._kinds[source], self._kinds[target]
+        assert isinstance(value, dict)
+        stored: Json = before.to_stored(value) if before.to_stored else value
+        return after.from_stored(stored) if after.from_stored else stored
+
+
+def type_of(kind: Kind) -> Type:
+    """What an applier knows of a kind."""
+    if kind.schema:
+        return types.built_in(kind.schema)
+    return types.structural(kind.structure.open_api()) if kind.structure else types.UNTYPED
+
+
+def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldManager:
+    """The field manager of an endpoint, made anew when the table of kinds has changed."""
+    key = f"field manager of {kind.api_version} {kind.plural}/{subresource}"
+    found = table.derived.get(key)
+    if not isinstance(found, FieldManager):
+        found = table.derived[key] = _made(table, kind, subresource)
+    return found
+
+
+def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
+    siblings = [other for other in table if other.storage_key == kind.storage_key]
+    empty = schema.decode(kind.schema, {}) if kind.schema else {}
+    return FieldManager(
+        _Served([*siblings, kind]),
+        api_version=kind.api_version,
+        kind=kind.kind,
+        subresource=subresource,
+        empty=empty,
+        resets={kind.api_version: _resets(kind, subresource)},
+    )
+
+
+def _resets(kind: Kind, subresource: str) -> FieldSet:
+    if not kind.has_status or kind.resource_key == _WITHOUT_RESETS:
+        return sets.LEAF
+    if subresource != "status":
+        return sets.of_path(_STATUS)
+    resets = sets.of_path(_SPEC)
+    for path in _STATUS_RESETS.get(kind.resource_key, () if kind.schema else (_METADATA,)):
+        resets = sets.union(resets, sets.of_path(path))
+    return resets

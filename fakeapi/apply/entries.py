@@ -1,0 +1,171 @@
+"""metadata.managedFields: its entries read and written, and the rules around who gets an entry.
+
+An entry is `{manager, operation, apiVersion, time, fieldsType, fieldsV1, subresource}`. Entries are
+ordered by operation, time, manager, apiVersion and subresource; at most ten are those of updaters,
+older ones become one of `ancient-changes` for each API version. Kind, apiVersion and the system's
+own metadata belong to nobody.
+
+Source: apimachinery pkg/util/managedfields/internal of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from . import paths, sets
+from .updater import Manager, Owned
+
+if TYPE_CHECKING:
+    from ..objects import Json
+    from .sets import FieldSet
+
+UPDATE: Final = "Update"
+APPLY: Final = "Apply"
+_FIELDS_TYPE: Final = "FieldsV1"
+_UPDATERS_MAX: Final = 10
+_ANCIENT: Final = "ancient-changes"
+UNKNOWN_MANAGER: Final = "unknown"
+MANAGER_BYTES_MAX: Final = 128
+_STRIPPED_METADATA: Final = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
+)  # fmt: skip
+#: What never belongs to anybody.
+_STRIPPED: Final[FieldSet] = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {".": {}, **{f"f:{name}": {} for name in _STRIPPED_METADATA}},
+}
+
+
+class EntryError(ValueError):
+    """An entry of managedFields cannot be understood."""
+
+
+@dataclasses.dataclass(slots=True)
+class Managed:
+    """The owners of an object's fields, and when each of them last changed one."""
+
+    owned: dict[Manager, Owned] = dataclasses.field(default_factory=dict)
+    times: dict[Manager, str] = dataclasses.field(default_factory=dict)
+
+
+def manager_of(user_agent: str) -> str:
+    """The manager of a client that names none: its user agent up to the first slash."""
+    name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())
+    cut = name.encode()[:MANAGER_BYTES_MAX]
+    return cut.decode(errors="ignore")
+
+
+def is_reset(entries: object) -> bool:
+    """Whether a client asks to forget all managers: an empty list, or one empty entry."""
+    return isinstance(entries, list) and (not entries or entries == [{}])
+
+
+def parse(entries: object) -> Managed:
+    """The owners in a list of entries. Raises EntryError."""
+    managed = Managed()
+    if not isinstance(entries, list):
+        return managed
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise EntryError(f"managed fields entry {index} is not an object")
+        manager, owned = _parsed_entry(entry, index)
+        managed.owned[manager] = owned
+        time = entry.get("time")
+        if isinstance(time, str):
+            managed.times[manager] = time
+        else:
+            managed.times.pop(manager, None)
+    return managed
+
+
+def _parsed_entry(entry: Json, index: int) -> tuple[Manager, Owned]:
+    operation, version = entry.get("operation"), entry.get("apiVersion")
+    if operation not in (UPDATE, APPLY):
+        raise EntryError("operation must be `Apply` or `Update`")
+    if not isinstance(version, str) or not version:
+        raise EntryError("apiVersion must not be empty")
+    if entry.get("fieldsType") != _FIELDS_TYPE:
+        raise EntryError(f"missing or invalid fieldsType in managed fields entry {index}")
+    try:
+        fields = sets.known(entry.get("fieldsV1"))
+    except paths.PathError as error:
+        raise EntryError(f"error decoding set: {error}") from error
+    applied = operation == APPLY
+    name, subresource = entry.get("manager", ""), entry.get("subresource", "")
+    manager = Manager(str(name), str(operation), "" if applied else version, str(subresource))
+    return manager, Owned(fields, version, applied)
+
+
+def rendered(managed: Managed) -> list[Json]:
+    """The entries for the wire, in their order; the sets in them are shared and not to change."""
+    ordered = sorted(managed.owned.items(), key=lambda item: _order(managed, *item))
+    return [_entry(manager, owned, managed.times.get(manager, "")) for manager, owned in ordered]
+
+
+def _order(managed: Managed, manager: Manager, owned: Owned) -> tuple[str, ...]:
+    time = managed.times.get(manager, "")
+    return (manager.operation, time, manager.name, owned.api_version, manager.subresource)
+
+
+def _entry(manager: Manager, owned: Owned, time: str) -> Json:
+    entry: Json = {}
+    if manager.name:
+        entry["manager"] = manager.name
+    entry["operation"] = manager.operation
+    entry["apiVersion"] = owned.api_version
+    if time:
+        entry["time"] = time
+    entry["fieldsType"] = _FIELDS_TYPE
+    entry["fieldsV1"] = sets.canonical(owned.fields)
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def stripped(fields: FieldSet) -> FieldSet:
+    """The set without the fields that are the system's own."""
+    if "f:metadata" not in fields and "f:kind" not in fields and "f:apiVersion" not in fields:
+        return fields
+    return sets.difference(fields, _STRIPPED)
+
+
+def strip(managed: Managed, manager: Manager) -> None:
+    """Take the system's own fields from a manager, who is forgotten if nothing is left."""
+    owned = managed.owned.get(manager)
+    if owned is None:
+        return
+    fields = stripped(owned.fields)
+    if not fields:
+        del managed.owned[manager]
+    elif fields is not owned.fields:
+        managed.owned[manager] = dataclasses.replace(owned, fields=fields)
+
+
+def cap_updaters(managed: Managed) -> None:
+    """Merge the oldest entries of updaters until there are at most ten."""
+    updaters = [manager for manager, owned in managed.owned.items() if not owned.applied]
+    surplus = len(updaters) - _UPDATERS_MAX
+    if surplus <= 0:
+        return
+    updaters.sort(key=lambda manager: (managed.times.get(manager, ""), manager))
+    first_of: dict[str, Manager] = {}
+    for manager in updaters:
+        if surplus <= 0:
+            break
+        owned = managed.owned[manager]
+        first = first_of.setdefault(owned.api_version, manager)
+        if first is manager:
+            continue
+        bucket = Manager(_ANCIENT, UPDATE, owned.api_version, "")
+        if bucket not in managed.owned:
+            managed.owned[bucket] = managed.owned.pop(first)
+        fields = sets.union(owned.fields, managed.owned[bucket].fields)
+        managed.owned[bucket] = Owned(fields, owned.api_version, applied=False)
+        if manager != bucket:
+            del managed.owned[manager]
+        surplus -= 1
+        if manager in managed.times:
+            managed.times[bucket] = managed.times[manager]

@@ -1,0 +1,330 @@
+"""The field manager of one endpoint: what a write through it does to the owners of fields.
+
+    updated(live, new, ...)     after a create, update or patch: the entries of managedFields
+    applied(live, config, ...)  a server-side apply: the new object, and its entries
+
+Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,structuredmerge,
+managedfieldsupdater,skipnonapplied,lastapplied*}.go of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..errors import ApiError, BadRequest, UnreasonedFailure
+from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from . import entries, paths, sets, typed
+from .entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Managed
+from .typed import TypedError
+from .updater import Conflicts, Manager, Owned, Updater
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .sets import FieldSet
+    from .types import Type
+    from .updater import Versions
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_ANNOTATION_BYTES_MAX: Final = 256 * 1024
+_BEFORE_FIRST_APPLY: Final = "before-first-apply"
+_KUBECTL: Final = "kubectl"
+#: How many parts of new objects are remembered with their sets.
+_PARTS_KEPT: Final = 2048
+_CURRENT: Final = Manager("current-operation", UPDATE, "", "")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ApplyConflict(ApiError):
+    """Other managers own what an apply would change."""
+
+    code = 409
+    reason = "Conflict"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Applied:
+    """The outcome of an apply: the object without its entries, and the entries."""
+
+    object: Json
+    entries: list[Json]
+
+
+class FieldManager:
+    """The rules of one endpoint: a kind in one API version, and the object or a subresource.
+
+    Objects are in the wire form of that version, with or without kind and apiVersion. `empty` is
+    what an object of the kind holds before anybody has set a field. `resets` are the fields the
+    endpoint takes back, by API version.
+    """
+
+    def __init__(
+        self,
+        versions: Versions,
+        *,
+        api_version: str,
+        kind: str,
+        subresource: str = "",
+        empty: Json | None = None,
+        resets: Mapping[str, FieldSet] | None = None,
+    ) -> None:
+        self._versions = versions
+        self._api_version = api_version
+        self._kind = kind
+        self._subresource = subresource
+        self._empty: Json = _bare(empty or {})
+        self._resets = (resets or {}).get(api_version, sets.LEAF)
+        self._updater = Updater(versions, resets)
+        self._parts: dict[tuple[str, bytes], FieldSet] = {}
+
+    def created(self, new: Json, manager: str, now: str, *, given: object = None) -> list[Json]:
+        """The entries of an object that nobody has written before; `given` came along with it."""
+        managed = self._parsed(given)
+        if managed.owned:
+            return self._tracked(self._empty, new, managed, manager, now)
+        fields: FieldSet = {}
+        for name, value in new.items():
+            if name in ("kind", "apiVersion") or sets.has(self._resets, paths.FIELD + name):
+                continue
+            try:
+                part = self._added(name, value)
+            except TypedError:
+                return []
+            fields = sets.union(fields, part)
+        fields = sets.recursive_difference(fields, self._resets)
+        if not fields:
+            return []
+        who = self._identity(manager, UPDATE)
+        owned = Owned(fields, self._api_version, applied=False)
+        return entries.rendered(Managed({who: owned}, {who: now}))
+
+    def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
+        """The entries after an object took the place of another, empty if they are not tracked.
+
+        The client may have changed the entries themselves, or asked to forget them all.
+        """
+        managed = self._managed_of(live, new)
+        return self._tracked(live, new, managed, manager, now) if managed.owned else []
+
+    def _tracked(
+        self, live: Json, new: Json, managed: Managed, manager: str, now: str
+    ) -> list[Json]:
+        try:
+            self._update(_bare(live), _bare(new), managed, self._identity(manager, UPDATE), now)
+        except TypedError:
+            return []  # upstream logs "should not happen" and goes on without
+        return entries.rendered(managed)
+
+    def applied(
+        self, live: Json | None, config: Json, manager: str, now: str, *, force: bool
+    ) -> Applied:
+        """What an applied configuration makes of an object, None if there is none yet.
+
+        Raises BadRequest, UnreasonedFailure for a configuration that does not fit the type, and
+        ApplyConflict.
+        """
+        self._check(config)
+        current = _bare(live) if live is not None else self._empty
+        managed = self._parsed(metadata_of(live).get("managedFields")) if live else Managed()
+        wanted = _bare(config)
+        problems = typed.validate(self._type, wanted)
+        if problems:
+            raise UnreasonedFailure(self._untypable(config, problems))
+        if not managed.owned and live is not None:
+            before = self._identity(_BEFORE_FIRST_APPLY, UPDATE)
+            self._update(self._empty, current, managed, before, now)
+        try:
+            result = self._apply(current, wanted, managed, manager, now, force=force)
+        except Conflicts as conflicts:
+            raise self._refusal(conflicts, managed) from conflicts
+        except TypedError as error:
+            raise UnreasonedFailure(str(error)) from error
+        if manager == _KUBECTL and _last_applied(result.object):
+            result = dataclasses.replace(result, object=_with_last_applied(result.object, config))
+        return result
+
+    def _added(self, name: str, value: object) -> FieldSet:
+        """What one part of a new object has more than an empty object.
+
+        Objects made from one template differ in their metadata only, so the rest is looked up.
+        """
+        key = (name, b"" if name == "metadata" else _encode(value))
+        part = self._parts.get(key)
+        if part is None:
+            comparison = typed.compare(
+                self._type, {name: self._empty.get(name, typed.ABSENT)}, {name: value}
+            )
+            part = entries.stripped(sets.union(comparison.modified, comparison.added))
+            if key[1]:
+                if len(self._parts) >= _PARTS_KEPT:
+                    self._parts.clear()
+                self._parts[key] = part
+        return part
+
+    @property
+    def _type(self) -> Type:
+        found = self._versions.type_in(self._api_version)
+        assert found is not None
+        return found
+
+    def _identity(self, manager: str, operation: str) -> Manager:
+        version = "" if operation == APPLY else self._api_version
+        return Manager(manager or UNKNOWN_MANAGER, operation, version, self._subresource)
+
+    def _managed_of(self, live: Json, new: Json) -> Managed:
+        """The owners a client sent along, else those of the stored object."""
+        stored = metadata_of(live).get("managedFields")
+        if self._subresource:
+            return self._parsed(stored)
+        given = metadata_of(new).get("managedFields")
+        if entries.is_reset(given):
+            return Managed()
+        try:
+            managed = entries.parse(given)
+        except EntryError:
+            return self._parsed(stored)
+        return managed if managed.owned else self._parsed(stored)
+
+    def _parsed(self, listed: object) -> Managed:
+        try:
+            return entries.parse(listed)
+        except EntryError:
+            return Managed()
+
+    def _update(self, live: Json, new: Json, managed: Managed, who: Manager, now: str) -> None:
+        """The owners after an update; the time moves only for who took something."""
+        managed.owned = self._updater.update(live, new, self._api_version, managed.owned, _CURRENT)
+        entries.strip(managed, _CURRENT)
+        taken = managed.owned.pop(_CURRENT, None)
+        if taken is not None:
+            before = managed.owned.get(who)
+            if before is not None:
+                fields = sets.union(taken.fields, before.fields)
+                taken = dataclasses.replace(taken, fields=fields)
+            managed.owned[who] = taken
+            managed.times[who] = now
+        entries.cap_updaters(managed)
+
+    def _apply(
+        self, live: Json, config: Json, managed: Managed, manager: str, now: str, *, force: bool
+    ) -> Applied:
+        who = self._identity(manager, APPLY)
+        try:
+            new, owned = self._merged(live, config, managed, who, force=force)
+        except Conflicts as conflicts:
+            allowed = self._from_last_applied(live) if manager == _KUBECTL else None
+            if allowed is None:
+                raise
+            left = conflicts.without(allowed)
+            if left.owners:
+                raise left from conflicts
+            new, owned = self._merged(live, config, managed, who, force=True)
+        result = Managed(owned, dict(managed.times))
+        entries.strip(result, who)
+        if not typed.same(new, live):
+            result.times[who] = now
+        return Applied(mapping(new), entries.rendered(result))
+
+    def _merged(
+        self, live: Json, config: Json, managed: Managed, who: Manager, *, force: bool
+    ) -> tuple[object, dict[Manager, Owned]]:
+        return self._updater.apply(live, config, self._api_version, managed.owned, who, force=force)
+
+    def _check(self, config: Json) -> None:
+        given = f"{text(config.get('apiVersion'))}, Kind={text(config.get('kind'))}"
+        if given != f"{self._api_version}, Kind={self._kind}":
+            shown = given if "/" in given else f"/{given}"
+            raise BadRequest(f"invalid object type: {shown}")
+        if isinstance(metadata_of(config).get("managedFields"), list):
+            raise BadRequest("metadata.managedFields must be nil")
+
+    def _untypable(self, config: Json, problems: list[str]) -> str:
+        version = self._api_version if "/" in self._api_version else f"/{self._api_version}"
+        where = f"{namespace_of(config)}/{name_of(config)}; {version}, Kind={self._kind}"
+        lines = problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems])
+        return f"failed to create typed patch object ({where}): {lines}"
+
+    def _from_last_applied(self, live: Json) -> FieldSet | None:
+        """The fields kubectl's client-side apply left as it set them: kubectl may take them."""
+        try:
+            config = msgspec.json.decode(_last_applied(live))
+        except msgspec.DecodeError:
+            return None
+        if not isinstance(config, dict) or config.get("apiVersion") != self._api_version:
+            return None
+        config = _bare(config)
+        if typed.validate(self._type, config):
+            return None
+        changes = typed.compare(self._type, config, live)
+        fields = typed.to_set(self._type, config)
+        for part in (changes.modified, changes.added, changes.removed):
+            fields = sets.difference(fields, part)
+        return fields
+
+    def _refusal(self, conflicts: Conflicts, managed: Managed) -> ApplyConflict:
+        """One cause for each field, and a message that lists them by manager."""
+        found = [
+            (self._shown(owner), paths.shown(path))
+            for owner in sorted(conflicts.owners)
+            for path in sets.members(conflicts.owners[owner])
+        ]
+        causes = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path}
+            for owner, path in found
+        ]
+        if len(found) == 1:
+            owner, path = found[0]
+            message = f"Apply failed with 1 conflict: conflict with {owner}: {path}"
+        else:
+            lines: list[str] = []
+            for owner in dict.fromkeys(owner for owner, _ in found):
+                lines.append(f"conflicts with {owner}:")
+                lines += [f"- {path}" for other, path in found if other == owner]
+            message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+        return ApplyConflict(message, details={"causes": causes})
+
+    def _shown(self, owner: Manager) -> str:
+        shown = paths.json_text(owner.name)
+        if owner.subresource:
+            shown = f"{shown} with subresource {paths.json_text(owner.subresource)}"
+        return f"{shown} using {owner.api_version}" if owner.operation == UPDATE else shown
+
+
+def _bare(obj: Json) -> Json:
+    """The object without what the sets never hold: kind, apiVersion and the entries themselves."""
+    kept = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        metadata = dict(metadata)
+        del metadata["managedFields"]
+        kept["metadata"] = metadata
+    return kept
+
+
+def _last_applied(obj: Json) -> str:
+    return text(mapping(metadata_of(obj).get("annotations")).get(LAST_APPLIED))
+
+
+def _with_last_applied(obj: Json, config: Json) -> Json:
+    """The object, on which kubectl's client-side apply will find what was applied here."""
+    metadata, given = metadata_of(obj), metadata_of(config)
+    others = {
+        name: value
+        for name, value in mapping(given.get("annotations")).items()
+        if name != LAST_APPLIED
+    }
+    bare_metadata = {**given, "annotations": others}
+    if not others:
+        del bare_metadata["annotations"]
+    value = (
+        msgspec.json.encode({**config, "metadata": bare_metadata}, order="sorted").decode() + "\n"
+    )
+    annotations = {**mapping(metadata.get("annotations")), LAST_APPLIED: value}
+    size = sum(len(name) + len(str(item)) for name, item in annotations.items())
+    if size > _ANNOTATION_BYTES_MAX:
+        del annotations[LAST_APPLIED]
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}

@@ -1,0 +1,135 @@
+"""Path elements: the steps from an object to one of its fields, as text.
+
+    f:NAME        the field of a struct, or the entry of a map
+    k:{"a":1}     the element of a list that has these values in its key fields
+    v:"x"         the element of a list that is a set of scalars
+    i:3           the element of a list at an index; nobody writes these, but they may be read
+
+Two elements are the same if and only if their texts are, so each text is written in one way: key
+fields in the order of their names, JSON without blanks, and `<`, `>`, `&` escaped as Go does.
+
+Source: structured-merge-diff fieldpath/{element,serialize-pe}.go of v6.3.3.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FIELD: Final = "f:"
+KEY: Final = "k:"
+VALUE: Final = "v:"
+INDEX: Final = "i:"
+#: What marks a set's node as a member, not only the way to one.
+SELF: Final = "."
+
+_KINDS: Final = (FIELD, KEY, VALUE, INDEX)
+_ESCAPED: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_needs_escape = re.compile("[<>&]").search
+_escape = re.compile("[<>&]").sub
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_WHOLE_FLOAT: Final = 1e15
+
+
+class PathError(ValueError):
+    """The text of a path element cannot be understood."""
+
+
+def json_text(value: object) -> str:
+    """A scalar as Go writes it into a path element."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT:
+        value = int(value)
+    text = _encode(value).decode()
+    return _escape(lambda match: _ESCAPED[match[0]], text) if _needs_escape(text) else text
+
+
+def key_element(fields: Mapping[str, object]) -> str:
+    """The element of an associative list, by its key fields."""
+    pairs = ",".join(f'"{name}":{json_text(fields[name])}' for name in sorted(fields))
+    return f"{KEY}{{{pairs}}}"
+
+
+@functools.lru_cache(maxsize=8192)
+def string_key_element(name: str, value: str) -> str:
+    """`key_element` for the most frequent case: one key field, and it is a string."""
+    return key_element({name: value})
+
+
+def value_element(value: object) -> str:
+    """The element of a set of scalars."""
+    return VALUE + json_text(value)
+
+
+@functools.lru_cache(maxsize=8192)
+def canonical(element: str) -> str | None:
+    """The one way to write the element; None for kinds nobody knows. Raises PathError."""
+    if len(element) < 2 or element[1] != ":":
+        raise PathError(f"missing colon: {element}")
+    kind, rest = element[:2], element[2:]
+    if kind == FIELD:
+        return element
+    if kind not in _KINDS:
+        return None
+    try:
+        value = _decode(rest)
+    except msgspec.DecodeError as error:
+        raise PathError(str(error)) from error
+    if kind == KEY:
+        if not isinstance(value, dict):
+            raise PathError(f"the key is not an object: {element}")
+        return key_element(value)
+    if kind == INDEX and not isinstance(value, int):
+        raise PathError(f"the index is not a number: {element}")
+    return kind + json_text(value)
+
+
+@functools.lru_cache(maxsize=8192)
+def order(element: str) -> tuple[object, ...]:
+    """What to sort elements by: fields, keys, values, indices; numbers count as numbers."""
+    kind, rest = element[:2], element[2:]
+    if kind == FIELD:
+        return (0, rest)
+    value = _decode(rest)
+    if kind == KEY:
+        assert isinstance(value, dict)
+        return (1, tuple((name, *_rank(value[name])) for name in sorted(value)))
+    return (_KINDS.index(kind), *_rank(value))
+
+
+def _rank(value: object) -> tuple[int, object]:
+    """Go's order of values: numbers, strings, booleans, null."""
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, int | float):
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (3, "")
+
+
+def shown(path: Iterable[str]) -> str:
+    """A path as messages have it: .spec.containers[name="c"].image"""
+    return "".join(_shown_element(element) for element in path)
+
+
+def _shown_element(element: str) -> str:
+    kind, rest = element[:2], element[2:]
+    if kind == FIELD:
+        return f".{rest}"
+    if kind == INDEX:
+        return f"[{rest}]"
+    value = _decode(rest)
+    if kind == KEY:
+        assert isinstance(value, dict)
+        pairs = (f"{name}={_shown_value(value[name])}" for name in sorted(value))
+        return f"[{','.join(pairs)}]"
+    return f"[={_shown_value(value)}]"
+
+
+def _shown_value(value: object) -> str:
+    return _encode(value).decode()

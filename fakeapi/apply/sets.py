@@ -1,0 +1,260 @@
+"""Field sets, in the very form in which managedFields carries them (FieldsV1).
+
+A set is a tree of dicts by path element (paths.py); `{}` is a leaf that is a member, `"."` marks an
+inner node that is a member itself:
+
+    {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}}}}}
+
+has two members, the container and its image. The whole set `{}` is empty. Sets are never changed:
+each operation makes a new one and shares what it can. Only `canonical` puts elements in order.
+
+Source: structured-merge-diff fieldpath/{set,serialize}.go of v6.3.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from . import paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .types import Type
+
+FieldSet: TypeAlias = "dict[str, FieldSet]"
+
+#: A leaf; also the set without members.
+LEAF: Final[FieldSet] = {}
+_SELF: Final = paths.SELF
+_INTERNED_MAX: Final = 20_000
+
+_encode = msgspec.json.Encoder().encode
+_interned: dict[bytes, FieldSet] = {}
+#: The sets in `_interned` by their identity, which is theirs as long as they are in there.
+_canonical: dict[int, FieldSet] = {}
+
+
+def is_member(node: FieldSet) -> bool:
+    """Whether a node is in the set itself, not only something below it."""
+    return not node or _SELF in node
+
+
+def as_member(node: FieldSet | None) -> FieldSet:
+    """The node as a member, with whatever is below it."""
+    if not node:
+        return LEAF
+    return node if _SELF in node else {_SELF: LEAF, **node}
+
+
+def of_path(path: tuple[str, ...]) -> FieldSet:
+    """The set with one member; the empty path is not tracked."""
+    node = LEAF
+    for element in reversed(path):
+        node = {element: node}
+    return node
+
+
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    """What is in either set."""
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    return _union_below(left, right)
+
+
+def _union_below(left: FieldSet, right: FieldSet) -> FieldSet:
+    result = dict(left)
+    for element, node in right.items():
+        mine = result.get(element)
+        result[element] = node if mine is None else _union_nodes(mine, node)
+    return result
+
+
+def _union_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
+    if left is right:
+        return left
+    if not left:
+        return as_member(right)
+    if not right:
+        return as_member(left)
+    return _union_below(left, right)
+
+
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
+    """What is in both sets."""
+    result: FieldSet = {}
+    for element, node in left.items():
+        other = right.get(element)
+        if other is None or element == _SELF:
+            continue
+        below = intersection(node, other)
+        if is_member(node) and is_member(other):
+            result[element] = as_member(below)
+        elif below:
+            result[element] = below
+    return result
+
+
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    """What is in the first set and not in the second, member by member."""
+    if not right:
+        return left
+    result: FieldSet = {}
+    for element, node in left.items():
+        other = right.get(element)
+        if element == _SELF:
+            continue
+        if other is None:
+            result[element] = node
+            continue
+        below = difference(_below(node), other)
+        if is_member(node) and not is_member(other):
+            result[element] = as_member(below)
+        elif below:
+            result[element] = below
+    return result
+
+
+def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    """The first set without the members of the second and without all that is below those."""
+    if not right:
+        return left
+    result: FieldSet = {}
+    for element, node in left.items():
+        other = right.get(element)
+        if element == _SELF:
+            continue
+        if other is None:
+            result[element] = node
+        elif not is_member(other):
+            below = recursive_difference(_below(node), other)
+            if is_member(node):
+                result[element] = as_member(below)
+            elif below:
+                result[element] = below
+    return result
+
+
+def _below(node: FieldSet) -> FieldSet:
+    """The set of what is below a node."""
+    if _SELF not in node:
+        return node
+    return {element: inner for element, inner in node.items() if element != _SELF}
+
+
+def below(fields: FieldSet, element: str) -> FieldSet:
+    """The set of what is below one element."""
+    node = fields.get(element)
+    return _below(node) if node else LEAF
+
+
+def has(fields: FieldSet, element: str) -> bool:
+    """Whether the element at the top of the set is a member."""
+    node = fields.get(element)
+    return node is not None and is_member(node)
+
+
+def members(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all members in order, those of a level before those below it."""
+    elements = sorted((element for element in fields if element != _SELF), key=paths.order)
+    for element in elements:
+        if is_member(fields[element]):
+            yield (*prefix, element)
+    for element in elements:
+        yield from members(fields[element], (*prefix, element))
+
+
+def contains(fields: FieldSet, path: tuple[str, ...]) -> bool:
+    """Whether the path is a member."""
+    node: FieldSet | None = fields
+    for element in path:
+        node = node.get(element) if node else None
+        if node is None:
+            return False
+    return node is not None and is_member(node)
+
+
+def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
+    """The set with each struct field on the way to a member as a member, too."""
+    result: FieldSet = {}
+    for element, node in fields.items():
+        if element == _SELF:
+            result[element] = node
+            continue
+        named = element[:2] == paths.FIELD
+        inner: Type | None = None
+        if kind is not None and named and kind.map is not None:
+            inner = kind.map.type_of(element[2:])
+        elif kind is not None and element[:2] == paths.KEY and kind.list is not None:
+            inner = kind.list.element
+        kept = with_named_fields(node, inner)
+        declared = named and kind is not None and kind.map is not None
+        if (
+            declared
+            and kind is not None
+            and kind.map is not None
+            and kind.map.declares(element[2:])
+        ):
+            kept = as_member(kept)
+        result[element] = kept
+    return result
+
+
+def canonical(fields: FieldSet) -> FieldSet:
+    """The set in order, and the same object for all equal sets that were made lately."""
+    key = _encode(fields)
+    found = _interned.get(key)
+    if found is None:
+        found = _in_order(fields)
+        if len(_interned) >= _INTERNED_MAX:
+            _interned.clear()
+            _canonical.clear()
+        _interned[key] = found
+        _canonical[id(found)] = found
+    return found
+
+
+def _in_order(fields: FieldSet) -> FieldSet:
+    if not fields:
+        return LEAF
+    result: FieldSet = {}
+    if _SELF in fields:
+        result[_SELF] = LEAF
+    for element in sorted((name for name in fields if name != _SELF), key=paths.order):
+        result[element] = _in_order(fields[element])
+    return result
+
+
+def known(value: object) -> FieldSet:
+    """`parse`, at no cost for the sets that `canonical` made. Raises PathError."""
+    if isinstance(value, dict) and id(value) in _canonical:
+        return value
+    return parse(value)
+
+
+def parse(value: object) -> FieldSet:
+    """The set in a FieldsV1 value; elements of unknown kinds are left out. Raises PathError."""
+    if value is None:
+        return LEAF
+    if not isinstance(value, dict):
+        raise paths.PathError("a set of fields is an object")
+    return _below(_parsed(value))
+
+
+def _parsed(value: object) -> FieldSet:
+    result: FieldSet = {}
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == _SELF:
+                result[_SELF] = LEAF
+                continue
+            element = paths.canonical(name)
+            if element is not None:
+                result[element] = _parsed(inner)
+    if set(result) <= {_SELF}:
+        return LEAF
+    return result

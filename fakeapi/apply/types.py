@@ -1,0 +1,263 @@
+"""What an applier has to know about a type: which parts merge, which are replaced whole.
+
+    Type        what a value may be: a scalar, a list, a map (a struct is one), or some of these
+    ListType    atomic: replaced whole; else a set of scalars, or objects told apart by key fields
+    MapType     atomic, or merged entry by entry; `fields` are those of a struct
+
+There are three sources of types:
+
+    built_in(NAME)       a type of schema.json, from the list types and struct types of k8s.io/api
+    UNTYPED              a custom resource without a schema: maps merge, lists are replaced whole
+    structural(SCHEMA)   the openAPIV3Schema of a CustomResourceDefinition
+
+Source: kube-openapi pkg/schemaconv/openapi.go and structured-merge-diff schema/elements.go.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from .. import schema
+from ..objects import Json, mapping, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: The built-in type of the object a custom resource has in common with all others.
+METADATA_TYPE: Final = "meta/v1.ObjectMeta"
+
+
+class Type:
+    """What a value may be. A value of no allowed kind is an error of `typed.validate`.
+
+    `scalar` is empty if no scalar is allowed, else `string`, `numeric`, `boolean` or `untyped`.
+    """
+
+    __slots__ = ("list", "map", "name", "scalar")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scalar: str = "",
+        list_type: ListType | None = None,
+        map_type: MapType | None = None,
+    ) -> None:
+        self.name = name
+        self.scalar = scalar
+        self.list = list_type
+        self.map = map_type
+
+
+class ListType:
+    """A list: `keys` tell the elements of an associative list of objects apart."""
+
+    __slots__ = ("defaults", "element", "is_atomic", "keys")
+
+    def __init__(
+        self,
+        element: Type,
+        *,
+        is_atomic: bool = True,
+        keys: tuple[str, ...] = (),
+        defaults: Mapping[str, object] | None = None,
+    ) -> None:
+        self.element = element
+        self.is_atomic = is_atomic
+        self.keys = keys
+        #: What a key field holds that an element leaves out.
+        self.defaults = defaults or {}
+
+
+class MapType:
+    """A struct, whose fields are found when they are first asked for, or a map.
+
+    `element` is the type of entries that are no fields; None means there must not be any.
+    """
+
+    __slots__ = ("_fields", "_find", "element", "is_atomic")
+
+    def __init__(
+        self,
+        find: Callable[[], Mapping[str, Type]] | None = None,
+        *,
+        element: Type | None = None,
+        is_atomic: bool = False,
+    ) -> None:
+        self._find = find
+        self._fields: Mapping[str, Type] | None = None if find else {}
+        self.element = element
+        self.is_atomic = is_atomic
+
+    @property
+    def fields(self) -> Mapping[str, Type]:
+        """The declared fields."""
+        if self._fields is None:
+            assert self._find is not None
+            self._fields = self._find()
+        return self._fields
+
+    def declares(self, name: str) -> bool:
+        """Whether it is a field of the struct, not any entry of a map."""
+        return name in self.fields
+
+    def type_of(self, name: str) -> Type | None:
+        """The type of a field or entry, None if there must not be one."""
+        return self.fields.get(name, self.element)
+
+
+def _untyped(name: str, *, merges: bool) -> Type:
+    made = Type(name, scalar="untyped")
+    atomic = made if not merges else ATOMIC
+    made.list = ListType(atomic)
+    made.map = MapType(element=made, is_atomic=not merges)
+    return made
+
+
+#: Anything, replaced whole.
+ATOMIC: Final = _untyped("__untyped_atomic_", merges=False)
+#: Anything; maps merge, lists are replaced whole.
+UNTYPED: Final = _untyped("__untyped_deduced_", merges=True)
+
+_SCALARS: Final = {
+    "string": "string", "bytes": "string", "bool": "boolean", "int": "numeric", "int32": "numeric",
+    "int64": "numeric", "float64": "numeric", "quantity": "untyped", "intorstring": "untyped",
+    "time": "untyped", "microtime": "untyped", "duration": "string",
+}  # fmt: skip
+
+
+@functools.cache
+def built_in(name: str) -> Type:
+    """The type of that name in schema.json; raw JSON is anything, replaced whole."""
+    if name in _SCALARS:
+        return Type(name, scalar=_SCALARS[name])
+    if name == "resources":
+        return Type(name, map_type=MapType(element=built_in("quantity")))
+    if name.startswith("[]"):
+        return Type(name, list_type=ListType(built_in(name[2:])))
+    if name.startswith("{}"):
+        return Type(name, map_type=MapType(element=built_in(name[2:])))
+    if not schema.fields_of(name):
+        return ATOMIC
+    is_atomic = name in schema.atomic_types()
+    return Type(name, map_type=MapType(lambda: _fields_of(name), is_atomic=is_atomic))
+
+
+def _fields_of(name: str) -> dict[str, Type]:
+    return {field.name: _field_type(field) for field in schema.fields_of(name).values()}
+
+
+def _field_type(field: schema.Field) -> Type:
+    plain = built_in(field.type)
+    if plain.list is not None and plain is not ATOMIC:
+        return Type(field.type, list_type=_list_type(field, plain.list.element))
+    if plain.map is not None and plain is not ATOMIC and field.map_type:
+        inner, is_atomic = plain.map, field.map_type == "atomic"
+        map_type = MapType(lambda: inner.fields, element=inner.element, is_atomic=is_atomic)
+        return Type(field.type, map_type=map_type)
+    return plain
+
+
+def _list_type(field: schema.Field, element: Type) -> ListType:
+    """The list type a field declares, else what its strategic merge patch implies."""
+    keys: tuple[str, ...] = ()
+    if field.list_type == "map":
+        keys = field.list_map_keys
+    elif field.list_type:
+        return ListType(element, is_atomic=field.list_type != "set")
+    elif "merge" not in field.strategies:
+        return ListType(element)
+    elif field.merge_key:
+        keys = (field.merge_key,)
+    defaults = {}
+    for key in keys:
+        declared = schema.fields_of(field.type.removeprefix("[]")).get(key)
+        if declared is not None and declared.default is not None:
+            defaults[key] = declared.default
+    return ListType(element, is_atomic=False, keys=keys, defaults=defaults)
+
+
+def structural(schema_of: Json) -> Type:
+    """The type of a custom resource, from the openAPIV3Schema of its version.
+
+    kind, apiVersion and metadata are those of every object, whatever the schema says of them.
+    """
+    common = {
+        "apiVersion": built_in("string"),
+        "kind": built_in("string"),
+        "metadata": built_in(METADATA_TYPE),
+    }
+    body = _structural(schema_of, keeps_unknown=False)
+    if body.map is None:
+        return UNTYPED
+    declared = body.map
+    return Type(
+        "custom resource",
+        map_type=MapType(
+            lambda: {**declared.fields, **common},
+            element=declared.element,
+            is_atomic=declared.is_atomic,
+        ),
+    )
+
+
+def _structural(node: Json, *, keeps_unknown: bool) -> Type:
+    keeps_unknown = keeps_unknown or node.get("x-kubernetes-preserve-unknown-fields") is True
+    kind = text(node.get("type"))
+    if node.get("x-kubernetes-int-or-string") is True:
+        return Type("int-or-string", scalar="untyped")
+    if kind == "object":
+        return Type(kind, map_type=_structural_map(node, keeps_unknown=keeps_unknown))
+    if kind == "array":
+        return Type(kind, list_type=_structural_list(node, keeps_unknown=keeps_unknown))
+    if kind in ("integer", "number"):
+        return Type(kind, scalar="numeric")
+    if kind == "boolean":
+        return Type(kind, scalar="boolean")
+    if kind == "string":
+        plain = node.get("format") in (None, "", "byte")
+        return Type(kind, scalar="string" if plain else "untyped")
+    return Type(
+        "any",
+        scalar="untyped",
+        list_type=_structural_list(node, keeps_unknown=keeps_unknown),
+        map_type=_structural_map(node, keeps_unknown=keeps_unknown),
+    )
+
+
+def _structural_map(node: Json, *, keeps_unknown: bool) -> MapType:
+    properties = mapping(node.get("properties"))
+    additional = node.get("additionalProperties")
+    element: Type | None = None
+    if isinstance(additional, dict):
+        element = _structural(additional, keeps_unknown=keeps_unknown)
+    elif additional is True or (additional is None and (keeps_unknown or not properties)):
+        element = UNTYPED
+
+    def find() -> dict[str, Type]:
+        return {
+            name: _structural(mapping(inner), keeps_unknown=keeps_unknown)
+            for name, inner in properties.items()
+        }
+
+    is_atomic = node.get("x-kubernetes-map-type") == "atomic"
+    return MapType(find, element=element, is_atomic=is_atomic)
+
+
+def _structural_list(node: Json, *, keeps_unknown: bool) -> ListType:
+    items = mapping(node.get("items"))
+    element = _structural(items, keeps_unknown=keeps_unknown) if items else ATOMIC
+    list_type = node.get("x-kubernetes-list-type")
+    if list_type == "set":
+        return ListType(element, is_atomic=False)
+    if list_type != "map":
+        return ListType(element)
+    keys = tuple(texts(node.get("x-kubernetes-list-map-keys")))
+    properties = mapping(items.get("properties"))
+    defaults = {
+        key: mapping(properties.get(key))["default"]
+        for key in keys
+        if "default" in mapping(properties.get(key))
+    }
+    return ListType(element, is_atomic=False, keys=keys, defaults=defaults)

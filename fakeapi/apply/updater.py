@@ -1,0 +1,274 @@
+"""Who owns which fields after a write, and what a configuration that is applied makes of an object.
+
+An update takes what it changes from all others; an apply takes nothing that another manager owns
+and that it would change, unless it is forced, and takes away what it applied before, does not apply
+any more and nobody else owns.
+
+Managers may have written in different API versions; a `Versions` shows an object in each of them,
+and a set of fields is only ever compared with the object in the version of the set.
+
+Source: structured-merge-diff merge/update.go and typed/reconcile_schema.go of v6.3.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from . import paths, sets, typed
+from .merging import merge
+from .sets import LEAF, FieldSet
+from .types import UNTYPED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .typed import Comparison
+    from .types import Type
+
+
+class Versions(Protocol):
+    """One object kind in all the API versions it is known in."""
+
+    def type_in(self, api_version: str) -> Type | None:
+        """The type of objects in that version, None if the version is not served any more."""
+
+    def convert(self, value: object, source: str, target: str) -> object:
+        """An object of one version as it is in another; both are served."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether types may become others between two writes, as those of custom resources."""
+
+
+class Manager(NamedTuple):
+    """Who wrote, and how: what tells the entries of managedFields apart.
+
+    `api_version` is empty for appliers, whose entry stays the same when they change versions.
+    """
+
+    name: str
+    operation: str
+    api_version: str
+    subresource: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Owned:
+    """The fields of one manager, in the API version it last wrote in."""
+
+    fields: FieldSet
+    api_version: str
+    applied: bool
+
+
+class Conflicts(Exception):
+    """Fields the applier would change that others own, by owner."""
+
+    def __init__(self, owners: Mapping[Manager, FieldSet]) -> None:
+        super().__init__("apply conflicts")
+        self.owners = dict(owners)
+
+    def without(self, allowed: FieldSet) -> Conflicts:
+        """The conflicts that are not about those fields."""
+        left = {owner: sets.difference(fields, allowed) for owner, fields in self.owners.items()}
+        return Conflicts({owner: fields for owner, fields in left.items() if fields})
+
+
+class Updater:
+    """The rules for one kind; `resets` are the fields the endpoint ignores, by API version."""
+
+    def __init__(self, versions: Versions, resets: Mapping[str, FieldSet] | None = None) -> None:
+        self._versions = versions
+        self._resets = resets or {}
+
+    def update(
+        self,
+        live: object,
+        new: object,
+        api_version: str,
+        owned: dict[Manager, Owned],
+        manager: Manager,
+    ) -> dict[Manager, Owned]:
+        """The owners after a write of a whole object. Raises TypedError."""
+        owned = self._reconciled(live, owned, api_version)
+        owned, comparison = self._take(live, new, api_version, owned, manager, force=True)
+        mine = owned[manager].fields if manager in owned else LEAF
+        mine = sets.difference(mine, comparison.removed)
+        mine = sets.union(sets.union(mine, comparison.modified), comparison.added)
+        mine = sets.recursive_difference(mine, self._resets.get(api_version, LEAF))
+        if mine:
+            owned[manager] = Owned(mine, api_version, applied=False)
+        else:
+            owned.pop(manager, None)
+        return owned
+
+    def apply(
+        self,
+        live: object,
+        config: object,
+        api_version: str,
+        owned: dict[Manager, Owned],
+        manager: Manager,
+        *,
+        force: bool,
+    ) -> tuple[object, dict[Manager, Owned]]:
+        """The object and its owners after an apply. Raises Conflicts, TypedError."""
+        owned = self._reconciled(live, owned, api_version)
+        kind = self._type(api_version)
+        new = merge(kind, live, config)
+        last = owned.get(manager)
+        mine = typed.to_set(kind, config)
+        mine = sets.recursive_difference(mine, self._resets.get(api_version, LEAF))
+        owned[manager] = Owned(mine, api_version, applied=True)
+        new = self._pruned(new, api_version, owned, last)
+        owned, _ = self._take(live, new, api_version, owned, manager, force=force)
+        return new, owned
+
+    def _type(self, api_version: str) -> Type:
+        found = self._versions.type_in(api_version)
+        assert found is not None, f"writes come in served versions, not in {api_version}"
+        return found
+
+    def _take(
+        self,
+        live: object,
+        new: object,
+        api_version: str,
+        owned: dict[Manager, Owned],
+        manager: Manager,
+        *,
+        force: bool,
+    ) -> tuple[dict[Manager, Owned], Comparison]:
+        """Take what the write changes from everybody else."""
+        comparison = self._compare(live, new, api_version, api_version)
+        comparisons = {api_version: comparison}
+        result: dict[Manager, Owned] = {}
+        conflicts: dict[Manager, FieldSet] = {}
+        for other, theirs in owned.items():
+            if other == manager:
+                result[other] = theirs
+                continue
+            version = theirs.api_version
+            if version not in comparisons:
+                if self._versions.type_in(version) is None:
+                    continue  # nobody can read what they own
+                comparisons[version] = self._compare(live, new, api_version, version)
+            changes = comparisons[version]
+            changed = sets.union(changes.modified, changes.added)
+            taken = sets.intersection(theirs.fields, changed) if changed else LEAF
+            if taken:
+                conflicts[other] = taken
+            result[other] = _less(theirs, taken, changes.removed)
+        if conflicts and not force:
+            raise Conflicts(conflicts)
+        # The comparison of the written version, but for fields the endpoint ignores.
+        return {who: what for who, what in result.items() if what.fields}, comparison
+
+    def _compare(self, live: object, new: object, source: str, target: str) -> Comparison:
+        kind = self._type(target)
+        if source != target:
+            live = self._versions.convert(live, source, target)
+            new = self._versions.convert(new, source, target)
+        return typed.compare(kind, live, new).without(self._resets.get(target, LEAF))
+
+    def _pruned(
+        self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned | None
+    ) -> object:
+        """Without what this applier owned, does not apply any more and nobody else owns."""
+        if last is None or not last.fields:
+            return merged
+        version = last.api_version
+        kind = self._versions.type_in(version)
+        if kind is None:
+            return merged
+        merged = self._converted(merged, api_version, version)
+        pruned = typed.without(kind, merged, sets.with_named_fields(last.fields, kind))
+        pruned = self._with_owned(merged, pruned, version, owned)
+        pruned = _with_dangling(kind, merged, pruned, last.fields)
+        return self._converted(pruned, version, api_version)
+
+    def _converted(self, value: object, source: str, target: str) -> object:
+        return value if source == target else self._versions.convert(value, source, target)
+
+    def _with_owned(
+        self, merged: object, pruned: object, version: str, owned: dict[Manager, Owned]
+    ) -> object:
+        """What was pruned although somebody owns it comes back, version by version."""
+        managed: dict[str, FieldSet] = {version: LEAF}
+        for theirs in owned.values():
+            before = managed.get(theirs.api_version, LEAF)
+            managed[theirs.api_version] = sets.union(before, theirs.fields)
+        current = version
+        for target, fields in managed.items():
+            kind = self._versions.type_in(target)
+            if kind is None:
+                continue
+            merged = self._converted(merged, current, target)
+            pruned = self._converted(pruned, current, target)
+            current = target
+            all_fields = sets.with_named_fields(typed.to_set(kind, merged), kind)
+            kept = sets.with_named_fields(typed.to_set(kind, pruned), kind)
+            kept = sets.union(kept, sets.with_named_fields(fields, kind))
+            pruned = typed.without(kind, merged, sets.difference(all_fields, kept))
+        return self._converted(pruned, current, version)
+
+    def _reconciled(
+        self, live: object, owned: dict[Manager, Owned], api_version: str
+    ) -> dict[Manager, Owned]:
+        """The owners, their sets fitted to types that have become atomic since."""
+        if not self._versions.may_change:
+            return dict(owned)
+        result = {}
+        for manager, theirs in owned.items():
+            kind = self._versions.type_in(theirs.api_version)
+            if kind is not None:
+                fields = reconciled(kind, theirs.fields)
+                result[manager] = dataclasses.replace(theirs, fields=fields)
+        return result
+
+
+def _less(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:
+    if not taken and not removed:
+        return owned
+    fields = sets.difference(sets.difference(owned.fields, taken), removed)
+    return dataclasses.replace(owned, fields=fields)
+
+
+def _with_dangling(kind: Type, merged: object, pruned: object, last: FieldSet) -> object:
+    """What went only because its parent went, and was never this applier's, comes back."""
+    kept = sets.with_named_fields(typed.to_set(kind, pruned), kind)
+    everything = sets.with_named_fields(typed.to_set(kind, merged), kind)
+    gone = sets.difference(everything, kept)
+    last = sets.with_named_fields(last, kind)
+    return typed.without(kind, merged, sets.intersection(gone, last))
+
+
+def reconciled(kind: Type, fields: FieldSet) -> FieldSet:
+    """The set, in which whoever owned a part of what is atomic now owns it whole."""
+    result: FieldSet = {}
+    for element, node in fields.items():
+        if element == paths.SELF:
+            result[element] = node
+            continue
+        inner = _type_below(kind, element)
+        result[element] = node if inner is None else _reconciled_node(inner, node)
+    return result
+
+
+def _type_below(kind: Type, element: str) -> Type | None:
+    if element[:2] == paths.FIELD and kind.map is not None:
+        if kind.map.element is UNTYPED and not kind.map.fields:
+            return None
+        return kind.map.type_of(element[2:])
+    return kind.list.element if kind.list is not None else None
+
+
+def _reconciled_node(kind: Type, node: FieldSet) -> FieldSet:
+    if not node:
+        return node
+    if kind.map is not None:
+        is_atomic = kind.map.is_atomic
+    else:
+        is_atomic = kind.list is not None and kind.list.is_atomic and not kind.scalar
+    return LEAF if is_atomic else reconciled(kind, node)
