@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from .faults import FaultError
 from .loading import LoadError
 from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
 
@@ -52,11 +53,36 @@ _GARBAGE_THRESHOLD = 50_000
     is_flag=True,
     help="Taint new nodes as not ready, as a cluster with a node controller does.",
 )
-@click.option("--seed", type=int, help="Makes uids and generated names the same on every run.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Makes uids, generated names and faults by chance the same on every run.",
+)
 @click.option(
     "--initial-resource-version",
     type=click.IntRange(min=1),
     help="Where versions begin; by default at the time of day, so that they grow over restarts.",
+)
+@click.option(
+    "--faults",
+    "faults",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Faults to inject: YAML (fakeapi/faults/README.md), or a log of --fault-log whose faults "
+    "are injected again, at the same requests. May be repeated.",
+)
+@click.option(
+    "--fault-log",
+    metavar="FILE.jsonl",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write each injected fault to this file, as JSON lines.",
+)
+@click.option(
+    "--admin-endpoint/--no-admin-endpoint",
+    default=True,
+    show_default=True,
+    help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
 def command(
     *,
@@ -69,6 +95,9 @@ def command(
     taint_nodes_by_condition: bool,
     seed: int | None,
     initial_resource_version: int | None,
+    faults: tuple[Path, ...],
+    fault_log: Path | None,
+    admin_endpoint: bool,
 ) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
@@ -81,6 +110,9 @@ def command(
         taint_nodes_by_condition=taint_nodes_by_condition,
         seed=seed,
         initial_resource_version=initial_resource_version,
+        faults=faults,
+        fault_log=fault_log,
+        admin_endpoint=admin_endpoint,
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -106,7 +138,7 @@ def main() -> None:
     """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
     try:
         command()
-    except LoadError as error:
+    except (LoadError, FaultError) as error:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:

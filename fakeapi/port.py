@@ -42,6 +42,8 @@ class Port:
         self._servers: list[asyncio.Server] = []
         self._addresses: list[_Address] = []
         self._opening: asyncio.Task[None] | None = None
+        #: Sockets that listen, and have no server to accept from them yet.
+        self._waiting: list[socket.socket] = []
 
     @property
     def number(self) -> int:
@@ -62,13 +64,15 @@ class Port:
         if self._opening is not None:
             self._opening.cancel()
             self._opening = None
+        while self._waiting:
+            self._waiting.pop().close()
         for server in self._servers:
             server.close()
 
     def reopen(self) -> None:
         """Listen again, at once; connections are accepted as soon as tasks run."""
-        listening = [_listening_socket(address) for address in self._addresses]
-        self._opening = asyncio.ensure_future(self._accept(listening))
+        self._waiting = [_listening_socket(address) for address in self._addresses]
+        self._opening = asyncio.ensure_future(self._accept())
 
     def drop_connections(self) -> None:
         """Reset all connections, but for one that is kept."""
@@ -83,18 +87,15 @@ class Port:
         for server in self._servers:
             await server.wait_closed()
 
-    async def _accept(self, listening: list[socket.socket]) -> None:
+    async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         self._servers = []
-        try:
-            for sock in listening:
-                self._servers.append(await loop.create_server(self._connections, sock=sock))
-        except asyncio.CancelledError:
-            for server in self._servers:
-                server.close()
-            for sock in listening:
-                sock.close()
-            raise
+        while self._waiting:
+            sock = self._waiting[-1]
+            server = await loop.create_server(self._connections, sock=sock, start_serving=False)
+            self._servers.append(server)
+            self._waiting.pop()
+            await server.start_serving()
 
 
 def _listening_socket(address: _Address) -> socket.socket:

@@ -150,10 +150,10 @@ class Faults:
 
     def server_stopping(self) -> None:
         """The server is about to stop: let go of everything."""
+        self._book.log.close()
         self.clear()
         for channel in self._channels.values():
             channel.release()
-        self._book.log.close()
 
     def _read(self, given: FaultFile | Json | str | Path) -> list[Fault]:
         if isinstance(given, FaultFile):

@@ -69,6 +69,7 @@ class FaultLog:
         self._lifetimes: dict[int, _Lifetime] = {}
         self._counts: dict[str, int] = {}
         self._started_seconds = started_seconds
+        self._ended = False
         self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
         self._write({"started_seconds": started_seconds})
 
@@ -98,7 +99,9 @@ class FaultLog:
         self._write({"fault": fault, "fault_number": number, "time_seconds": now_seconds})
 
     def removed(self, number: int, now_seconds: float) -> None:
-        """A fault is no longer set."""
+        """A fault is no longer set; that all go with the server is not worth a line."""
+        if self._ended:
+            return
         lifetime = self._lifetimes[number]
         self._lifetimes[number] = dataclasses.replace(lifetime, removed_seconds=now_seconds)
         self._write({"removed": number, "time_seconds": now_seconds})
@@ -114,7 +117,8 @@ class FaultLog:
         return _script(self._lifetimes, self._injections, self._started_seconds)
 
     def close(self) -> None:
-        """End the file."""
+        """End the log, and its file."""
+        self._ended = True
         if self._file is not None:
             self._file.close()
             self._file = None
