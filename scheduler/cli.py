@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,22 +23,33 @@ from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 from scheduler.config.duration import Duration
+from scheduler.flag_types import DURATION
 from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
+from scheduler.serving.errors import ServingError
+from scheduler.serving.flags import serving_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
+    from scheduler.serving.options import ServingOptions
 
 __all__ = ["main", "run"]
 
 #: What can be said in one line; everything else is a bug, and shows its traceback.
-_FAILURES: Final = (ClientError, ConfigError, FrameworkError, QueueError, CacheCorruptedError)
+_FAILURES: Final = (
+    ClientError,
+    ConfigError,
+    FrameworkError,
+    QueueError,
+    CacheCorruptedError,
+    ServingError,
+)
 
 _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 
@@ -67,9 +79,19 @@ _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, 
 @click.option(
     "--check-cache-every",
     metavar="DURATION",
-    callback=lambda context, option, text: _duration(text),
+    type=DURATION,
+    callback=lambda context, option, duration: _more_than_nothing(duration),
     help="Compare the cache with the API's view so often, when idle, and log what differs.",
 )
+@click.option(
+    "--pod-max-in-unschedulable-pods-duration",
+    metavar="DURATION",
+    type=DURATION,
+    default="5m",
+    show_default=True,
+    help="A pod that has waited so long for an event is tried again all the same. Deprecated.",
+)
+@serving_flags
 @click.option(
     "-v", "--v", "verbosity", type=click.IntRange(min=0), default=0, help="Log verbosity, 0 to 4."
 )
@@ -82,13 +104,16 @@ def main(
     tie_break: str,
     seed: int | None,
     check_cache_every: Duration | None,
+    pod_max_in_unschedulable_pods_duration: Duration,
     verbosity: int,
+    serving: ServingOptions,
 ) -> None:
     """Schedule pods as kube-scheduler v1.36 does."""
     _configure_logging(verbosity)
     find_plugins_in_working_directory()
     clock = SystemClock()
     try:
+        serving.validate()
         settings = _settings(config)
         connection = connect(
             kubeconfig=kubeconfig or settings.client_connection.kubeconfig,
@@ -96,13 +121,17 @@ def main(
             clock=clock,
         )
         _run(
-            settings,
-            connection,
-            clock,
-            plugins,
-            seed,
-            tie_break,
-            check_cache_every.seconds if check_cache_every else 0.0,
+            _Orders(
+                config=settings,
+                connection=connection,
+                clock=clock,
+                plugins=(*_plugin_classes(), *plugins),
+                seed=seed,
+                tie_break=tie_break,
+                check_cache_every_seconds=check_cache_every.seconds if check_cache_every else 0.0,
+                max_in_unschedulable_pods_seconds=pod_max_in_unschedulable_pods_duration.seconds,
+                serving=serving,
+            )
         )
     except _FAILURES as error:
         click.echo(f"kubesched: {error}", err=True)
@@ -118,16 +147,14 @@ def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | Non
     main.main(args=None if args is None else list(args), prog_name="kubesched", obj=tuple(plugins))
 
 
-def _duration(text: str | None) -> Duration | None:
-    """A duration as configuration files have them; raises `click.BadParameter`."""
-    if text is None:
-        return None
-    try:
-        duration = Duration.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if duration <= Duration.parse("0s"):
-        raise click.BadParameter(f"{text}: expected more than 0s")
+def _plugin_classes() -> tuple[type[Plugin] | str, ...]:
+    return click.get_current_context().find_object(tuple) or ()
+
+
+def _more_than_nothing(duration: Duration | None) -> Duration | None:
+    """A time that takes some. Raises `click.BadParameter`."""
+    if duration is not None and duration <= Duration():
+        raise click.BadParameter(f"{duration}: expected more than 0s")
     return duration
 
 
@@ -146,45 +173,78 @@ def _settings(path: Path | None) -> KubeSchedulerConfiguration:
     return config
 
 
-def _run(
-    config: KubeSchedulerConfiguration,
-    connection: Connection,
-    clock: Clock,
-    plugins: Sequence[str],
-    seed: int | None,
-    tie_break: str,
-    check_cache_every_seconds: float,
-) -> None:
-    context = click.get_current_context()
-    classes: tuple[type[Plugin] | str, ...] = context.find_object(tuple) or ()
+@dataclass(frozen=True, kw_only=True)
+class _Orders:
+    """What the command line comes to."""
 
-    async def serve() -> None:
+    config: KubeSchedulerConfiguration
+    connection: Connection
+    clock: Clock
+    plugins: tuple[type[Plugin] | str, ...]
+    seed: int | None
+    tie_break: str
+    check_cache_every_seconds: float
+    max_in_unschedulable_pods_seconds: float
+    serving: ServingOptions
+
+
+def _run(orders: _Orders) -> None:
+    async def run() -> None:
         app = SchedulerApp(
-            config,
-            connection,
-            clock=clock,
-            plugins=(*classes, *plugins),
-            seed=seed,
-            tie_break=tie_break,
+            orders.config,
+            orders.connection,
+            clock=orders.clock,
+            plugins=orders.plugins,
+            seed=orders.seed,
+            tie_break=orders.tie_break,
+            max_in_unschedulable_pods_seconds=orders.max_in_unschedulable_pods_seconds,
         )
-        await _until_stopped(app, check_cache_every_seconds)
+        stopping = asyncio.Event()
+        work = _run_and_serve(orders, app, stopping)
+        await _until_stopped(app, work, stopping, orders.check_cache_every_seconds)
 
     with contextlib.suppress(ImportError):
         import uvloop
 
         uvloop.install()
-    asyncio.run(serve())
+    asyncio.run(run())
 
 
-async def _until_stopped(app: SchedulerApp, check_cache_every_seconds: float) -> None:
+async def _run_and_serve(orders: _Orders, app: SchedulerApp, stopping: asyncio.Event) -> None:
+    if not orders.serving.enabled:
+        await app.run()  # never returns
+    # Here, so that a process that serves nothing does not load what it takes to serve.
+    from scheduler.serving.composition import serve_app_securely
+
+    async with serve_app_securely(
+        orders.serving,
+        orders.config,
+        app,
+        clock=orders.clock,
+        is_shutting_down=stopping.is_set,
+    ):
+        await app.run()
+
+
+async def _until_stopped(
+    app: SchedulerApp,
+    work: Coroutine[None, None, None],
+    stopping: asyncio.Event,
+    check_cache_every_seconds: float,
+) -> None:
     """Run until SIGTERM or SIGINT; raises what the scheduler could not survive.
 
     SIGUSR2 compares the cache with the API's view, and writes cache and queue to the log.
     """
-    running = asyncio.ensure_future(app.run())
+    running = asyncio.ensure_future(work)
+
+    def stop() -> None:
+        stopping.set()
+        running.cancel()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.cancel)
+        loop.add_signal_handler(number, stop)
     loop.add_signal_handler(signal.SIGUSR2, app.dump)
     checks = None
     if check_cache_every_seconds:

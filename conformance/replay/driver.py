@@ -55,7 +55,7 @@ _CONFIG: Final = "{config}"
 #: called `scheduler` where the user stands is not ours.
 KUBESCHED: Final = (
     *(sys.executable, "-P", "-m", "scheduler"),
-    *("--kubeconfig", _KUBECONFIG, "--config", _CONFIG),
+    *("--kubeconfig", _KUBECONFIG, "--config", _CONFIG, "--secure-port", "0"),
 )
 _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "fakeapi")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scheduler.clock import Clock
+    from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
 
 __all__ = ["RunningScheduler", "run_in_process"]
@@ -27,9 +28,11 @@ __all__ = ["RunningScheduler", "run_in_process"]
 class RunningScheduler:
     """A scheduler that is running."""
 
-    def __init__(self, app: SchedulerApp, task: asyncio.Task[None]) -> None:
+    def __init__(self, app: SchedulerApp, task: asyncio.Task[None], *, url: str = "") -> None:
         self._app: Final = app
         self._task: Final = task
+        #: Where its endpoints are served; empty unless that was asked for.
+        self.url: Final = url
 
     @property
     def is_idle(self) -> bool:
@@ -63,20 +66,36 @@ async def run_in_process(
     config: Path | None = None,
     plugins: Iterable[type[Plugin] | str] = (),
     seed: int = 0,
+    serve: bool = False,
 ) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler until the block is left; raises as `kubesched` would complain.
 
-    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults.
+    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults. With `serve`, its
+    health, numbers and stories are at `url`: plain HTTP, and open to all.
     """
     settings = load_config(config) if config else default_config()
     if errors := validate_config(settings):
         raise ConfigError("; ".join(str(error) for error in errors))
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
     app = SchedulerApp(settings, connection, clock=clock, plugins=plugins, seed=seed)
-    task: asyncio.Task[None] = asyncio.ensure_future(app.run())
-    try:
-        yield RunningScheduler(app, task)
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    async with contextlib.AsyncExitStack() as stack:
+        url = await _serve(stack, settings, app, clock) if serve else ""
+        task: asyncio.Task[None] = asyncio.ensure_future(app.run())
+        try:
+            yield RunningScheduler(app, task, url=url)
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _serve(
+    stack: contextlib.AsyncExitStack,
+    config: KubeSchedulerConfiguration,
+    app: SchedulerApp,
+    clock: Clock,
+) -> str:
+    # Here, so that a scheduler that serves nothing does not load what it takes to serve.
+    from scheduler.serving.composition import serve_app_for_tests
+
+    return (await stack.enter_async_context(serve_app_for_tests(config, app, clock=clock))).url

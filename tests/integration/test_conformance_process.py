@@ -13,7 +13,7 @@ from conformance.target import TargetOptions
 
 pytestmark = pytest.mark.slow
 
-KUBESCHED = f"{sys.executable} -m scheduler --kubeconfig {{kubeconfig}}"
+KUBESCHED = f"{sys.executable} -m scheduler --secure-port 0 --kubeconfig {{kubeconfig}}"
 CHOSEN = {
     "binding/deleting-a-bound-pod-frees-its-room",
     "config/added-affinity-is-enforced",

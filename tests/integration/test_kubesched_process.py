@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
+#: Nothing is served: many of these run on one machine at one time.
+SCHEDULER = ("-m", "scheduler", "--secure-port", "0")
 DEADLINE_SECONDS = 20.0
 
 
@@ -67,7 +69,7 @@ async def _fails(*command: str) -> tuple[int, str]:
 async def test_pods_get_nodes_and_events_and_a_signal_ends_it(api: Api, kubeconfig: str) -> None:
     await api.node("a")
     await api.pod("web")
-    async with _process("-m", "scheduler", "--kubeconfig", kubeconfig) as process:
+    async with _process(*SCHEDULER, "--kubeconfig", kubeconfig) as process:
         assert await api.node_of("web") == "a"
         await api.pod("huge", cpu="64")
         expected = "0/1 nodes are available: 1 Insufficient cpu."
@@ -90,7 +92,7 @@ async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubecon
     await api.node("a")
     await api.pod("web")
     await api.pod("huge", cpu="64")
-    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--check-cache-every", "100ms")
+    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--check-cache-every", "100ms")
     async with _process(*command) as process, asyncio.timeout(DEADLINE_SECONDS):
         assert await api.node_of("web") == "a"
         await api.message_of("huge")
@@ -108,7 +110,7 @@ async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubecon
 
 
 async def test_how_often_to_compare_is_a_duration(kubeconfig: str) -> None:
-    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--check-cache-every")
+    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--check-cache-every")
     status, text = await _fails(*command, "often")
     assert status == 2
     assert "invalid duration" in text
@@ -131,7 +133,7 @@ async def test_a_configuration_file_decides_who_answers_for_a_pod(
     )
     await api.node("a")
     await api.pod("mine", schedulerName="blind")
-    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--config", str(config))
+    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--config", str(config))
     async with _process(*command):
         assert await api.node_of("mine") == "a"
 
@@ -147,7 +149,7 @@ async def test_a_plugin_is_ten_lines_and_a_flag(api: Api, kubeconfig: str, tmp_p
     )
     await api.node("a", gpu="yes")
     await api.pod("web")
-    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--plugin", "guards:GpuGuard")
+    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--plugin", "guards:GpuGuard")
     async with _process(*command, path=tmp_path):
         message = await api.message_of("web")
         expected = "0/1 nodes are available: 1 node(s) were reserved for GPU pods."
@@ -171,7 +173,7 @@ async def test_a_script_runs_a_scheduler_with_its_own_plugins(
     )
     for name, disk in (("a", "hdd"), ("b", "nvme"), ("c", "ssd")):
         await api.node(name, disk=disk)
-    async with _process(str(script), "--kubeconfig", kubeconfig):
+    async with _process(str(script), *SCHEDULER[2:], "--kubeconfig", kubeconfig):
         await api.pod("web")
         assert await api.node_of("web") == "b"
 
@@ -196,7 +198,7 @@ async def test_an_installed_package_announces_plugins_that_flags_enable(
     )
     await api.node("a")
     await api.pod("web")
-    command = ("-m", "scheduler", "--kubeconfig", kubeconfig, "--plugin", "Never")
+    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--plugin", "Never")
     async with _process(*command, path=tmp_path):
         assert (await api.message_of("web")).startswith("0/1 nodes are available: never.")
 
@@ -208,7 +210,7 @@ async def test_a_restarted_api_server_is_followed(tmp_path: Path) -> None:
             first.write_kubeconfig(kubeconfig)
             port = int(first.url.rpartition(":")[2])
             await api.node("a")
-            command = ("-m", "scheduler", "--kubeconfig", str(kubeconfig))
+            command = (*SCHEDULER, "--kubeconfig", str(kubeconfig))
             await stack.enter_async_context(_process(*command))
             await api.pod("web")
             assert await api.node_of("web") == "a"
@@ -233,7 +235,7 @@ async def test_a_bad_start_is_one_line_and_exit_1(
     arguments: tuple[str, ...], complaint: str
 ) -> None:
     master = () if "--master" in arguments else ("--master", "http://127.0.0.1:1")
-    code, stderr = await _fails("-m", "scheduler", *master, *arguments)
+    code, stderr = await _fails(*SCHEDULER, *master, *arguments)
     assert (code, stderr.count("\n")) == (1, 1)
     assert stderr.startswith(complaint)
 
@@ -257,7 +259,7 @@ async def test_a_bad_configuration_is_one_line_that_names_the_field(
     config = tmp_path / "config.yaml"
     preamble = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     config.write_text(preamble + text, encoding="utf-8")
-    command = ("-m", "scheduler", "--master", "http://127.0.0.1:1", "--config", str(config))
+    command = (*SCHEDULER, "--master", "http://127.0.0.1:1", "--config", str(config))
     code, stderr = await _fails(*command)
     assert (code, stderr.count("\n")) == (1, 1)
     assert stderr.startswith(f"kubesched: {complaint}")
