@@ -83,6 +83,12 @@ class SchedulerMetrics:
         self.schedule_attempts[result, profile] += 1
         self.scheduling_attempt_duration.observe(duration_seconds, result, profile)
 
+    def preemption_ended(self, result: str, started: float) -> None:
+        """A preemption in the background is over: `success` or `error`."""
+        duration_seconds = self.stopwatch() - started
+        self.preemption_goroutines_duration.observe(duration_seconds, result)
+        self.preemption_goroutines_executions[(result,)] += 1
+
     def event_handled(self, label: str, started: float) -> None:
         """A watch event has been dealt with since then."""
         self.event_handling_duration.observe(self.stopwatch() - started, label)

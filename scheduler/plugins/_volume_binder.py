@@ -11,6 +11,7 @@ Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from scheduler.api.csi_topology import (
@@ -46,7 +47,7 @@ from scheduler.plugins._pod_volumes import (
 from scheduler.plugins._volume_reach import affinity_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.api.core import Node, Pod, Volume
     from scheduler.api.storage import CSINode, StorageClass, VolumeNodeAffinity
@@ -102,6 +103,10 @@ class VolumeBinder:
 
         Raises `AssumeError`, having taken nothing.
         """
+        with self.counting_errors("assume"):
+            return self._assume(pod, node_name, pod_volumes)
+
+    def _assume(self, pod: Pod, node_name: str, pod_volumes: PodVolumes) -> bool:
         if self._are_all_bound(pod):
             return True
         bindings: list[BindingInfo] = []
@@ -134,6 +139,10 @@ class VolumeBinder:
 
         Raises `VolumeBindingError`, or the client's errors.
         """
+        with self.counting_errors("bind"):
+            await self._bind(pod, pod_volumes)
+
+    async def _bind(self, pod: Pod, pod_volumes: PodVolumes) -> None:
         bindings = pod_volumes.static_bindings
         if bindings is None:
             raise VolumeBindingError(f"failed to get cached bindings for pod {quoted(pod.key)}")
@@ -143,6 +152,15 @@ class VolumeBinder:
             await self._wait_until_bound(pod, bindings, claims)
         except VolumeBindingError as error:
             raise VolumeBindingError(f"binding volumes: {error}") from error
+
+    @contextlib.contextmanager
+    def counting_errors(self, stage: str) -> Iterator[None]:
+        """A stage that fails is counted (`VolumeSchedulingStageFailed`)."""
+        try:
+            yield
+        except Exception:
+            self._handle.metrics.volume_scheduling_stage_errors[(stage,)] += 1
+            raise
 
     async def _write(
         self, bindings: Sequence[BindingInfo], claims: Sequence[PersistentVolumeClaim]

@@ -74,7 +74,10 @@ class DefaultPreemption(Plugin):
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Preempt for a pod that fits nowhere."""
-        result, status = await self._evaluator.preempt(state, pod, statuses)
+        try:
+            result, status = await self._evaluator.preempt(state, pod, statuses)
+        finally:
+            self.handle.metrics.preemption_attempts[()] += 1
         if status is not None and status.message:
             status = status.with_reasons_before("preemption: ")
         return result, status

@@ -144,7 +144,10 @@ class VolumeBinding(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that one of the volumes cannot be reached from, bound or made for."""
         search = state.read(_STATE).search
-        return None if search is None else search.filter_nodes(nodes)
+        if search is None:
+            return None
+        with self.binder.counting_errors("predicate"):
+            return search.filter_nodes(nodes)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip, unless the gate has volumes scored."""

@@ -66,7 +66,10 @@ class Executor:
         Victims that are going already are left alone. A status tells of a failure.
         """
         victims = [v for v in candidate.victims.pods if v.pod.metadata.deletion_timestamp is None]
-        if ASYNC_PREEMPTION not in self._handle.feature_gates:
+        is_async = ASYNC_PREEMPTION in self._handle.feature_gates
+        if victims or not is_async:
+            self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
+        if not is_async:
             return await self._make_room(candidate.name, preemptor, victims)
         if victims:
             self._preempting.add(preemptor.uid)
@@ -90,13 +93,15 @@ class Executor:
         self, node_name: str, preemptor: PodInfo, victims: Sequence[PodInfo]
     ) -> None:
         _log.info("Preempting %d pods on node %s for %s", len(victims), node_name, preemptor.key)
-        succeeded = False
+        metrics = self._handle.metrics
+        started, succeeded = metrics.stopwatch(), False
         try:
             cleared = await self._clear_nominations(node_name, preemptor)
             succeeded = await self._preempt_all(victims, preemptor, node_name) and cleared
         finally:
             self._preempting.discard(preemptor.uid)
             self._last_victims.pop(preemptor.uid, None)
+            metrics.preemption_ended("success" if succeeded else "error", started)
         if not succeeded:
             # No event may ever come for a pod whose victims stay.
             self._handle.activate({preemptor.key: preemptor})

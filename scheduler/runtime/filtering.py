@@ -9,7 +9,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreFilterPlugins`, `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,8 @@ __all__ = ["Filters", "PreFilterOutcome", "PreFilters"]
 
 _ALL_NODES: Final = PreFilterResult(None)
 
+_PreFilter: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]"
+
 
 class PreFilterOutcome(NamedTuple):
     """What PreFilter has found: the nodes to look at, or a rejection of the pod as a whole."""
@@ -48,7 +50,9 @@ class PreFilters:
     """The PreFilter plugins of a profile, in order."""
 
     def __init__(self, plugins: Sequence[Plugin], meter: Meter) -> None:
-        self._plugins: Final = [(p.name, _pre_filter_of(p)) for p in plugins]
+        self._plugins: Final = [
+            (p.name, _pre_filter_of(p), meter.evaluation(p.name, "PreFilter")) for p in plugins
+        ]
         self._meter: Final = meter
         self._followers: Final = [f for p in plugins if (f := _follower_of(p)) is not None]
 
@@ -67,17 +71,17 @@ class PreFilters:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
-        for name, pre_filter in self._plugins:
+        call = self._measured if state.records_plugin_metrics else _call_pre_filter
+        evaluations = self._meter.evaluations
+        for name, pre_filter, evaluation in self._plugins:
             try:
-                with self._meter.plugin(state, name, "PreFilter") as timing:
-                    answer = pre_filter(state, pod, nodes)
-                    timing.status = answer if isinstance(answer, Status) else None
+                answer = call(name, pre_filter, state, pod, nodes)
             except Exception as error:
                 raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
             if isinstance(answer, Status) and answer.is_skip:
                 state.skip_filter_plugins.add(name)
                 continue
-            self._meter.evaluated(name, "PreFilter")
+            evaluations[evaluation] += 1
             if answer is None:
                 continue
             if isinstance(answer, Status):
@@ -102,6 +106,14 @@ class PreFilters:
                 )
         return PreFilterOutcome(narrowed, rejection, frozenset(plugins_with_nodes))
 
+    def _measured(
+        self, name: str, pre_filter: _PreFilter, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterResult | Status | None:
+        with self._meter.plugin(state, name, "PreFilter") as timing:
+            answer = _call_pre_filter(name, pre_filter, state, pod, nodes)
+            timing.status = answer if isinstance(answer, Status) else None
+            return answer
+
     def followers(self, state: CycleState | WorldStates) -> list[Follower]:
         """The plugins whose filters are on, and that want to follow pods in a dry run."""
         return [f for f in self._followers if f.name not in state.skip_filter_plugins]
@@ -113,7 +125,9 @@ class Filters:
     def __init__(
         self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle, meter: Meter
     ) -> None:
-        self._plugins: Final = [(p.name, filter_nodes_of(p)) for p in plugins]
+        self._plugins: Final = [
+            (p.name, filter_nodes_of(p), meter.evaluation(p.name, "Filter")) for p in plugins
+        ]
         self._meter: Final = meter
         self._pre_filters: Final = pre_filters
         self._handle: Final = handle
@@ -125,12 +139,13 @@ class Filters:
         """The verdicts on these nodes, None if all pass; raises `PluginFailedError`."""
         verdicts = _Verdicts(len(nodes))
         left = nodes
-        for name, filter_nodes in self._plugins:
+        call = self._measured if state.records_plugin_metrics else _call
+        evaluations = self._meter.evaluations
+        for name, filter_nodes, evaluation in self._plugins:
             if name in state.skip_filter_plugins:
                 continue
-            self._meter.evaluated(name, "Filter", len(left))
-            with self._meter.plugin(state, name, "Filter"):
-                rejections = _call(name, filter_nodes, state, pod, left)
+            evaluations[evaluation] += len(left)
+            rejections = call(name, filter_nodes, state, pod, left)
             if rejections is None:
                 continue
             verdicts.add(rejections, name)
@@ -138,6 +153,17 @@ class Filters:
             if not len(left):
                 break
         return verdicts.rejections
+
+    def _measured(
+        self,
+        name: str,
+        filter_nodes: FilterNodes,
+        state: CycleState | WorldStates,
+        pod: PodInfo,
+        nodes: Nodes,
+    ) -> Rejections | None:
+        with self._meter.plugin(state, name, "Filter"):
+            return _call(name, filter_nodes, state, pod, nodes)
 
     def run_with_nominated_pods(
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
@@ -232,9 +258,14 @@ class _Verdicts:
         return None if self._codes is None else Rejections(self._codes, self._statuses)
 
 
-def _pre_filter_of(
-    plugin: Plugin,
-) -> Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]:
+def _call_pre_filter(
+    name: str, pre_filter: _PreFilter, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> PreFilterResult | Status | None:
+    del name
+    return pre_filter(state, pod, nodes)
+
+
+def _pre_filter_of(plugin: Plugin) -> _PreFilter:
     pre_filter_plugin: PreFilterPlugin = plugin  # type: ignore[assignment] # checked by expand
     return pre_filter_plugin.pre_filter
 

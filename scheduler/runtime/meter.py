@@ -97,6 +97,8 @@ class Meter:
     def __init__(self, metrics: SchedulerMetrics, profile_name: str) -> None:
         self._metrics: Final = metrics
         self._profile: Final = profile_name
+        #: How often plugins were asked: once for each node in Filter and Score.
+        self.evaluations: Final = metrics.plugin_evaluations
         self._unmeasured: Final = _NoTiming(metrics, metrics.plugin_execution_duration, ("", ""))
 
     def point(self, name: str) -> Timing:
@@ -111,6 +113,6 @@ class Meter:
         plugins = self._metrics.plugin_execution_duration
         return _PluginTiming(self._metrics, plugins, (plugin, point))
 
-    def evaluated(self, plugin: str, point: str, times: int = 1) -> None:
-        """A plugin was asked, about one node or many."""
-        self._metrics.plugin_evaluations[plugin, point, self._profile] += times
+    def evaluation(self, plugin: str, point: str) -> tuple[str, str, str]:
+        """The key in `evaluations` of a plugin at a point, for whoever counts many times."""
+        return plugin, point, self._profile

@@ -42,6 +42,8 @@ class _Scorer(NamedTuple):
     score_nodes: ScoreNodes
     normalize_score: _Normalize | None
     weight: int
+    #: The label values of its count of evaluations.
+    evaluation: tuple[str, str, str]
 
 
 class Scores:
@@ -56,10 +58,17 @@ class Scores:
     ) -> None:
         self._meter: Final = meter
         self._pre_scorers: Final = [
-            (p.name, cast("PreScorePlugin", p).pre_score) for p in pre_score_plugins
+            (p.name, cast("PreScorePlugin", p).pre_score, meter.evaluation(p.name, "PreScore"))
+            for p in pre_score_plugins
         ]
         self._scorers: Final = [
-            _Scorer(p.name, score_nodes_of(p), _normalize_of(p), weights[p.name])
+            _Scorer(
+                p.name,
+                score_nodes_of(p),
+                _normalize_of(p),
+                weights[p.name],
+                meter.evaluation(p.name, "Score"),
+            )
             for p in score_plugins
         ]
 
@@ -75,19 +84,18 @@ class Scores:
 
     def _score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
         scored: list[tuple[_Scorer, IntArray]] = []
+        score = self._measured_score if state.records_plugin_metrics else _score
         for scorer in self._scorers:
-            if scorer.name in state.skip_score_plugins:
-                continue
-            self._meter.evaluated(scorer.name, "Score", len(nodes))
-            with self._meter.plugin(state, scorer.name, "Score"):
-                scored.append((scorer, _score(scorer, state, pod, nodes)))
+            if scorer.name not in state.skip_score_plugins:
+                self._meter.evaluations[scorer.evaluation] += len(nodes)
+                scored.append((scorer, score(scorer, state, pod, nodes)))
+        normalize = self._measured_normalize if state.records_plugin_metrics else _normalized
         by_plugin: dict[str, IntArray] = {}
         total = np.zeros(len(nodes), dtype=np.int64)
         same = np.int64(0)
         for scorer, scores in scored:
             if scorer.normalize_score is not None:
-                with self._meter.plugin(state, scorer.name, "ScoreExtensionNormalize"):
-                    scores = _normalized(scorer, scorer.normalize_score, state, pod, scores)
+                scores = normalize(scorer, scorer.normalize_score, state, pod, scores)
             weighted = _weighted(scorer, scores)
             by_plugin[scorer.name] = weighted
             if (value := uniform_value(weighted)) is not None:
@@ -97,15 +105,35 @@ class Scores:
         total += same
         return NodeScores(by_plugin, total)
 
+    def _measured_score(
+        self, scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> IntArray:
+        with self._meter.plugin(state, scorer.name, "Score"):
+            return _score(scorer, state, pod, nodes)
+
+    def _measured_normalize(
+        self,
+        scorer: _Scorer,
+        normalize_score: _Normalize,
+        state: CycleState,
+        pod: PodInfo,
+        scores: IntArray,
+    ) -> IntArray:
+        with self._meter.plugin(state, scorer.name, "ScoreExtensionNormalize"):
+            return _normalized(scorer, normalize_score, state, pod, scores)
+
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        for name, pre_score in self._pre_scorers:
+        for name, pre_score, evaluation in self._pre_scorers:
             try:
-                with self._meter.plugin(state, name, "PreScore") as timing:
-                    status = timing.status = as_verdict(pre_score(state, pod, nodes))
+                if state.records_plugin_metrics:
+                    with self._meter.plugin(state, name, "PreScore") as timing:
+                        status = timing.status = as_verdict(pre_score(state, pod, nodes))
+                else:
+                    status = as_verdict(pre_score(state, pod, nodes))
             except Exception as error:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
             if status is None:
-                self._meter.evaluated(name, "PreScore")
+                self._meter.evaluations[evaluation] += 1
                 continue
             if not status.is_skip:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')

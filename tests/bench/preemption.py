@@ -70,16 +70,21 @@ def preemption_cycles_per_second(
     return (preemptors - warm_up) / seconds
 
 
+def _cache(nodes_total: int, running: Iterable[Pod]) -> Cache:
+    cache = Cache()
+    for i in range(nodes_total):
+        zone = f"zone-{i % _ZONES}"
+        cache.add_node(make_node(f"node-{i}", allocatable=_NODE, zone=zone))
+    for pod in running:
+        cache.add_pod(PodInfo(pod))
+    return cache
+
+
 class _Bench:
     """A scheduler without client: what goes on in the background is dropped."""
 
     def __init__(self, nodes_total: int, running: Iterable[Pod], waiting: Iterable[Pod]) -> None:
-        cache = Cache()
-        for i in range(nodes_total):
-            zone = f"zone-{i % _ZONES}"
-            cache.add_node(make_node(f"node-{i}", allocatable=_NODE, zone=zone))
-        for pod in running:
-            cache.add_pod(PodInfo(pod))
+        cache = _cache(nodes_total, running)
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
         recorder = AttemptRecorder(clock=clock, metrics=SchedulerMetrics(clock.monotonic))
         waiting_pods = WaitingPods(clock, recorder.metrics)

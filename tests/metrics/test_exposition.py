@@ -1,0 +1,107 @@
+"""What /metrics answers: upstream's names and labels, in Prometheus' text format."""
+
+from __future__ import annotations
+
+import math
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics
+from scheduler.metrics.catalogue import Definition, Family, Kind, Moment, families
+from scheduler.metrics.exposition import Exposition
+from scheduler.metrics.instruments import exponential_buckets
+
+NOTHING = Moment({}, {}, {}, {}, {})
+
+
+def samples(metrics: SchedulerMetrics, moment: Moment = NOTHING) -> dict[str, float]:
+    """Each sample by its name and labels in the order of the alphabet, as `name{label=value}`."""
+    text = Exposition(lambda: families(metrics, moment)).text().decode()
+    return {
+        sample.name + "{" + ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items())) + "}": (
+            sample.value
+        )
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_an_attempt_is_counted_and_measured_by_result_and_profile() -> None:
+    metrics = SchedulerMetrics()
+    metrics.attempt_ended("scheduled", "default-scheduler", 0.003)
+    found = samples(metrics)
+    labels = "profile=default-scheduler,result=scheduled"
+    name = "scheduler_scheduling_attempt_duration_seconds"
+    assert found[f"scheduler_schedule_attempts_total{{{labels}}}"] == 1
+    assert found[f"{name}_count{{{labels}}}"] == 1
+    assert found[f"{name}_sum{{{labels}}}"] == 0.003
+    assert found[f"{name}_bucket{{le=0.002,{labels}}}"] == 0
+    assert found[f"{name}_bucket{{le=0.004,{labels}}}"] == 1
+    assert found[f"{name}_bucket{{le=+Inf,{labels}}}"] == 1
+
+
+def test_the_queue_and_the_cache_are_told_as_they_are_at_the_moment() -> None:
+    moment = Moment(
+        pending_pods={("gated",): 3},
+        queue_incoming_pods={("active", "NodeAdd"): 2},
+        inflight_events={("PodPopped",): 1},
+        unschedulable_pods={("NodeResourcesFit", "default-scheduler"): 4},
+        cache_size={("nodes",): 5},
+    )
+    found = samples(SchedulerMetrics(), moment)
+    assert found["scheduler_pending_pods{queue=gated}"] == 3
+    assert found["scheduler_queue_incoming_pods_total{event=NodeAdd,queue=active}"] == 2
+    assert found["scheduler_inflight_events{event=PodPopped}"] == 1
+    unschedulable = "{plugin=NodeResourcesFit,profile=default-scheduler}"
+    assert found[f"scheduler_unschedulable_pods{unschedulable}"] == 4
+    assert found["scheduler_cache_size{type=nodes}"] == 5
+
+
+def test_counters_without_labels_are_there_before_they_count() -> None:
+    found = samples(SchedulerMetrics())
+    assert found["scheduler_pod_scheduled_after_flush_total{}"] == 0
+    assert found["scheduler_preemption_attempts_total{}"] == 0
+
+
+def test_a_metric_that_nobody_has_written_to_is_left_out() -> None:
+    found = samples(SchedulerMetrics())
+    assert not any(name.startswith("scheduler_schedule_attempts") for name in found)
+
+
+def test_a_help_text_begins_with_the_promise_of_stability() -> None:
+    text = Exposition(lambda: families(SchedulerMetrics(), NOTHING)).text().decode()
+    assert (
+        "# HELP scheduler_preemption_attempts_total [STABLE] "
+        "Total preemption attempts in the cluster till now\n"
+    ) in text
+    assert "_created" not in text
+
+
+def test_label_values_may_hold_anything() -> None:
+    definition = Definition("odd", Kind.GAUGE, ("what",), "", "Odd.")
+    text = Exposition(lambda: [Family(definition, {('a"b\\c\nd',): 1})]).text().decode()
+    assert 'odd{what="a\\"b\\\\c\\nd"} 1.0' in text
+
+
+def test_a_value_on_a_bound_belongs_below_it() -> None:
+    histogram = Histogram((1.0, 2.0))
+    for value in (1.0, 1.5, 2.0, 2.5):
+        histogram.observe(value)
+    assert histogram.counts == [1, 2, 1]
+    assert histogram.sum == 7.0
+    assert histogram.total == 4
+
+
+def test_histograms_of_different_labels_are_apart() -> None:
+    histograms = HistogramVec((1.0,))
+    histograms.observe(0.5, "a")
+    histograms.observe(5.0, "b")
+    assert histograms.by_labels[("a",)].counts == [1, 0]
+    assert histograms.by_labels[("b",)].counts == [0, 1]
+
+
+def test_exponential_buckets_are_upstreams() -> None:
+    bounds = exponential_buckets(0.001, 2, 15)
+    assert bounds[0] == 0.001
+    assert len(bounds) == 15
+    assert math.isclose(bounds[-1], 16.384)

@@ -1,0 +1,136 @@
+"""A pod's story: what is kept, for how long, and how it reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.observer import HintAnswer, Place, PodMove
+from scheduler.snapshot.pod_info import PodInfo
+from scheduler.stories import (
+    Attempt,
+    Bound,
+    NodeVerdict,
+    Nominated,
+    PodStories,
+    WaitingOnPermit,
+)
+from scheduler.testing import make_pod
+
+
+def queued(name: str = "web", uid: str = "u1") -> QueuedPodInfo:
+    return QueuedPodInfo(PodInfo(make_pod(name, uid=uid)), timestamp=0.0)
+
+
+def told(stories: PodStories, name: str = "web") -> Any:
+    story = stories.told("default", name)
+    return None if story is None else msgspec.json.decode(story)
+
+
+def moved(pod: QueuedPodInfo, source: Place, target: Place, event: str = "") -> PodMove:
+    return PodMove(1.5, pod, source, target, event)
+
+
+def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
+    stories = PodStories()
+    hint = HintAnswer("NodeResourcesFit", "AssignedPodDelete", "Queue")
+    stories.pod_moved(
+        PodMove(2.5, queued(), Place.UNSCHEDULABLE, Place.BACKOFF, "AssignedPodDelete", (hint,))
+    )
+    [entry] = told(stories)["entries"]
+    assert entry == {
+        "time": 2.5,
+        "kind": "moved",
+        "text": "unschedulable -> backoff by AssignedPodDelete",
+        "from": "unschedulable",
+        "to": "backoff",
+        "event": "AssignedPodDelete",
+        "hints": [{"plugin": "NodeResourcesFit", "event": "AssignedPodDelete", "answer": "Queue"}],
+    }
+
+
+def test_an_event_that_did_not_help_is_told_as_such() -> None:
+    stories = PodStories()
+    stories.pod_moved(moved(queued(), Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, "NodeAdd"))
+    [entry] = told(stories)["entries"]
+    assert entry["kind"] == "asked"
+    assert entry["text"] == "NodeAdd does not help: stays unschedulable"
+
+
+def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
+    stories = PodStories()
+    scores = (("NodeResourcesFit", 47), ("ImageLocality", 3))
+    attempt = Attempt(
+        1.0, 2, "scheduled", node="n1", evaluated_nodes=5, feasible_nodes=3, scores=scores
+    )
+    stories.add("default/web", "u1", attempt)
+    [entry] = told(stories)["entries"]
+    assert entry["text"] == (
+        "attempt 2: n1, one of 3 feasible of 5 evaluated nodes, "
+        "with the score 50 (NodeResourcesFit 47, ImageLocality 3)"
+    )
+    assert entry["scores"] == {"NodeResourcesFit": 47, "ImageLocality": 3}
+    assert entry["total_score"] == 50
+
+
+def test_a_failed_attempt_tells_who_turned_down_how_many_nodes() -> None:
+    stories = PodStories()
+    verdict = NodeVerdict("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
+    message = "0/4 nodes are available: 4 Insufficient cpu."
+    attempt = Attempt(1.0, 1, "unschedulable", message=message, verdicts=(verdict,))
+    stories.add("default/web", "u1", attempt)
+    [entry] = told(stories)["entries"]
+    assert entry["text"] == f"attempt 1: unschedulable: {message}"
+    assert entry["verdicts"] == [
+        {
+            "plugin": "NodeResourcesFit",
+            "code": "Unschedulable",
+            "reasons": ["Insufficient cpu"],
+            "nodes": 4,
+        }
+    ]
+
+
+def test_nomination_permit_and_bind_have_their_words() -> None:
+    stories = PodStories()
+    for entry in (
+        Nominated(1.0, "n1"),
+        Nominated(2.0, ""),
+        WaitingOnPermit(3.0, "n1", {"Gang": 90.0}),
+        Bound(4.0, "n1"),
+    ):
+        stories.add("default/web", "u1", entry)
+    assert [entry["text"] for entry in told(stories)["entries"]] == [
+        "nominated to n1",
+        "nominated to no node",
+        "waiting on permit for n1: Gang for 90s",
+        "bound to n1",
+    ]
+
+
+def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
+    stories = PodStories()
+    stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
+    story = told(stories)
+    assert story["uid"] == "new"
+    assert [entry["event"] for entry in story["entries"]] == ["y"]
+
+
+def test_the_longest_untouched_story_goes_first() -> None:
+    stories = PodStories(pods_max=2)
+    for name in ("a", "b", "a", "c"):
+        stories.pod_moved(moved(queued(name, name), Place.OUTSIDE, Place.ACTIVE))
+    assert stories.known() == ["default/a", "default/c"]
+    assert told(stories, "b") is None
+
+
+def test_a_story_too_long_loses_its_oldest_entries_and_says_how_many() -> None:
+    stories = PodStories(entries_max=2)
+    for number in range(5):
+        stories.add("default/web", "u1", Bound(float(number), f"n{number}"))
+    story = told(stories)
+    assert story["dropped"] == 3
+    assert [entry["node"] for entry in story["entries"]] == ["n3", "n4"]
