@@ -404,7 +404,11 @@ class SchedulerApp:
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         assert self._group is not None, "work comes only while running"
-        self._group.create_task(work, name=name)
+        try:
+            self._group.create_task(work, name=name)
+        except RuntimeError:
+            # We are stopping, and this came from a cycle that had its last turn.
+            work.close()
 
     def _spawn_for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
         self._plugin_works += 1
