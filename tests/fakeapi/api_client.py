@@ -159,9 +159,13 @@ class ApiClient:
         return created
 
     @contextlib.asynccontextmanager
-    async def watch(self, path: str, **query: Any) -> AsyncIterator[Stream]:
+    async def watch(
+        self, path: str, *, headers: Mapping[str, str] | None = None, **query: Any
+    ) -> AsyncIterator[Stream]:
         """An open watch; its status must be 200."""
         parameters = {"watch": "true"} | {name: str(value) for name, value in query.items()}
-        async with self._session.get(self.url + path, params=parameters) as response:
+        async with self._session.get(
+            self.url + path, params=parameters, headers=headers
+        ) as response:
             assert response.status == 200, await response.text()
             yield Stream(response)

@@ -1,0 +1,89 @@
+"""Columns of custom resources, and the JSONPath they are found by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakeapi.printing import custom_printer
+from fakeapi.printing.json_path import JsonPath
+
+OBJECT: dict[str, Any] = {
+    "metadata": {
+        "name": "x",
+        "creationTimestamp": "1970-01-01T00:00:00Z",
+        "labels": {"a.b/c": "l"},
+    },
+    "spec": {"replicas": 3, "ratio": 1.5, "on": True, "names": ["p", "q", "r"]},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "True", "code": 1},
+            {"type": "Synced", "status": "False", "code": 5},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".spec.replicas", [3]),
+        ("$.spec.replicas", [3]),
+        (".spec.nothing.there", []),
+        ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
+        (".status.conditions[?(@.type=='Synced')].status", ["False"]),
+        (".status.conditions[?(@.code>1)].type", ["Synced"]),
+        (".status.conditions[?(@.code <= 1)].type", ["Ready"]),
+        ('.status.conditions[?(@.type!="Ready")].type', ["Synced"]),
+        (".status.conditions[?(@.code)].type", ["Ready", "Synced"]),
+        (".status.conditions[*].type", ["Ready", "Synced"]),
+        (".spec.names[0]", ["p"]),
+        (".spec.names[-1]", ["r"]),
+        (".spec.names[7]", []),
+        (".spec.names[1:]", [["q", "r"]]),
+        (".metadata.labels.a\\.b/c", ["l"]),
+        (".metadata.labels['a.b/c']", ["l"]),
+        ('.metadata["name"]', ["x"]),
+    ],
+)
+def test_paths_lead_to_values(path: str, found: list[object]) -> None:
+    expected = found[0] if path.endswith("[1:]") else found
+    assert JsonPath(path).find(OBJECT) == expected
+
+
+@pytest.mark.parametrize("path", ["spec.x", ".spec[", ".spec[?(@.a==b)]", ".a b", "{.spec}"])
+def test_bad_paths_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=r"JSONPath|cannot compare"):
+        JsonPath(path)
+
+
+@pytest.mark.parametrize(
+    ("declared", "path", "cell"),
+    [
+        ("string", ".metadata.name", "x"),
+        ("string", ".spec.replicas", "3"),
+        ("string", ".spec.names", '["p","q","r"]'),
+        ("integer", ".spec.replicas", 3),
+        ("integer", ".spec.ratio", 1),
+        ("number", ".spec.ratio", 1.5),
+        ("boolean", ".spec.on", True),
+        ("boolean", ".spec.replicas", None),
+        ("date", ".metadata.creationTimestamp", "100s"),
+        ("date", ".metadata.name", "<invalid>"),
+        ("integer", ".metadata.name", None),
+        ("string", ".nothing", None),
+    ],
+)
+def test_cells_are_of_the_type_of_their_column(declared: str, path: str, cell: object) -> None:
+    printer = custom_printer([{"name": "C", "type": declared, "jsonPath": path, "priority": 1}])
+    assert printer.cells(OBJECT, 100.0) == ["x", cell]
+    column = printer.columns[1]
+    assert (column.name, column.priority) == ("C", 1)
+    assert column.description.endswith(path)
+
+
+def test_resources_that_declare_nothing_show_their_age() -> None:
+    printer = custom_printer()
+    assert [column.name for column in printer.columns] == ["Name", "Age"]
+    assert printer.cells(OBJECT, 100.0) == ["x", "100s"]
