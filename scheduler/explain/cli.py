@@ -26,6 +26,7 @@ from scheduler.explain.scenarios import (
     read_scenarios,
     world_of,
 )
+from scheduler.explain.story import SchedulerPort, StoryError, story_lines
 from scheduler.explain.table import decision_table, remedies_table
 from scheduler.explain.world import World
 from scheduler.profiles import find_plugins_in_working_directory
@@ -44,7 +45,14 @@ __all__ = ["main"]
 
 #: For how many nodes it is said what would have to change.
 _NEAREST_MAX: Final = 3
-_FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, ScenarioError)
+_FAILURES: Final = (
+    ClientError,
+    ClusterError,
+    ConfigError,
+    FrameworkError,
+    ScenarioError,
+    StoryError,
+)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -75,6 +83,23 @@ _FAILURES: Final = (ClientError, ClusterError, ConfigError, FrameworkError, Scen
     help="For people, or in the recorded decisions' format.",
 )
 @click.option("--nodes-max", type=click.IntRange(min=1), help="Show at most so many nodes a list.")
+@click.option(
+    "--story",
+    metavar="POD",
+    help="Tell what has happened to a pod, NAME or NS/NAME, instead of deciding anything; "
+    "goes with --server.",
+)
+@click.option("--server", metavar="URL", default="", help="The port of the scheduler to ask.")
+@click.option("--token", default="", help="Who asks the scheduler.")
+@click.option(
+    "--certificate-authority",
+    metavar="FILE",
+    default="",
+    help="Who vouches for the scheduler's certificate.",
+)
+@click.option(
+    "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate of the scheduler's."
+)
 def main(
     scenarios: tuple[str, ...],
     manifests: tuple[Path, ...],
@@ -85,15 +110,32 @@ def main(
     plugin: tuple[str, ...],
     output: str,
     nodes_max: int | None,
+    story: str | None,
+    server: str,
+    token: str,
+    certificate_authority: str,
+    *,
+    insecure_skip_tls_verify: bool,
 ) -> None:
     """Say what the scheduler decides for pods, and why.
 
     The cluster comes from recorded scenarios, from manifests, or from an API server; nothing is
-    ever written to it.
+    ever written to it. With --story, a running scheduler says what it has done.
     """
-    sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master)]
+    sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master), story is not None]
     if sum(sources) != 1:
-        raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig")
+        raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig, --story")
+    if bool(server) != (story is not None):
+        raise click.UsageError("--story and --server go together")
+    if story is not None:
+        port = SchedulerPort(
+            url=server,
+            token=token,
+            certificate_authority=certificate_authority,
+            verify=not insecure_skip_tls_verify,
+        )
+        _print_story(port, story)
+        return
     find_plugins_in_working_directory()
     with _one_line_errors():
         if output == "jsonl":
@@ -153,6 +195,13 @@ class _Printer:
                 self._console.print(decision_table(decision, nodes_max=self._nodes_max))
                 if decision.result == "unschedulable":
                     self._console.print(remedies_table(*_remedies(world, decision)))
+
+
+def _print_story(port: SchedulerPort, pod: str) -> None:
+    with _one_line_errors():
+        story = asyncio.run(port.story(pod, clock=SystemClock()))
+        # The terminal breaks long lines where it must, and nobody else does.
+        Console().print(story_lines(story), soft_wrap=True)
 
 
 def _remedies(world: World, decision: Decision) -> tuple[Status | None, list[NodeRemedies]]:

@@ -11,6 +11,7 @@ process. Source: kube-scheduler `app/server.go` (`buildHandlerChain`), apiserver
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -86,25 +87,23 @@ class SchedulerServer:
         self._listener: Final = listener
         self._tls: Final = tls
         self._gate: Final = gate
-        self._web: Final = web.Server(
-            self._answer, keepalive_timeout=_IDLE_SECONDS, access_log=None
-        )
-        self._server: asyncio.Server | None = None
+        self._stack: Final = contextlib.AsyncExitStack()
         #: Where to ask, from this machine.
         self.url: Final = _url(listener, scheme="https" if tls else "http")
 
     async def __aenter__(self) -> SchedulerServer:
+        self._stack.callback(self._listener.close)
+        web_server = web.Server(self._answer, keepalive_timeout=_IDLE_SECONDS, access_log=None)
+        self._stack.push_async_callback(web_server.shutdown, _SHUTDOWN_SECONDS)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._web, sock=self._listener, ssl=self._tls)
+        server = await loop.create_server(web_server, sock=self._listener, ssl=self._tls)
+        self._stack.callback(server.close)
         if self._tls is not None:
             _log.info("Serving securely on %s", address_text(self._listener))
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._server is not None:
-            self._server.close()
-        await self._web.shutdown(_SHUTDOWN_SECONDS)
-        self._listener.close()
+        await self._stack.aclose()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
