@@ -13,6 +13,7 @@ import yaml
 
 from . import protobuf
 from .errors import BadRequest, UnsupportedMediaType
+from .go_json import syntax_error
 from .objects import Json, text
 from .schema import DecodeError, decode, unknown_fields
 
@@ -52,7 +53,7 @@ def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED
         try:
             return _decode_json(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _not_json(raw, expected, str(error)) from error
+            raise _not_json(raw, expected, syntax_error(raw) or str(error)) from error
     if content_type == YAML:
         try:
             return load_yaml(raw)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from .errors import BadRequest, Expired
+from .go_json import syntax_error
 from .options import parse_resource_version
 from .store import Compacted, with_prefix
 
@@ -144,9 +145,12 @@ def _parse_token(token: str) -> tuple[int, str]:
     problem = "invalid continue token: continue key is not valid"
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        content = msgspec.json.decode(raw)
-    except (binascii.Error, ValueError) as error:
+    except binascii.Error as error:
         raise BadRequest(f"{problem}: {error}") from error
+    try:
+        content = msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{problem}: {syntax_error(raw) or error}") from error
     if not isinstance(content, dict):
         raise BadRequest(f"{problem}: not an object")
     version, start = content.get("rv"), content.get("start")

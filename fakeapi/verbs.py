@@ -14,6 +14,7 @@ import msgspec
 from . import answers, bodies, deletion, registry
 from .apply import manager_for, manager_of
 from .errors import BadRequest, Conflict, Invalid, NotFound, UnsupportedMediaType, invalid
+from .go_json import syntax_error
 from .listing import listing
 from .objects import Json, child, metadata_of, name_of, text
 from .options import ListOptions, Query, delete_options, list_options, write_options
@@ -131,7 +132,7 @@ def decoded_patch(raw: bytes) -> object:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"error decoding patch: {error}") from error
+        raise BadRequest(f"error decoding patch: {syntax_error(raw) or error}") from error
 
 
 def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
