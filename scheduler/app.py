@@ -229,6 +229,7 @@ class SchedulerApp:
             on_ready=self._ready.set,
             on_deadline=self._deadline_moved.set,
             observer=self._recorder.stories,
+            metrics=self._recorder.metrics,
         )
 
     def _watch_other_kinds(self) -> dict[str, Lister]:

@@ -55,9 +55,12 @@ class AttemptRecorder:
         """Whether the cycle that has just begun measures each plugin."""
         return self._cycles % _CYCLES_PER_SAMPLE == 1
 
-    def placed(self, queued: QueuedPodInfo, verdict: Verdict, started: float) -> None:
-        """The algorithm has found a node."""
+    def decided(self, started: float) -> None:
+        """The algorithm is done, PostFilter included, whatever came of it."""
         self.metrics.scheduling_algorithm_duration.observe(self.metrics.stopwatch() - started)
+
+    def placed(self, queued: QueuedPodInfo, verdict: Verdict) -> None:
+        """The algorithm has found a node."""
         scores = verdict.scores
         self.stories.add(
             queued.key,

@@ -161,7 +161,10 @@ class BindingCycle:
     async def _pre_bind_and_bind(self, assumed: Assumed, pre_flight: PreFlight) -> Status | None:
         framework, state, _, node_name, _ = assumed
         status = None
-        if pre_flight.status is None:
+        if pre_flight.status is not None:
+            with framework.meter.point("PreBind"):
+                pass  # nobody has anything to do, and that is counted, too
+        else:
             # For as long as this takes, a preemption can have the place without deleting the pod.
             work = framework.binding.pre_bind(pre_flight, state, assumed.pod, node_name)
             status = await self._pods_in_pre_bind.run(assumed.pod.uid, work)

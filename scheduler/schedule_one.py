@@ -90,14 +90,15 @@ class ScheduleOne:
             await self._try_to_make_room(framework, state, queued, fit_error, started)
         except NoNodesAvailableError as nothing:
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(nothing), cause=nothing)
-            self._fail(framework, queued, status, CLEAR_NOMINATED_NODE, started)
+            self._give_up(framework, queued, status, CLEAR_NOMINATED_NODE, started)
         except FrameworkError as failure:
-            self._fail(framework, queued, error(failure), CLEAR_NOMINATED_NODE, started)
+            self._give_up(framework, queued, error(failure), CLEAR_NOMINATED_NODE, started)
         except Exception as bug:
             _log.exception("The scheduling cycle of pod %s broke", queued.key)
-            self._fail(framework, queued, error(bug), CLEAR_NOMINATED_NODE, started)
+            self._give_up(framework, queued, error(bug), CLEAR_NOMINATED_NODE, started)
         else:
-            self._recorder.placed(queued, verdict, started)
+            self._recorder.decided(started)
+            self._recorder.placed(queued, verdict)
             self._proceed(framework, state, queued, verdict.suggested_host, started)
 
     def _skip_pod_schedule(self, framework: Framework, pod: PodInfo) -> bool:
@@ -132,7 +133,7 @@ class ScheduleOne:
                 _log.error("PostFilter of pod %s failed: %s", queued.key, status.message)
             nominating_info = result.nominating_info if result is not None else None
         status = Status(Code.UNSCHEDULABLE, str(fit_error), cause=fit_error)
-        self._fail(framework, queued, status, nominating_info, started)
+        self._give_up(framework, queued, status, nominating_info, started)
 
     def _proceed(
         self,
@@ -173,6 +174,18 @@ class ScheduleOne:
             self._waiting_pods.add(assumed.pod, outcome.wait_seconds)
             self._recorder.waits_on_permit(assumed.pod, host, outcome.wait_seconds)
         return outcome.status
+
+    def _give_up(
+        self,
+        framework: Framework,
+        queued: QueuedPodInfo,
+        status: Status,
+        nominating_info: NominatingInfo | None,
+        started: float,
+    ) -> None:
+        """The algorithm has found no node."""
+        self._recorder.decided(started)
+        self._fail(framework, queued, status, nominating_info, started)
 
     def _fail(
         self,

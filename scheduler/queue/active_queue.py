@@ -60,6 +60,8 @@ class ActiveQueue:
         #: Where each pod in flight stands, by uid.
         self._position_of: Final[dict[str, int]] = {}
         self._positions: Final = itertools.count()
+        #: The kinds of events that were ever kept, and pods once there was one.
+        self._labels: Final[dict[str, None]] = {}
         self.scheduling_cycle = 0
 
     # The heap.
@@ -114,6 +116,7 @@ class ActiveQueue:
         if uid in self._position_of:
             return False
         self.scheduling_cycle += 1
+        self._labels[_POD_POPPED] = None
         position = next(self._positions)
         self._in_flight[position] = pod
         self._position_of[uid] = position
@@ -145,6 +148,7 @@ class ActiveQueue:
         """Keep an event for the pods in flight; False, and nothing kept, if there are none."""
         if not self._position_of:
             return False
+        self._labels[event.label] = None
         self._in_flight[next(self._positions)] = InFlightEvent(event, old_obj, new_obj)
         return True
 
@@ -155,6 +159,7 @@ class ActiveQueue:
         if uid not in self._position_of:
             return False
         for event in events:
+            self._labels[event.label] = None
             self._in_flight[next(self._positions)] = InFlightEvent(event, old_obj, new_obj)
         return True
 
@@ -194,10 +199,11 @@ class ActiveQueue:
 
     def in_flight_by_label(self) -> Counter[tuple[str, ...]]:
         """How many events of each kind are kept, and pods in flight, as metrics count them."""
-        return Counter(
-            (entry.event.label if isinstance(entry, InFlightEvent) else _POD_POPPED,)
-            for entry in self._in_flight.values()
-        )
+        counts: Counter[tuple[str, ...]] = Counter({(label,): 0 for label in self._labels})
+        for entry in self._in_flight.values():
+            label = entry.event.label if isinstance(entry, InFlightEvent) else _POD_POPPED
+            counts[(label,)] += 1
+        return counts
 
     def close(self) -> None:
         """Forget all that is in flight; for the end."""

@@ -18,7 +18,6 @@ Source: `isPodWorthRequeuing`, `isEventOfInterest` in `backend/queue/scheduling_
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.api.core import Pod
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import EnqueueExtensions, Plugin
     from scheduler.framework.types import QueuedPodInfo
+    from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -154,18 +154,19 @@ def _register(
 
 
 class Requeueing:
-    """Asks the hints. `hint_answers` counts what they said, by plugin, event label and answer."""
+    """Asks the hints, and measures them."""
 
     def __init__(
         self,
         queueing_hint_map: Mapping[str, Mapping[ClusterEvent, Sequence[QueueingHintFunction]]],
+        metrics: SchedulerMetrics,
         log: logging.Logger,
     ) -> None:
+        self.metrics: Final = metrics
         self._hint_map: Final = queueing_hint_map
         self._log: Final = log
         # There are as many as kinds of objects times kinds of changes that are handed in.
         self._interests: Final[dict[ClusterEvent, Interest]] = {}
-        self.hint_answers: Final[Counter[tuple[str, str, str]]] = Counter()
         #: What each plugin has registered for, in whichever profile.
         self.events_of: Final[dict[str, tuple[ClusterEvent, ...]]] = {}
         for hints in queueing_hint_map.values():
@@ -280,6 +281,7 @@ class Requeueing:
         asked: list[HintAnswer] | None,
     ) -> QueueingHint:
         plugin = function.plugin_name
+        started = self.metrics.stopwatch()
         try:
             hint = function.queueing_hint_fn(pod.pod_info, old_obj, new_obj)
             answer = "Queue" if hint == QueueingHint.QUEUE else "QueueSkip"
@@ -290,7 +292,9 @@ class Requeueing:
                 interest.label, plugin, pod.key, error, exc_info=error,
             )  # fmt: skip
             hint, answer = QueueingHint.QUEUE, "Error"
-        self.hint_answers[plugin, interest.label, answer] += 1
+        self.metrics.queueing_hint_execution_duration.observe(
+            self.metrics.stopwatch() - started, plugin, interest.label, answer
+        )
         if asked is not None:
             asked.append(HintAnswer(plugin, interest.label, answer))
         return hint

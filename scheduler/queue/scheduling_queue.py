@@ -59,6 +59,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.active_queue import sort_key_of_less
 from scheduler.queue.cross_topology import has_cross_topology_term
 from scheduler.queue.errors import PodAlreadyQueuedError
@@ -128,11 +129,19 @@ class PriorityQueue:
         on_ready: Callable[[], None] = lambda: None,
         on_deadline: Callable[[], None] = lambda: None,
         observer: QueueObserver | None = None,
+        metrics: SchedulerMetrics | None = None,
     ) -> None:
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
-        self.requeueing: Final = Requeueing(queueing_hint_map, log)
+        metrics = SchedulerMetrics() if metrics is None else metrics
+        self.requeueing: Final = Requeueing(queueing_hint_map, metrics, log)
         self.nominator: Final = Nominator(pod_lister)
-        gate = Gate(pre_enqueue_plugins, self.requeueing.events_of, self.unschedulable_reasons, log)
+        gate = Gate(
+            pre_enqueue_plugins,
+            self.requeueing.events_of,
+            self.unschedulable_reasons,
+            metrics,
+            log,
+        )
         self.pools: Final = Pools(
             sort_key=sort_key if sort_key is not None else sort_key_of_less(less),
             initial_backoff_seconds=initial_backoff_seconds,

@@ -307,7 +307,7 @@ class BindingPlugins:
         for plugin in self._pre_bind:
             with self._meter.plugin(state, plugin.name, "PreBindPreFlight") as timing:
                 answer = _pre_flight_answer(plugin, state, pod, node_name)
-                timing.status = answer if isinstance(answer, Status) else None
+                timing.status = answer if isinstance(answer, Status) else _skip_of(answer)
             if isinstance(answer, Status):
                 return PreFlight(answer, ())
             if not answer.skip:
@@ -438,6 +438,10 @@ def _verdict(status: Status, plugin: Plugin, failed: str) -> Status:
     if status.is_rejected:
         return status.with_plugin(plugin.name)
     return Status(Code.ERROR, f"{failed}{status.message}", cause=status.cause)
+
+
+def _skip_of(answer: PreBindPreFlightResult) -> Status | None:
+    return skip() if answer.skip else None
 
 
 def _pre_flight_answer(

@@ -162,8 +162,11 @@ class Filters:
         pod: PodInfo,
         nodes: Nodes,
     ) -> Rejections | None:
-        with self._meter.plugin(state, name, "Filter"):
-            return _call(name, filter_nodes, state, pod, nodes)
+        with self._meter.plugin(state, name, "Filter") as timing:
+            rejections = _call(name, filter_nodes, state, pod, nodes)
+            if rejections is not None and not len(rejections.passed) and rejections.statuses:
+                timing.status = rejections.statuses[0]
+            return rejections
 
     def run_with_nominated_pods(
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes

@@ -115,4 +115,6 @@ class Meter:
 
     def evaluation(self, plugin: str, point: str) -> tuple[str, str, str]:
         """The key in `evaluations` of a plugin at a point, for whoever counts many times."""
-        return plugin, point, self._profile
+        key = (plugin, point, self._profile)
+        self.evaluations[key] += 0
+        return key

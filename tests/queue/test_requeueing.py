@@ -20,6 +20,7 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.interface import Plugin
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import EventsToRegisterError, HintAnswer, build_queueing_hint_map
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.queue.requeueing import QueueingStrategy, Requeueing
@@ -54,8 +55,14 @@ POD = make_pod("pod1", namespace="ns1", uid="1")
 OTHER = make_pod("other", namespace="ns2", uid="2")
 
 
+def counted(judge: Requeueing) -> dict[tuple[str, ...], int]:
+    """How often each plugin has given each answer to each event."""
+    durations = judge.metrics.queueing_hint_execution_duration.by_labels
+    return {labels: histogram.total for labels, histogram in durations.items()}
+
+
 def requeueing(hints: Hints, profile: str = PROFILE) -> Requeueing:
-    return Requeueing({profile: hint_map(hints)}, logging.getLogger("test"))
+    return Requeueing({profile: hint_map(hints)}, SchedulerMetrics(), logging.getLogger("test"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +157,7 @@ def test_the_hints_of_the_rejector_plugins_decide(
     strategy = judge.is_pod_worth_requeuing(pod, judge.interest(event), None, new, answers)
     assert strategy == expected
     assert " ".join(f"{a.plugin_name}:{a.answer}" for a in answers) == asked
-    assert judge.hint_answers.total() == len(answers)
+    assert sum(counted(judge).values()) == len(answers)
 
 
 def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -165,7 +172,7 @@ def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFix
 def test_a_failing_hint_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     judge = requeueing({NODE_ADD: [("foo1", fail)]})
     judge.is_pod_worth_requeuing(waiting(POD, "foo1"), judge.interest(NODE_ADD), None, None)
-    assert judge.hint_answers == {("foo1", "NodeAdd", "Error"): 1}
+    assert counted(judge) == {("foo1", "NodeAdd", "Error"): 1}
     assert (
         "QueueingHintFn returns error: event=NodeAdd plugin=foo1 pod=ns1/pod1 err=unexpected error"
         in caplog.text
@@ -333,5 +340,6 @@ def test_all_plugins_that_fail_are_named_at_once() -> None:
 
 def test_the_events_of_a_plugin_are_those_of_all_profiles() -> None:
     hints = hint_map({NODE_ADD: [("foo", queue)]}), hint_map({NODE_LABEL: [("foo", queue)]})
-    judge = Requeueing(dict(zip(("one", "two"), hints, strict=True)), logging.getLogger("test"))
+    maps = dict(zip(("one", "two"), hints, strict=True))
+    judge = Requeueing(maps, SchedulerMetrics(), logging.getLogger("test"))
     assert judge.events_of == {"foo": (NODE_ADD, NODE_LABEL)}

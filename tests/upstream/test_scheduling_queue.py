@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
 from scheduler.queue.heap import Heap
 from scheduler.queue.requeueing import QueueingStrategy, Requeueing
@@ -36,7 +37,7 @@ def test_steps(case: Case) -> None:
 def test_worth_requeuing(case: Case) -> None:
     asked: list[str] = []
     hints = {PROFILE: hint_map(case["hints"], asked)} if case.get("hints") else {}
-    requeueing = Requeueing(hints, logging.getLogger("test"))
+    requeueing = Requeueing(hints, SchedulerMetrics(), logging.getLogger("test"))
     info = QueuedPodInfo(
         PodInfo(pod({"metadata": {"name": "pod1", "namespace": "ns1", "uid": "1"}})), timestamp=0.0
     )
