@@ -10,7 +10,7 @@ import msgspec
 from .errors import InputError, StepFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from fakeapi import Kind, KindTable
@@ -27,6 +27,8 @@ PATCH_TYPES: Final = {
 #: By what the suite's own requests can be told from those of the scheduler under test.
 USER_AGENT: Final = "kubesched-conformance"
 _JSON: Final = "application/json"
+_KEEPALIVE_SECONDS: Final = 3600.0
+_FAULTS: Final = "/_fakeapi/faults"
 #: A misspelt field of an object in a case is an error, not a field without effect.
 _STRICT: Final = {"fieldValidation": "Strict"}
 
@@ -53,7 +55,12 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> ApiClient:
-        self._session = aiohttp.ClientSession(self._url, headers={"User-Agent": USER_AGENT})
+        self._session = aiohttp.ClientSession(
+            self._url,
+            headers={"User-Agent": USER_AGENT},
+            # In an outage that the suite has asked for, its one connection is its way in.
+            connector=aiohttp.TCPConnector(keepalive_timeout=_KEEPALIVE_SECONDS),
+        )
         return self
 
     async def __aexit__(
@@ -134,6 +141,20 @@ class ApiClient:
             "deleteOptions": {"gracePeriodSeconds": 0},
         }
         await self._request("POST", self._path(pod, subresource="eviction"), eviction)
+
+    async def inject(self, faults: Sequence[Json]) -> None:
+        """Have things go wrong from now on."""
+        await self._request("POST", _FAULTS, {"faults": faults})
+
+    async def clear_faults(self) -> None:
+        """Have nothing more go wrong."""
+        await self._request("DELETE", _FAULTS)
+
+    async def injected(self, fault: str) -> int:
+        """How often a fault was injected, be it set or not."""
+        log = (await self._request("GET", f"{_FAULTS}/log")).get("log")
+        entries = log if isinstance(log, list) else []
+        return sum(1 for entry in entries if isinstance(entry, dict) and entry["fault"] == fault)
 
     def _kind(self, ref: Ref) -> Kind:
         kind = self._kinds.find_kind(ref.api_version, ref.kind)

@@ -15,6 +15,7 @@ import msgspec
 from .api import Json, Ref, ref_of
 from .clock import parse_duration
 from .errors import InputError
+from .faults import aimed
 from .objects import Item, objects_of
 from .validation import problem_in, read_yaml
 
@@ -100,9 +101,9 @@ class EventMatch(_Part, frozen=True, kw_only=True):
 
 
 class Expectation(_Part, frozen=True, kw_only=True):
-    """What must be true. One of `pod`, `pods`, `node` or `nodes` says of what; all else must hold.
+    """What must be true. One of `pod`, `pods`, `node`, `nodes` and `fault` says of what.
 
-    None means that nothing is said about it.
+    All else must hold; None means that nothing is said about it.
     """
 
     pod: str | None = None
@@ -126,6 +127,8 @@ class Expectation(_Part, frozen=True, kw_only=True):
     deleted: bool | None = None
     bound_count: int | Bounds | None = None
     pod_count: int | Bounds | None = None
+    fault: str | None = None
+    injected: int | Bounds | None = None
 
     @property
     def reads_metrics(self) -> bool:
@@ -214,6 +217,16 @@ class Touch(Subject, frozen=True, kw_only=True):
     """
 
 
+class Inject(_Part, frozen=True, kw_only=True):
+    """Have things go wrong: faults of the API server, in the words of their format."""
+
+    faults: list[Json]
+
+
+class ClearFaults(_Part, frozen=True, kw_only=True):
+    """Have nothing more go wrong."""
+
+
 class Create(_Part, frozen=True, kw_only=True):
     """Create objects, one after another."""
 
@@ -236,9 +249,17 @@ Action: TypeAlias = (
     | Evict
     | Settle
     | Advance
+    | Inject
+    | ClearFaults
     | Repeat
     | Expectation
 )
+
+#: Steps whose content is not simply converted.
+_MADE_BY_HAND: Final = frozenset(
+    {"create", "inject", "clear_faults", "advance", "wait_until_settled"}
+)
+_SUBJECTS: Final = ("pod", "pods", "node", "nodes", "fault")
 
 _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "delete": Delete,
@@ -290,6 +311,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     steps: tuple[Step, ...]
     cluster: tuple[Item, ...] = ()
+    faults: tuple[Json, ...] = ()
     config: Json | None = None
     description: str = ""
     exact_time: bool = False
@@ -330,6 +352,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
             cluster=msgspec.convert(raw.get("cluster", []), tuple[Item, ...]),
+            faults=tuple(aimed(msgspec.convert(raw.get("faults", []), list[Json]))),
             steps=_steps(msgspec.convert(raw["steps"], list[Json]), "steps"),
             raw=raw,
         )
@@ -379,10 +402,14 @@ def _step(raw: Json, where: str) -> Step:
             items = msgspec.convert(value, list[Item])
             _check_objects(items, "")
             return Step(where, Create(objects=items))
+        if verb == "inject":
+            return Step(where, Inject(faults=aimed(msgspec.convert(value, list[Json]))))
         if verb == "advance":
             return Step(where, Advance(seconds=parse_duration(str(value))))
         if verb == "wait_until_settled":
             return Step(where, Settle())
+        if verb == "clear_faults":
+            return Step(where, ClearFaults())
         action = msgspec.convert(value, _ACTIONS[verb])
         _check_subject(action)
         if isinstance(action, Repeat):
@@ -397,14 +424,17 @@ def _check_subject(action: msgspec.Struct) -> None:
     if isinstance(action, Subject):
         _one_of(pod=action.pod, node=action.node, object=action.object)
     elif isinstance(action, Expectation):
-        _one_of(pod=action.pod, pods=action.pods, node=action.node, nodes=action.nodes)
+        subjects = {name: getattr(action, name) for name in _SUBJECTS}
+        _one_of(**subjects)
         asked = [
             name
             for name in action.__struct_fields__
-            if name not in ("pod", "pods", "node", "nodes") and getattr(action, name) is not None
+            if name not in subjects and getattr(action, name) is not None
         ]
         if action.nodes is not None and asked:
             raise InputError(f"nothing else goes with nodes, got {', '.join(asked)}")
+        if (action.fault is not None) != (asked == ["injected"]):
+            raise InputError("injected is asked of a fault, and nothing else is")
         if action.node is not None and asked != ["pod_count"]:
             raise InputError("expected pod_count, and nothing else, of a node")
         if action.node is None and action.pod_count is not None:

@@ -19,10 +19,12 @@ from .api import ApiClient, Ref, ref_of
 from .case import (
     Advance,
     Bind,
+    ClearFaults,
     Create,
     Delete,
     Evict,
     Expectation,
+    Inject,
     Patch,
     Repeat,
     Settle,
@@ -145,6 +147,7 @@ class _Execution:
         self._touches = 0
         self._metrics: MetricsReader | None = None
         self._before: QueueCounters | None = None
+        self._counters: QueueCounters | None = None
         self._window_is_open = False
         self.where = ""
         self.log: tuple[str, ...] = ()
@@ -162,6 +165,8 @@ class _Execution:
             self.where = "cluster"
             self._event_log.step(self.where)
             await self._create(self._case.cluster)
+            if self._case.faults:
+                await self._api.inject(self._case.faults)
             self.where = ""
             surroundings = Surroundings(
                 server=server,
@@ -177,7 +182,7 @@ class _Execution:
                 await self._target.settle()
                 if self._case.reads_metrics:
                     self._metrics = await stack.enter_async_context(self._reader())
-                    await self._metrics.wait_until_served()
+                    self._counters = await self._metrics.wait_until_served()
                 await self._carry_out(self._case.steps)
                 self._target.check()
             except BaseException:
@@ -212,16 +217,26 @@ class _Execution:
             await self._target.settle()
         elif isinstance(action, Create):
             await self._create(action.objects, target=self._target)
+        elif isinstance(action, Inject):
+            await self._api.inject(action.faults)
+            await self._after_write(self._target)
+        elif isinstance(action, ClearFaults):
+            await self._api.clear_faults()
+            await self._after_write(self._target)
         else:
             await self._change(action)
             await self._after_write(self._target)
 
     async def _open_window(self) -> None:
         """Note how far the counters are, unless something has been done since the last look."""
-        if self._metrics is not None and not self._window_is_open:
+        if self._metrics is None or self._window_is_open:
+            return
+        if self._counters is None or not self._target.settles_exactly:
             await self._target.settle()
-            self._before = await self._metrics.read()
-            self._window_is_open = True
+            self._counters = await self._metrics.read()
+        # Else nothing can have moved since they were read, at rest and with nothing done after it.
+        self._before, self._counters = self._counters, None
+        self._window_is_open = True
 
     async def _change(self, action: Delete | Patch | UpdateStatus | Touch | Bind | Evict) -> None:
         api = self._api
@@ -283,5 +298,5 @@ class _Execution:
             return wrong
         assert self._metrics is not None, "the case says that it reads them"
         assert self._before is not None, "a case begins with a step that does something"
-        moves = moves_between(self._before, await self._metrics.read())
-        return unmet_by_moves(expected, moves)
+        self._counters = await self._metrics.read()
+        return unmet_by_moves(expected, moves_between(self._before, self._counters))

@@ -55,6 +55,7 @@ def is_about_rest(expected: Expectation) -> bool:
         or expected.pod_count is not None
         or expected.nominated_node_name == ""
         or expected.nodes is not None
+        or expected.fault is not None
         or (event is not None and (event.count, event.series_count) != (None, None))
     )
 
@@ -69,6 +70,10 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unm
         return Unmet("nodes", problems[0], tuple(problems[1:])) if problems else None
     if expected.node is not None:
         return await _unmet_of_node(api, expected.node, expected)
+    if expected.fault is not None:
+        injected = await api.injected(expected.fault)
+        wrong = _count_problem("times injected", expected.injected, injected)
+        return Unmet(f"fault {expected.fault}", wrong, ()) if wrong else None
     names = expected.pods if expected.pods is not None else [expected.pod or ""]
     sights = [await pod_sight(api, pod_ref(name)) for name in names]
     for sight in sights:

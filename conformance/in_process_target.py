@@ -190,6 +190,8 @@ class _InProcessTarget:
             before = now
             if looks >= _LOOKS_BEFORE_TIME and self._nudge(nudged_until):
                 looks = 0
+            elif looks >= _LOOKS_BEFORE_TIME and self._server.faults.is_at_work:
+                return  # it cannot come to rest while things go wrong, and is not asked to
             elif looks >= _LOOKS_MAX:
                 raise NotSettled("never came to rest", self.log())
             elif looks:
@@ -228,15 +230,23 @@ class _InProcessTarget:
         await _quiet()
         if not self._is_at_rest() or self._server.resource_version != version:
             return False
-        if any(_number(seen) < version for seen in self._scheduler.resource_versions.values()):
+        if not self._has_seen(version):
             return False
         self._settled_version = version
         return True
 
+    def _has_seen(self, version: int) -> bool:
+        """Whether all there is has been seen, or while things go wrong: all that can be."""
+        faults, versions = self._server.faults, self._scheduler.resource_versions
+        kinds = faults.followed if faults.is_at_work else versions.keys()
+        return all(_number(versions[kind]) >= version for kind in kinds if kind in versions)
+
     def _is_at_rest(self) -> bool:
         numbers = self._server.statistics()
-        busy = numbers.requests_in_flight or numbers.undelivered_watch_events
-        return not busy and self._ask_whether_idle()
+        if numbers.requests_in_flight or numbers.undelivered_watch_events:
+            return False
+        # A scheduler whose request is held by a fault is not idle, but there is nothing it can do.
+        return self._ask_whether_idle() or numbers.requests_held > 0
 
     def _ask_whether_idle(self) -> bool:
         try:

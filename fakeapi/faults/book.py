@@ -79,8 +79,7 @@ class SetFault:
         self.version = version
         self.matches = 0
         self.injections = 0
-        #: Called when the fault goes, or its time is over.
-        self.on_end: list[Callable[[], None]] = []
+        self._on_end: dict[object, Callable[[], None]] = {}
         self._rng = random.Random(f"{seed}/{number}")
         match = fault.match
         self._verbs = frozenset(texts(match.verb))
@@ -147,11 +146,32 @@ class SetFault:
         """A number of seconds: the one there is, or one between two by chance."""
         return bounds[0] if len(bounds) == 1 else self._rng.uniform(bounds[0], bounds[1])
 
+    def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back when the fault goes or its time is over; answers what makes this undone."""
+        token = object()
+        self._on_end[token] = callback
+        return lambda: self._on_end.pop(token, None) and None
+
     def end(self) -> None:
         """Tell whoever waits for it that the fault is over."""
-        waiting, self.on_end = self.on_end, []
-        for callback in waiting:
+        waiting, self._on_end = self._on_end, {}
+        for callback in waiting.values():
             callback()
+
+    def is_at_work(self, now: float) -> bool:
+        """Whether it may strike yet, or something waits for its end."""
+        if self._on_end:
+            return True
+        fault, when = self.fault, self.fault.when
+        if fault.observe is not None:
+            return False
+        if fault.is_of_server:
+            return not self.injections
+        if when.until_seconds is not None and now - self.added_seconds >= when.until_seconds:
+            return False
+        if when.times is not None and self.injections >= when.times:
+            return False
+        return not when.numbers or self.matches < max(when.numbers)
 
     def _takes_resource(self, facts: RequestFacts) -> bool:
         return any(
@@ -187,6 +207,12 @@ class Book:
     def faults(self) -> list[Fault]:
         """The faults that are set."""
         return [entry.fault for entry in self._set.values()]
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether any fault may strike yet, or is waited for."""
+        now = self._clock.now()
+        return any(entry.is_at_work(now) for entry in self._set.values())
 
     @property
     def of_requests(self) -> bool:

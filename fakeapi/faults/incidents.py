@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..clock import Clock
     from ..store import Store
     from .book import SetFault
-    from .model import Outage, Restart
+    from .model import Restart
     from .streams import Channel
 
 __all__ = ["Incidents", "Port"]
@@ -47,43 +45,37 @@ class Incidents:
                 if entry.takes_request(channel.facts):
                     channel.drop(fault.drop_watches.how, fault.drop_watches.code)
         elif fault.outage is not None:
-            self._outage(entry, fault.outage)
+            self._outage(entry, fault.outage.seconds)
         elif fault.restart is not None:
             self._restart(entry, fault.restart)
         elif fault.compact is not None:
             self._store.compact()
 
-    def _outage(self, entry: SetFault, outage: Outage) -> None:
-        end = self._begin()
-        entry.on_end.append(end)
-        if outage.seconds is not None:
-            self._clock.call_later(outage.seconds, end)
-
     def _restart(self, entry: SetFault, restart: Restart) -> None:
-        end = self._begin()
+        self._outage(entry, restart.seconds)
         if restart.lost_versions:
             self._store.rewind(restart.lost_versions)
         if restart.compact:
             self._store.compact()
-        if restart.seconds:
-            entry.on_end.append(end)
-            self._clock.call_later(restart.seconds, end)
-        else:
-            end()
 
-    def _begin(self) -> Callable[[], None]:
-        """Begin an outage; answers what ends it, once."""
+    def _outage(self, entry: SetFault, seconds: float | None) -> None:
+        """All are thrown out; nobody gets in for so long, or until the fault's end."""
+        self._port.drop_connections()
+        if seconds == 0.0:
+            return
         self._outages += 1
         self._port.close()
-        self._port.drop_connections()
-        ended = False
+        is_over = False
 
         def end() -> None:
-            nonlocal ended
-            if not ended:
-                ended = True
+            nonlocal is_over
+            forget()
+            if not is_over:
+                is_over = True
                 self._outages -= 1
                 if not self._outages:
                     self._port.reopen()
 
-        return end
+        forget = entry.on_end(end)
+        if seconds is not None:
+            self._clock.call_later(seconds, end)

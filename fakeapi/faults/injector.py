@@ -90,6 +90,17 @@ class Faults:
         """The watches that are kept silent."""
         return {watcher for watcher, channel in self._channels.items() if channel.stalled}
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether any fault may strike yet, or something waits for a fault's end."""
+        return self._book.is_at_work
+
+    @property
+    def followed(self) -> set[str]:
+        """The resources with an open watch that is not kept silent, by their plural names."""
+        routes = [channel.facts.route for channel in self._channels.values() if not channel.stalled]
+        return {route.kind.plural for route in routes if route is not None}
+
     def count(self, name: str) -> int:
         """How often a fault of that name was injected."""
         return self._book.log.count(name)

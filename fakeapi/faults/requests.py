@@ -88,13 +88,14 @@ class RequestFaults:
     async def _wait(self, strike: Strike) -> None:
         """For as long as chance has drawn, at most until the fault's end."""
         over = asyncio.Event()
-        strike.set_fault.on_end.append(over.set)
+        forget = strike.set_fault.on_end(over.set)
         if strike.seconds is None:
             self.held += 1
             try:
                 await over.wait()
             finally:
                 self.held -= 1
+                forget()
             return
         timer = self._clock.call_later(strike.seconds, over.set)
         self.delayed += 1
@@ -103,6 +104,7 @@ class RequestFaults:
         finally:
             self.delayed -= 1
             timer.cancel()
+            forget()
 
     async def _struck(
         self, strike: Strike, http: web.BaseRequest, facts: RequestFacts, serve: Serve

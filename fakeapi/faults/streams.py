@@ -189,13 +189,14 @@ class Channel:
     async def _stall(self, strike: Strike, seconds: float | None) -> None:
         """Wait for the time to pass or the fault to end. Raises _Ended if the watch is dropped."""
         over = self._released
-        strike.set_fault.on_end.append(over.set)
+        forget = strike.set_fault.on_end(over.set)
         timer = None if seconds is None else self._clock.call_later(seconds, over.set)
         self.stalled = True
         try:
             await over.wait()
         finally:
             self.stalled = False
+            forget()
             if timer is not None:
                 timer.cancel()
         if self._over:

@@ -64,12 +64,19 @@ BAD = [
     (_file(steps=[]), "case c: steps: expected at least one"),
     (_step(advance="soon"), "steps[0].advance: expected a duration such as 90s, 5m or 1h30m"),
     (_step(advance=5), "steps[0].advance: expected a duration such as 90s, 5m or 1h30m, got 5"),
-    (_step(zzz="5m"), "steps[0]: unknown field zzz; expected advance, bind, create"),
+    (_step(zzz="5m"), "steps[0]: unknown field zzz; expected advance, bind, clear_faults"),
     (
         _step(advance="1s", bind={"pod": "p", "node": "a"}),
         "steps[0]: expected exactly one of advance, bind",
     ),
     (_step(bind={"pod": "p"}), "steps[0].bind: node is missing"),
+    (
+        _step(inject=[{"answer": {"code": 1}}]),
+        "steps[0].inject: faults[0].answer: expected a code from 400 to 599, got 1",
+    ),
+    (_step(inject=[]), "steps[0].inject: expected at least one, got none"),
+    (_step(expect={"fault": "f", "bound_to": "a"}), "injected is asked of a fault"),
+    (_step(expect={"pod": "p", "injected": 1}), "injected is asked of a fault"),
     (_step(delete={}), "steps[0].delete: expected exactly one of pod, node, object, got 0"),
     (_step(touch={"pod": "p", "node": "a"}), "expected exactly one of pod, node, object, got 2"),
     (
@@ -77,7 +84,10 @@ BAD = [
         'steps[0].patch.type: expected "json" or "merge" or "strategic", got "apply"',
     ),
     (_step(wait_until_settled={"x": 1}), "steps[0].wait_until_settled: expected nothing"),
-    (_step(expect={"bound_to": "a"}), "expected exactly one of pod, pods, node, nodes, got 0"),
+    (
+        _step(expect={"bound_to": "a"}),
+        "expected exactly one of pod, pods, node, nodes, fault, got 0",
+    ),
     (_step(expect={"pod": "p"}), "steps[0].expect: nothing is expected"),
     (
         _step(expect={"pod": "p", "bound": "a"}),
@@ -233,7 +243,7 @@ def test_the_published_schema_and_the_short_forms_agree(kind: str) -> None:
 def test_every_step_of_the_schema_can_be_carried_out() -> None:
     definitions = schema()["$defs"]
     assert isinstance(definitions, dict)
-    known = {*case_module._ACTIONS, "create", "advance", "wait_until_settled"}
+    known = {*case_module._ACTIONS, *case_module._MADE_BY_HAND}
     assert set(definitions["step"]["properties"]) == known
 
 
