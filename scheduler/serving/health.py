@@ -112,6 +112,6 @@ def _single(check: HealthCheck) -> Callable[[web.BaseRequest], web.Response]:
     def answer(_: web.BaseRequest) -> web.Response:
         if problem := check.check():
             return error_reply(f"internal server error: {problem}", status=500)
-        return text_reply("ok")
+        return text_reply("ok", nosniff=False)
 
     return answer

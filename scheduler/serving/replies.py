@@ -36,9 +36,10 @@ _INTERACTIVE: Final = ("curl", "Wget", "Mozilla/5.0")
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
-def text_reply(text: str, *, status: int = 200) -> web.Response:
-    """Plain text, as a health check answers it."""
-    return bytes_reply(text.encode(), content_type=_TEXT, status=status, headers=_NOSNIFF)
+def text_reply(text: str, *, status: int = 200, nosniff: bool = True) -> web.Response:
+    """Plain text, as a health check answers it; browsers are told to take it for what it is."""
+    headers = _NOSNIFF if nosniff else None
+    return bytes_reply(text.encode(), content_type=_TEXT, status=status, headers=headers)
 
 
 def error_reply(text: str, *, status: int) -> web.Response:
@@ -53,7 +54,7 @@ def not_found() -> web.Response:
 
 def json_reply(value: object) -> web.Response:
     """A value as JSON."""
-    return bytes_reply(go_json(value), content_type=_JSON)
+    return bytes_reply(go_json(value), content_type=_JSON, headers=_NOSNIFF)
 
 
 def bytes_reply(
