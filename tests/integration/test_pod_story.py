@@ -1,0 +1,147 @@
+"""A pod's story and the scheduler's numbers, asked of its own port after a real life of a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fakeapi import FakeApiServer
+from scheduler.testing import VirtualClock
+from scheduler.testing.in_process import RunningScheduler, run_in_process
+from tests.integration.api_client import Api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+DEADLINE_SECONDS = 20.0
+
+
+class Life:
+    """A scheduler that a pod has waited for a node at, and been bound by."""
+
+    def __init__(self, api: Api, scheduler: RunningScheduler, clock: VirtualClock) -> None:
+        self.api = api
+        self.clock = clock
+        self._scheduler = scheduler
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """The status and text that the scheduler answers."""
+        url = self._scheduler.url + path
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status, await answer.text()
+
+    async def entries(self, pod: str) -> list[dict[str, Any]]:
+        """The entries of a pod's story."""
+        status, text = await self.get(f"/debug/pods/default/{pod}")
+        assert status == 200
+        entries: list[dict[str, Any]] = json.loads(text)["entries"]
+        return entries
+
+    async def number(self, name: str, **labels: str) -> float:
+        """One of the scheduler's numbers; 0 if it is not there."""
+        _, text = await self.get("/metrics")
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name == name and sample.labels == labels:
+                    return float(sample.value)
+        return 0.0
+
+    async def at_rest(self) -> None:
+        """Return once the scheduler has nothing left to do."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not self._scheduler.is_idle:  # noqa: ASYNC110 - nobody tells when it is
+                await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+async def life(tmp_path: Path) -> AsyncIterator[Life]:
+    clock = VirtualClock()
+    async with FakeApiServer() as server, Api.of(server) as api:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+        await api.node("small", cpu="1")
+        await api.pod("web", cpu="8")
+        async with run_in_process(kubeconfig=kubeconfig, clock=clock, serve=True) as scheduler:
+            life = Life(api, scheduler, clock)
+            await api.message_of("web")
+            await life.at_rest()
+            await api.node("tiny", cpu="1")
+            await api.node("large", cpu="8")
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while not await life.number(  # noqa: ASYNC110 - nobody tells when it is
+                    "scheduler_queue_incoming_pods_total", queue="backoff", event="NodeAdd"
+                ):
+                    await asyncio.sleep(0.002)
+            for _ in range(12):
+                await clock.advance(1.0)
+            assert await api.node_of("web") == "large"
+            await life.at_rest()
+            yield life
+
+
+async def test_a_pod_tells_what_has_happened_to_it(life: Life) -> None:
+    entries = await life.entries("web")
+    texts = [entry["text"] for entry in entries]
+    assert texts[:3] == [
+        "outside -> active by UnschedulablePodAdd",
+        "active -> in-flight",
+        "attempt 1: unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to "
+        "deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for "
+        "scheduling.",
+    ]
+    assert texts[-1] == "bound to large"
+    [failed, placed] = [entry for entry in entries if entry["kind"] == "attempt"]
+    assert failed["verdicts"] == [
+        {
+            "plugin": "NodeResourcesFit",
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["Insufficient cpu"],
+            "nodes": 1,
+        }
+    ]
+    assert (placed["node"], placed["feasible_nodes"], placed["evaluated_nodes"]) == ("large", 1, 3)
+
+
+async def test_each_move_names_its_event_and_the_hint_that_allowed_it(life: Life) -> None:
+    entries = await life.entries("web")
+    asked = [entry for entry in entries if entry["kind"] == "asked" and entry["hints"]]
+    moved = [entry for entry in entries if entry["kind"] == "moved" and entry["hints"]]
+    assert [entry["text"] for entry in asked] == ["NodeAdd does not help: stays unschedulable"]
+    assert [entry["hints"] for entry in asked] == [
+        [{"plugin": "NodeResourcesFit", "event": "NodeAdd", "answer": "QueueSkip"}]
+    ]
+    assert [entry["text"] for entry in moved] == ["unschedulable -> backoff by NodeAdd"]
+    assert [entry["hints"] for entry in moved] == [
+        [{"plugin": "NodeResourcesFit", "event": "NodeAdd", "answer": "Queue"}]
+    ]
+
+
+async def test_a_pod_nobody_knows_has_no_story(life: Life) -> None:
+    status, text = await life.get("/debug/pods/default/nobody")
+    assert status == 404
+    assert "NotFound" in text
+
+
+async def test_the_numbers_tell_the_same(life: Life) -> None:
+    profile = "default-scheduler"
+    attempts = "scheduler_schedule_attempts_total"
+    assert await life.number(attempts, result="unschedulable", profile=profile) == 1
+    assert await life.number(attempts, result="scheduled", profile=profile) == 1
+    hints = "scheduler_queueing_hint_execution_duration_seconds_count"
+    fit = {"plugin": "NodeResourcesFit", "event": "NodeAdd"}
+    assert await life.number(hints, hint="QueueSkip", **fit) == 1
+    assert await life.number(hints, hint="Queue", **fit) == 1
+    assert await life.number("scheduler_pending_pods", queue="unschedulable") == 0
+    assert await life.number("scheduler_cache_size", type="nodes") == 3
+    assert await life.number("scheduler_goroutines", operation="binding") == 0
+    assert await life.number("scheduler_preemption_attempts_total") == 1
+    evaluated = {"plugin": "NodeResourcesFit", "extension_point": "Filter", "profile": profile}
+    assert await life.number("scheduler_plugin_evaluation_total", **evaluated) == 4
+    point = {"extension_point": "Filter", "status": "Success", "profile": profile}
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    assert await life.number(name, **point) == 2
