@@ -86,12 +86,14 @@ def listing(store: Store, collection: Collection, options: ListOptions) -> Listi
         revision = snapshot.revisions[key]
         if not selection.is_everything and not selection.matches(revision.object):
             continue
-        if limit and len(found) == limit:
-            metadata["continue"] = _token(snapshot.version, found[-1].key[len(prefix) :])
-            if selection.is_everything:
-                metadata["remainingItemCount"] = len(keys) - index
-            break
         found.append(revision)
+        if limit and len(found) == limit:
+            remaining = len(keys) - index - 1
+            if remaining:  # whether or not any of them matches, as upstream
+                metadata["continue"] = _token(snapshot.version, key[len(prefix) :])
+                if selection.is_everything:
+                    metadata["remainingItemCount"] = remaining
+            break
     return Listing(metadata, found)
 
 
