@@ -112,21 +112,19 @@ class MetricsReader:
         if self._session is not None:
             await self._session.close()
 
-    async def wait_until_served(self) -> None:
-        """Return once they are there. Raises NotObservable if this scheduler serves none."""
+    async def wait_until_served(self) -> QueueCounters:
+        """The counters, once they are there. Raises NotObservable if this scheduler serves none."""
         clock = RealClock()
         deadline = clock.monotonic() + _START_SECONDS
         while True:
             try:
-                await self.read()
+                return await self.read()
             except TargetError as error:
                 if not isinstance(error.__cause__, aiohttp.ClientConnectionError):
                     raise NotObservable(str(error)) from error
                 if clock.monotonic() >= deadline:
                     raise NotObservable(f"{error}, after {_START_SECONDS:g}s") from error
                 await clock.sleep(_LOOK_SECONDS)
-            else:
-                return
 
     async def read(self) -> QueueCounters:
         """The counters now. Raises TargetError if there is no telling."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import conformance
 from tests.upstream.loading import load_all, read_yaml
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 TOTALS = Path(__file__).parent / "totals.yaml"
 
+#: Scenarios of upstream's integration tests are conformance cases: they need a server.
+SCENARIOS = Path(conformance.__file__).parent / "cases" / "requeue"
+
+_SCENARIO = re.compile(r"(test/integration/\S+) (\w+\[\d+\]) ")
 _SOURCE = re.compile(r"(?P<function>\w+)(?:\[(?P<first>\d+)(?:-(?P<last>\d+))?\])?")
 
 
@@ -99,8 +104,17 @@ def shares() -> list[Share]:
     for cases in load_all().values():
         for case in cases:
             ported.setdefault(case.upstream, []).append(case.source)
+    for path, source in _scenarios():
+        ported.setdefault(path, []).append(source)
     unknown: dict[str, Any] = {"functions": {}}
     return [_share(p, files.get(p, unknown), tuple(found)) for p, found in ported.items()]
+
+
+def _scenarios() -> list[tuple[str, str]]:
+    """Upstream's file and case that each of our `upstream_*.yaml` cites."""
+    files = sorted(SCENARIOS.glob("upstream_*.yaml"))
+    sources = [case["source"] for file in files for case in read_yaml(file)["cases"]]
+    return [found for source in sources for found in _SCENARIO.findall(source)]
 
 
 def table(found: Iterable[Share]) -> str:
