@@ -6,6 +6,7 @@ Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -28,6 +29,8 @@ _SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
 #: How much of a body that cannot be read is shown.
 _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+_META_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_DELETE_OPTIONS: Final = "DeleteOptions"
 
 _decode_json = msgspec.json.Decoder().decode
 
@@ -40,6 +43,9 @@ _YamlLoader.yaml_implicit_resolvers = {
     mark: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for mark, resolvers in _YamlLoader.yaml_implicit_resolvers.items()
 }
+# In YAML 1.1 as Go's library reads it single letters are booleans, too.
+_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
+_YamlLoader.bool_values = {**_YamlLoader.bool_values, "y": True, "n": False}
 
 
 def media_type(header: str | None) -> str:
@@ -213,7 +219,12 @@ def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str)
         raise _not_json(raw, kind, "the body is not an object")
     try:
         return decode(type_name, value)
+    is_options = kind == _DELETE_OPTIONS
+    given = text(value.get("kind")) or kind
+    if is_options and given != kind:
+        version = text(value.get("apiVersion")) or "v1"
+        why = f'no kind "{given}" is registered for version "{version}"'
+        raise BadRequest(f'{why} in scheme "{_META_SCHEME}"')
     except DecodeError as error:
-        raise BadRequest(
-            f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
-        ) from error
+        prefix = "" if is_options else f'{kind} in version "v1" cannot be handled as a {kind}: '
+        raise BadRequest(f"{prefix}{error}") from error

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from . import gotext
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -80,6 +82,8 @@ class FieldError:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        return gotext.quoted(value)
     return msgspec.json.encode(value).decode()
 
 
@@ -170,7 +174,8 @@ class _ObjectError(ApiError):
         details: Json = {"name": name} if name else {}
         if group:
             details["group"] = group
-        details["kind"] = resource
+        if resource:
+            details["kind"] = resource
         super().__init__(message, details=details)
 
 

@@ -254,7 +254,7 @@ def _manager_errors(manager: str) -> list[FieldError]:
 
 
 def _dry_run_errors(values: list[str]) -> list[FieldError]:
-    if values in ([], ["All"]):
+    if all(value == "All" for value in values):
         return []
     return [not_supported("dryRun", values, ("All",))]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .apply import manager_for
-from .objects import Json, child, mappings, metadata_of, sequence
+from .objects import Json, child, mappings, metadata_of
 
 if TYPE_CHECKING:
     from .kinds import Kind, KindTable
@@ -30,15 +30,13 @@ def kept_reset(value: Json, obj: Json) -> None:
 def on_create(kinds: KindTable, target: Target, obj: Json, now: str, *, tracks: bool) -> None:
     """Set the owners of a new object; `tracks` False leaves it to the first apply to begin."""
     metadata = child(obj, "metadata")
-    given = metadata.pop(_FIELD, None)
     if target.manager is None:
-        _set(metadata, sequence(given))
         return
-    if not tracks and not given:
-        return
-    shown = _shown(target.kind, obj)
-    manager = manager_for(kinds, target.kind, target.subresource)
-    _set(metadata, manager.created(shown, target.manager, now, given=given))
+    metadata.pop(_FIELD, None)
+    if tracks:
+        shown = _shown(target.kind, obj)
+        manager = manager_for(kinds, target.kind, target.subresource)
+        _set(metadata, manager.created(shown, target.manager, now))
 
 
 def on_update(kinds: KindTable, target: Target, obj: Json, old: Json, now: str) -> None:
@@ -75,6 +73,6 @@ def _shown(kind: Kind, obj: Json) -> Json:
     return kind.from_stored(obj) if kind.from_stored else obj
 
 
-def _set(metadata: Json, entries: list[Json] | list[object]) -> None:
+def _set(metadata: Json, entries: list[Json]) -> None:
     if entries:
         metadata[_FIELD] = entries

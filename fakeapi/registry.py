@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from . import defaults, ownership, schema, strategies, times, validation
+from . import conversions, defaults, ownership, schema, strategies, times, validation
 from .admission import AdmissionChain, Operation, Review
 from .errors import (
     OPTIMISTIC_LOCK_MESSAGE,
@@ -135,6 +135,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     defaults.apply_defaults(kind.resource_key, obj)
     return obj
 
+    conversions.convert(kind.resource_key, obj)
 
 def create(registry: Registry, target: Target, obj: Json) -> Written:
     """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
@@ -196,16 +197,16 @@ def check_name(target: Target, obj: Json) -> None:
     """The object of an update is the one the URL names. Raises BadRequest."""
     name = name_of(obj)
     if not name:
-        child(obj, "metadata")["name"] = target.name
-    elif name != target.name:
-        raise BadRequest(
-            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
-        )
     namespace = text(metadata_of(obj).get("namespace"))
     if target.kind.namespaced and namespace and namespace != target.namespace:
+        raise BadRequest(_NAMESPACE_MISMATCH)
         raise BadRequest(
-            f"the namespace of the object ({namespace}) does not match the namespace on the URL "
-            f"({target.namespace})"
+            f"the name of the object ({target.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != target.name:
+        raise BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
         )
 
 
@@ -281,6 +282,8 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     version = text(metadata.get("resourceVersion"))
     if version in ("", "0"):
         if not kind.unconditional_update:
+    if version and not (version.isascii() and version.isdecimal()):
+        raise UnreasonedFailure(f'strconv.ParseUint: parsing "{version}": invalid syntax')
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid(kind.plural, kind.group, target.name, [error])
     elif version != str(existing.resource_version):

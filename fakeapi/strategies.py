@@ -26,6 +26,7 @@ _GATED: Final[Json] = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 _NAMESPACE_FINALIZER: Final = "kubernetes"
+_DAEMON_SETS: Final = ("apps", "daemonsets")
 #: Kinds whose status endpoint resets labels, annotations, owners and finalizers.
 _STATUS_RESETS_METADATA: Final = {
     ("storage.k8s.io", "volumeattachments"),
@@ -55,6 +56,9 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
     elif key == ("resource.k8s.io", "resourceslices"):
         defaults.with_taint_times(obj, now)
     elif kind.has_status and not kind.keeps_status_on_create:
+        _reset_status(kind, obj)
+    elif key == _DAEMON_SETS:
+        _set_template_generation(obj, 1)
         _reset_status(kind, obj)
 
 
@@ -119,6 +123,8 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
         ) + 1
 
 
+    elif kind.resource_key == _DAEMON_SETS:
+        _count_template(new, old)
 def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
     if kind.generation in (Generation.NEVER, Generation.ON_CREATE):
         return False
@@ -126,6 +132,20 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
         changed = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
         return changed or (
             kind.generation is Generation.CONTENT_OR_LABELS and labels_of(new) != labels_of(old)
+def _count_template(new: Json, old: Json) -> None:
+    """The generation of the template moves with the template; clients cannot set it."""
+    annotations = mapping(metadata_of(old).get("annotations"))
+    before = text(annotations.get(conversions.TEMPLATE_GENERATION))
+    templates = [mapping(obj.get("spec")).get("template") for obj in (new, old)]
+    moved = templates[0] != templates[1]
+    _set_template_generation(new, (int(before) if before.isdecimal() else 0) + moved)
+
+
+def _set_template_generation(daemon_set: Json, generation: int) -> None:
+    annotations = child(child(daemon_set, "metadata"), "annotations")
+    annotations[conversions.TEMPLATE_GENERATION] = str(generation)
+
+
         )
     if new.get("spec") != old.get("spec"):
         return True

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from . import answers, bodies, deletion, registry
+from . import answers, bodies, deletion, gotext, registry, strictness
 from .apply import manager_for, manager_of
-from .errors import BadRequest, Conflict, Invalid, NotFound, UnsupportedMediaType, invalid
+from .errors import (
+    BadRequest,
+    Conflict,
+    Invalid,
+    NotFound,
+    UnreasonedFailure,
+    UnsupportedMediaType,
+    invalid,
+)
 from .go_json import syntax_error
 from .listing import listing
 from .objects import Json, child, metadata_of, name_of, text
@@ -67,7 +75,7 @@ def create(state: Registry, request: Request) -> Answer:
     options = write_options(request.query, "CreateOptions")
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
-    obj = _completed(kind, value, options, request)
+    obj = _decoded(kind, value, options, request)
     target = dataclasses.replace(request.target(options), name=name_of(obj))
     return _written(state, kind, registry.create(state, target, obj))
 
@@ -77,7 +85,7 @@ def update(state: Registry, request: Request) -> Answer:
     options = write_options(request.query, "UpdateOptions")
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
-    obj = _completed(kind, value, options, request)
+    obj = _decoded(kind, value, options, request)
     return _written(state, kind, registry.replace(state, request.target(options), obj))
 
 
@@ -96,7 +104,7 @@ def patch(state: Registry, request: Request) -> Answer:
     whole = state.view(kind).whole(existing.object)
     result = patched(whole, change, request.content_type, kind.schema)
     bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
-    obj = _completed(kind, result, options, request, patch_text=request.body)
+    obj = _decoded_result(kind, change, result, options, request)
     target = request.target(options)
     registry.check_name(target, obj)
     return _written(state, kind, registry.update(state, target, existing, obj))
@@ -113,8 +121,16 @@ def _apply(state: Registry, request: Request) -> Answer:
     manager = manager_for(state.kinds, kind, route.subresource)
     live = state.view(kind).whole(existing.object) if existing else None
     applied = manager.applied(live, config, options.field_manager, state.now(), force=options.force)
-    obj = _completed(kind, applied.object, options, request)
-    child(obj, "metadata")["managedFields"] = applied.entries
+    try:
+        obj = registry.complete(kind, applied.object)
+    except DecodeError as error:
+        raise UnreasonedFailure(manager.unconvertible(config, str(error))) from error
+    _report_duplicates_in_yaml(config, options, request)
+    request.warnings += strictness.without_repeated_owners(obj, is_patch=True)
+    metadata = child(obj, "metadata")
+    metadata.pop("managedFields", None)
+    if applied.entries:
+        metadata["managedFields"] = applied.entries
     target = dataclasses.replace(request.target(options), manager=None)
     registry.check_name(target, obj)
     if existing is not None:
@@ -124,7 +140,18 @@ def _apply(state: Registry, request: Request) -> Answer:
         why = f"the provided object specified uid {uid}, and no existing object was found"
         why = f"uid mismatch: {why}"
         raise Conflict(kind.plural, kind.group, route.name, why)
+    metadata.pop("resourceVersion", None)
     return _written(state, kind, registry.create(state, target, obj))
+
+
+def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Request) -> None:
+    if options.field_validation == "Ignore":
+        return
+    found = strictness.duplicates_in_yaml(request.body, config)
+    if found and options.field_validation == "Strict":
+        why = "\n  ".join(["yaml: unmarshal errors:", *found])
+        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+    request.warnings += found
 
 
 def decoded_patch(raw: bytes) -> object:
@@ -150,33 +177,70 @@ def patched(whole: Json, change: object, content_type: str, type_name: str) -> J
     return result
 
 
-def _completed(
-    kind: Kind,
-    value: Json,
-    options: WriteOptions,
-    request: Request,
-    patch_text: bytes | None = None,
-) -> Json:
-    """The stored form of the value; unknown fields are an error, a warning or nothing."""
+def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -> Json:
+    """The stored form of the body of a create or update. Raises BadRequest.
+
+    What is said twice or not known is an error, a warning or nothing.
+    """
     dropped: list[str] = []
     try:
         obj = registry.complete(kind, value, dropped)
     except DecodeError as error:
         raise bodies.undecodable(kind, error) from error
-    if dropped and options.field_validation != "Ignore":
-        complaints = bodies.unknown_in(kind, value)
-        if options.field_validation == "Warn":
-            request.warnings += complaints
-        elif patch_text is None:
-            raise BadRequest(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-                f"strict decoding error: {', '.join(complaints)}"
-            )
-        else:
-            why = f"strict decoding error: {', '.join(complaints)}"
-            error_at_patch = invalid("patch", patch_text.decode(errors="replace"), why)
-            raise Invalid("", "", "", [error_at_patch])
+    request.warnings += strictness.without_repeated_owners(obj)
+    if options.field_validation == "Ignore":
+        return obj
+    unknown = bodies.unknown_in(kind, value) if dropped else []
+    if request.content_type == bodies.JSON:
+        repeated = strictness.duplicates(request.body, value)
+        found = strictness.in_order(request.body, repeated, unknown)
+        reasons = ", ".join(found)
+    elif request.content_type == bodies.YAML:
+        repeated = strictness.duplicates_in_yaml(request.body, value)
+        found = repeated + unknown
+        lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
+        reasons = ", ".join([*lines, *unknown])
+    else:
+        found, reasons = unknown, ", ".join(unknown)
+    if found and options.field_validation == "Strict":
+        raise BadRequest(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"strict decoding error: {reasons}"
+        )
+    request.warnings += found
     return obj
+
+
+def _decoded_result(
+    kind: Kind, change: object, result: Json, options: WriteOptions, request: Request
+) -> Json:
+    """The stored form of a patched object. Raises Invalid, which shows what was decoded."""
+    dropped: list[str] = []
+    try:
+        obj = registry.complete(kind, result, dropped)
+    except DecodeError as error:
+        raise _undecodable_result(change, result, str(error), request) from error
+    request.warnings += strictness.without_repeated_owners(obj, is_patch=True)
+    if options.field_validation == "Ignore":
+        return obj
+    if request.content_type == JSON_PATCH:
+        found = strictness.duplicates_in_patch(request.body, change)
+    else:
+        found = strictness.duplicates(request.body, change)
+    found += bodies.unknown_in(kind, result) if dropped else []
+    if found and options.field_validation == "Strict":
+        why = f"strict decoding error: {', '.join(found)}"
+        raise _undecodable_result(change, result, why, request)
+    request.warnings += found
+    return obj
+
+
+def _undecodable_result(change: object, result: Json, why: str, request: Request) -> Invalid:
+    if request.content_type == STRATEGIC_PATCH:
+        shown = gotext.plain(change)
+    else:
+        shown = msgspec.json.encode(result).decode()
+    return Invalid("", "", "", [invalid("patch", shown, why)])
 
 
 def _written(state: Registry, kind: Kind, outcome: Written) -> Answer:

@@ -83,7 +83,12 @@ def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldMan
 
 
 def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
-    siblings = [other for other in table if other.storage_key == kind.storage_key]
+    # Managers that wrote through another group are forgotten, as upstream forgets those of events.
+    siblings = [
+        other
+        for other in table
+        if other.storage_key == kind.storage_key and other.group == kind.group
+    ]
     empty = schema.decode(kind.schema, {}) if kind.schema else {}
     return FieldManager(
         _Served([*siblings, kind]),

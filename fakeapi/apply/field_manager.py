@@ -32,6 +32,8 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ANNOTATION_BYTES_MAX: Final = 256 * 1024
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
+#: Whoever scales gets an entry without a time: upstream loses it between Scale and object.
+_SCALE: Final = "scale"
 #: How many parts of new objects are remembered with their sets.
 _PARTS_KEPT: Final = 2048
 _CURRENT: Final = Manager("current-operation", UPDATE, "", "")
@@ -81,11 +83,8 @@ class FieldManager:
         self._updater = Updater(versions, resets)
         self._parts: dict[tuple[str, bytes], FieldSet] = {}
 
-    def created(self, new: Json, manager: str, now: str, *, given: object = None) -> list[Json]:
-        """The entries of an object that nobody has written before; `given` came along with it."""
-        managed = self._parsed(given)
-        if managed.owned:
-            return self._tracked(self._empty, new, managed, manager, now)
+    def created(self, new: Json, manager: str, now: str) -> list[Json]:
+        """The entries of an object that nobody has written before."""
         fields: FieldSet = {}
         for name, value in new.items():
             if name in ("kind", "apiVersion") or sets.has(self._resets, paths.FIELD + name):
@@ -108,11 +107,8 @@ class FieldManager:
         The client may have changed the entries themselves, or asked to forget them all.
         """
         managed = self._managed_of(live, new)
-        return self._tracked(live, new, managed, manager, now) if managed.owned else []
-
-    def _tracked(
-        self, live: Json, new: Json, managed: Managed, manager: str, now: str
-    ) -> list[Json]:
+        if not managed.owned:
+            return []
         try:
             self._update(_bare(live), _bare(new), managed, self._identity(manager, UPDATE), now)
         except TypedError:
@@ -206,7 +202,8 @@ class FieldManager:
                 fields = sets.union(taken.fields, before.fields)
                 taken = dataclasses.replace(taken, fields=fields)
             managed.owned[who] = taken
-            managed.times[who] = now
+            if self._subresource != _SCALE:
+                managed.times[who] = now
         entries.cap_updaters(managed)
 
     def _apply(
@@ -235,18 +232,32 @@ class FieldManager:
         return self._updater.apply(live, config, self._api_version, managed.owned, who, force=force)
 
     def _check(self, config: Json) -> None:
-        given = f"{text(config.get('apiVersion'))}, Kind={text(config.get('kind'))}"
-        if given != f"{self._api_version}, Kind={self._kind}":
-            shown = given if "/" in given else f"/{given}"
-            raise BadRequest(f"invalid object type: {shown}")
+        version = text(config.get("apiVersion"))
+        shown = version if "/" in version else f"/{version}"
+        given = f"{shown}, Kind={text(config.get('kind'))}"
+        if given != self._gvk:
+            raise BadRequest(f"invalid object type: {given}")
         if isinstance(metadata_of(config).get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
 
+    def unconvertible(self, config: Json, why: str) -> str:
+        """What upstream says when the outcome of an apply is no object of its kind."""
+        return (
+            f"failed to convert new object ({self._described(config)}) to proper version: "
+            f"unable to convert unstructured object to {self._gvk}: {why}"
+        )
+
     def _untypable(self, config: Json, problems: list[str]) -> str:
-        version = self._api_version if "/" in self._api_version else f"/{self._api_version}"
-        where = f"{namespace_of(config)}/{name_of(config)}; {version}, Kind={self._kind}"
         lines = problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems])
-        return f"failed to create typed patch object ({where}): {lines}"
+        return f"failed to create typed patch object ({self._described(config)}): {lines}"
+
+    def _described(self, config: Json) -> str:
+        return f"{namespace_of(config)}/{name_of(config)}; {self._gvk}"
+
+    @property
+    def _gvk(self) -> str:
+        version = self._api_version if "/" in self._api_version else f"/{self._api_version}"
+        return f"{version}, Kind={self._kind}"
 
     def _from_last_applied(self, live: Json) -> FieldSet | None:
         """The fields kubectl's client-side apply left as it set them: kubectl may take them."""

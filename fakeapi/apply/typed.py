@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from .. import gotext
 from . import paths, sets
 from .sets import LEAF, FieldSet
 
@@ -386,13 +387,13 @@ def _go_type(value: object) -> str:
 
 
 def _go_text(value: object) -> str:
-    """A decoded JSON value in the form of a value of structured-merge-diff, as %v prints it."""
-    return paths.json_text(value) if not isinstance(value, str) else f'"{value}"'
+    """A value of structured-merge-diff as %v prints it."""
+    return f"&{{{gotext.plain(value)}}}"
 
 
 def _go_value(value: object) -> str:
-    """A decoded JSON value as %#v prints it."""
-    return f"&value.valueUnstructured{{Value:{_go_text(value)}}}"
+    """A value of structured-merge-diff as %#v prints it."""
+    return f"&value.valueUnstructured{{Value:{gotext.source(value)}}}"
 
 
 def without(kind: Type, value: object, fields: FieldSet) -> object:

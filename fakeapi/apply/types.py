@@ -127,6 +127,9 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
+_ZEROS: Final[dict[str, object]] = {"string": "", "int32": 0, "int64": 0, "bool": False}
+
+
 @functools.cache
 def built_in(name: str) -> Type:
     """The type of that name in schema.json; raw JSON is anything, replaced whole."""
@@ -175,6 +178,8 @@ def _list_type(field: schema.Field, element: Type) -> ListType:
         declared = schema.fields_of(field.type.removeprefix("[]")).get(key)
         if declared is not None and declared.default is not None:
             defaults[key] = declared.default
+        elif declared is not None and not declared.flags and declared.type in _ZEROS:
+            defaults[key] = _ZEROS[declared.type]  # the default in upstream's OpenAPI, too
     return ListType(element, is_atomic=False, keys=keys, defaults=defaults)
 
 

@@ -192,11 +192,12 @@ def _owner_errors(owners: list[Json]) -> list[FieldError]:
 def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     field = "metadata.finalizers"
     errors: list[FieldError] = []
-    for name in finalizers:
-        errors += [invalid(field, name, why) for why in names.qualified_name(name)]
+    for index, name in enumerate(finalizers):
+        at = f"{field}[{index}]"
+        errors += [invalid(at, name, why) for why in names.qualified_name(name)]
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid(field, name, why))
+            errors.append(invalid(at, name, why))
     if set(_GARBAGE_FINALIZERS) <= set(finalizers):
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid(field, finalizers, why))

@@ -381,7 +381,7 @@ async def test_other_objects_that_are_refused(
         ({"labels": {"a": "b c"}}, (INVALID, "metadata.labels")),
         ({"annotations": {"a b": "c"}}, (INVALID, "metadata.annotations")),
         ({"annotations": {"a": "x" * 262144}}, ("FieldValueTooLong", "metadata.annotations")),
-        ({"finalizers": ["plain"]}, (INVALID, "metadata.finalizers")),
+        ({"finalizers": ["plain"]}, (INVALID, "metadata.finalizers[0]")),
         ({"finalizers": ["orphan", "foregroundDeletion"]}, (INVALID, "metadata.finalizers")),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},

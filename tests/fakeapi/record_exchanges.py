@@ -1,0 +1,70 @@
+"""Records what a real kube-apiserver answers to the requests of exchanges/*.yaml.
+
+    python -m tests.fakeapi.record_exchanges https://127.0.0.1:6443 TOKEN [NAME...]
+
+Run it where a kube-apiserver v1.36.3 with an etcd of its own is at hand; the tests only read what
+it has written.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+from . import exchange as exchanges
+
+
+def send(url: str, token: str, request: exchanges.Exchange, filled: Any) -> tuple[int, str, Any]:
+    """One request as it is written; the code, text and headers of the answer."""
+    method, path = filled["request"].split(" ", 1)
+    body = exchanges.raw_body(filled.get("body"))
+    made = urllib.request.Request(url + path, data=body, method=method)
+    made.add_header("User-Agent", filled.get("agent", exchanges.AGENT))
+    made.add_header("Authorization", f"Bearer {token}")
+    made.add_header("Accept", "application/json")
+    if body is not None:
+        made.add_header("Content-Type", exchanges.media_type(request))
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(made, timeout=20, context=context) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), error.headers
+
+
+def record(url: str, token: str, name: str) -> None:
+    """Send the requests of one file and write down the answers."""
+    namespace = f"x{random.randrange(10**8):08d}"
+    script = exchanges.Script(namespace)
+    send(
+        url,
+        token,
+        {},
+        {"request": "POST /api/v1/namespaces", "body": {"metadata": {"name": namespace}}},
+    )
+    lines = []
+    for request in exchanges.read(name):
+        answer = send(url, token, request, script.filled(request))
+        found = exchanges.outcome(script, request, *answer)
+        if not request.get("quiet"):
+            lines.append(json.dumps(found, sort_keys=True))
+    path = exchanges.DIRECTORY / f"{name}.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{name}: {len(lines)} answers")
+
+
+def main() -> None:
+    """The command line."""
+    url, token, *names = sys.argv[1:]
+    for name in names or sorted(path.stem for path in exchanges.DIRECTORY.glob("*.yaml")):
+        record(url, token, name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Ordered requests whose answers were recorded from kube-apiserver v1.36.3 (exchange.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from . import exchange as exchanges
+from .objects import NAMESPACES
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from fakeapi import FakeApiServer
+
+    from .api_client import ApiClient
+
+NAMES = sorted(path.stem for path in exchanges.DIRECTORY.glob("*.yaml"))
+NAMESPACE = "x00000001"
+
+
+async def _send(
+    session: aiohttp.ClientSession, url: str, exchange: exchanges.Exchange, filled: Any
+) -> tuple[int, str, Any]:
+    method, path = filled["request"].split(" ", 1)
+    body = exchanges.raw_body(filled.get("body"))
+    headers = {"User-Agent": filled.get("agent", exchanges.AGENT), "Accept": "application/json"}
+    if body is not None:
+        headers["Content-Type"] = exchanges.media_type(exchange)
+    async with session.request(method, url + path, data=body, headers=headers) as answer:
+        return answer.status, await answer.text(), answer.headers
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_answers_are_those_of_the_real_server(
+    server: FakeApiServer, api: ApiClient, session: aiohttp.ClientSession, name: str
+) -> None:
+    namespace = {"metadata": {"name": NAMESPACE}}
+    await api.request("POST", NAMESPACES, namespace, headers={"User-Agent": exchanges.AGENT})
+    script = exchanges.Script(NAMESPACE)
+    wanted = {answer["name"]: answer for answer in exchanges.recorded(name)}
+    different = []
+    for exchange in exchanges.read(name):
+        answer = await _send(session, server.url, exchange, script.filled(exchange))
+        found = exchanges.outcome(script, exchange, *answer)
+        compared = not exchange.get("quiet") and not exchange.get("differs")
+        if compared and found != wanted[exchange["name"]]:
+            different.append((exchange["name"], wanted[exchange["name"]], found))
+    assert not different
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_request_has_its_answer(name: str) -> None:
+    asked = [exchange["name"] for exchange in exchanges.read(name) if not exchange.get("quiet")]
+    assert asked == [answer["name"] for answer in exchanges.recorded(name)]
+    assert len(set(asked)) == len(asked)
