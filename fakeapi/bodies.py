@@ -217,14 +217,14 @@ def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str)
         value = parse(raw, content_type, kind)
     if not isinstance(value, dict):
         raise _not_json(raw, kind, "the body is not an object")
-    try:
-        return decode(type_name, value)
     is_options = kind == _DELETE_OPTIONS
     given = text(value.get("kind")) or kind
     if is_options and given != kind:
         version = text(value.get("apiVersion")) or "v1"
         why = f'no kind "{given}" is registered for version "{version}"'
         raise BadRequest(f'{why} in scheme "{_META_SCHEME}"')
+    try:
+        return decode(type_name, value)
     except DecodeError as error:
         prefix = "" if is_options else f'{kind} in version "v1" cannot be handled as a {kind}: '
         raise BadRequest(f"{prefix}{error}") from error

@@ -133,9 +133,9 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     obj.pop("apiVersion", None)
     ownership.kept_reset(value, obj)
     defaults.apply_defaults(kind.resource_key, obj)
+    conversions.convert(kind.resource_key, obj)
     return obj
 
-    conversions.convert(kind.resource_key, obj)
 
 def create(registry: Registry, target: Target, obj: Json) -> Written:
     """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
@@ -195,11 +195,11 @@ def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
 
 def check_name(target: Target, obj: Json) -> None:
     """The object of an update is the one the URL names. Raises BadRequest."""
-    name = name_of(obj)
-    if not name:
     namespace = text(metadata_of(obj).get("namespace"))
     if target.kind.namespaced and namespace and namespace != target.namespace:
         raise BadRequest(_NAMESPACE_MISMATCH)
+    name = name_of(obj)
+    if not name:
         raise BadRequest(
             f"the name of the object ({target.name} based on URL) was undeterminable: "
             "name must be provided"
@@ -280,10 +280,10 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     """Optimistic concurrency: a version that is given must be the newest one."""
     kind = target.kind
     version = text(metadata.get("resourceVersion"))
-    if version in ("", "0"):
-        if not kind.unconditional_update:
     if version and not (version.isascii() and version.isdecimal()):
         raise UnreasonedFailure(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if version in ("", "0"):
+        if not kind.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid(kind.plural, kind.group, target.name, [error])
     elif version != str(existing.resource_version):

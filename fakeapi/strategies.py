@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import defaults, pod_resources, schema
+from . import conversions, defaults, pod_resources, schema
 from .kinds import Generation
 from .objects import Json, child, labels_of, mapping, mappings, metadata_of, sequence, text, texts
 
@@ -25,8 +25,8 @@ _GATED: Final[Json] = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_NAMESPACE_FINALIZER: Final = "kubernetes"
 _DAEMON_SETS: Final = ("apps", "daemonsets")
+_NAMESPACE_FINALIZER: Final = "kubernetes"
 #: Kinds whose status endpoint resets labels, annotations, owners and finalizers.
 _STATUS_RESETS_METADATA: Final = {
     ("storage.k8s.io", "volumeattachments"),
@@ -55,10 +55,10 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
         obj["status"] = {"phase": "Pending"}
     elif key == ("resource.k8s.io", "resourceslices"):
         defaults.with_taint_times(obj, now)
-    elif kind.has_status and not kind.keeps_status_on_create:
-        _reset_status(kind, obj)
     elif key == _DAEMON_SETS:
         _set_template_generation(obj, 1)
+        _reset_status(kind, obj)
+    elif kind.has_status and not kind.keeps_status_on_create:
         _reset_status(kind, obj)
 
 
@@ -116,6 +116,8 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
             del spec["finalizers"]
     elif kind.resource_key == ("resource.k8s.io", "resourceslices"):
         defaults.with_taint_times(new, now)
+    elif kind.resource_key == _DAEMON_SETS:
+        _count_template(new, old)
     if _moves_generation(kind, new, old):
         generation = metadata_of(old).get("generation")
         child(new, "metadata")["generation"] = (
@@ -123,15 +125,6 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
         ) + 1
 
 
-    elif kind.resource_key == _DAEMON_SETS:
-        _count_template(new, old)
-def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
-    if kind.generation in (Generation.NEVER, Generation.ON_CREATE):
-        return False
-    if kind.generation in (Generation.CONTENT, Generation.CONTENT_OR_LABELS):
-        changed = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
-        return changed or (
-            kind.generation is Generation.CONTENT_OR_LABELS and labels_of(new) != labels_of(old)
 def _count_template(new: Json, old: Json) -> None:
     """The generation of the template moves with the template; clients cannot set it."""
     annotations = mapping(metadata_of(old).get("annotations"))
@@ -146,6 +139,13 @@ def _set_template_generation(daemon_set: Json, generation: int) -> None:
     annotations[conversions.TEMPLATE_GENERATION] = str(generation)
 
 
+def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
+    if kind.generation in (Generation.NEVER, Generation.ON_CREATE):
+        return False
+    if kind.generation in (Generation.CONTENT, Generation.CONTENT_OR_LABELS):
+        changed = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
+        return changed or (
+            kind.generation is Generation.CONTENT_OR_LABELS and labels_of(new) != labels_of(old)
         )
     if new.get("spec") != old.get("spec"):
         return True
