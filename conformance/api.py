@@ -146,9 +146,10 @@ class ApiClient:
         """Have things go wrong from now on."""
         await self._request("POST", _FAULTS, {"faults": faults})
 
-    async def clear_faults(self) -> None:
-        """Have nothing more go wrong."""
-        await self._request("DELETE", _FAULTS)
+    async def clear_faults(self, names: Sequence[str] = ()) -> None:
+        """Have nothing more go wrong; with names, only not those. Raises StepFailed for others."""
+        for path in [f"{_FAULTS}/{name}" for name in names] or [_FAULTS]:
+            await self._request("DELETE", path)
 
     async def injected(self, fault: str) -> int:
         """How often a fault was injected, be it set or not."""

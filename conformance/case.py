@@ -224,7 +224,9 @@ class Inject(_Part, frozen=True, kw_only=True):
 
 
 class ClearFaults(_Part, frozen=True, kw_only=True):
-    """Have nothing more go wrong."""
+    """Have nothing more go wrong, or not these faults; empty means all."""
+
+    names: list[str] = []
 
 
 class Create(_Part, frozen=True, kw_only=True):
@@ -409,7 +411,7 @@ def _step(raw: Json, where: str) -> Step:
         if verb == "wait_until_settled":
             return Step(where, Settle())
         if verb == "clear_faults":
-            return Step(where, ClearFaults())
+            return Step(where, ClearFaults(names=msgspec.convert(value or [], list[str])))
         action = msgspec.convert(value, _ACTIONS[verb])
         _check_subject(action)
         if isinstance(action, Repeat):

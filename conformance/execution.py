@@ -221,7 +221,7 @@ class _Execution:
             await self._api.inject(action.faults)
             await self._after_write(self._target)
         elif isinstance(action, ClearFaults):
-            await self._api.clear_faults()
+            await self._api.clear_faults(action.names)
             await self._after_write(self._target)
         else:
             await self._change(action)

@@ -102,6 +102,7 @@ class SetFault:
             self.takes_watch(facts)
             and bool(self._namespace.match(facts.namespace))
             and bool(self._name.match(facts.name))
+            and self._applies(facts)
         )
 
     def takes_watch(self, facts: RequestFacts) -> bool:
@@ -172,6 +173,15 @@ class SetFault:
         if when.times is not None and self.injections >= when.times:
             return False
         return not when.numbers or self.matches < max(when.numbers)
+
+    def _applies(self, facts: RequestFacts) -> bool:
+        """Whether the effect means anything to such a request; otherwise it is no match."""
+        fault = self.fault
+        if fault.refuse_watch_list is not None:
+            return facts.initial_events and facts.verb == "watch"
+        if fault.stale is not None or fault.expire is not None:
+            return facts.verb in ("list", "watch")
+        return fault.garble is None or facts.verb != "watch"
 
     def _takes_resource(self, facts: RequestFacts) -> bool:
         return any(

@@ -118,15 +118,13 @@ class RequestFaults:
             return broken(http, reset=not fault.reset.close)
         if fault.garble is not None:
             return await _garbled(http, await serve(http), fault.garble)
-        if fault.expire is not None and facts.verb in ("list", "watch"):
+        if fault.expire is not None:
             if facts.verb == "list" or fault.expire.as_answer:
                 return _response(Expired(_LIST_TOO_OLD))
             return await _expired_watch(http, facts, self._registry.store.resource_version)
-        if fault.refuse_watch_list is not None and facts.initial_events:
-            return _response(wording.refused_watch_list())
         if fault.stale is not None:
             return await self._stale(strike, http, facts, serve)
-        return await serve(http)
+        return _response(wording.refused_watch_list())
 
     async def _lost(
         self,
@@ -149,7 +147,7 @@ class RequestFaults:
     ) -> web.StreamResponse:
         """The request, asked at an older version; what does not list anything stays as it is."""
         route = facts.route
-        if route is None or facts.verb not in ("list", "watch") or facts.query.text("continue"):
+        if route is None or facts.query.text("continue"):
             return await serve(http)
         wanted = facts.query.text("resourceVersion")
         if facts.verb == "watch" and not facts.initial_events and wanted not in ("", "0"):
