@@ -54,7 +54,10 @@ class TokenReviews:
 
     async def user(self, token: str) -> User:
         """Whose token this is. Raises AuthenticationError."""
-        key = hmac.digest(self._key, token.encode(), hashlib.sha256)
+        try:
+            key = hmac.digest(self._key, token.encode(), hashlib.sha256)
+        except UnicodeEncodeError as error:
+            raise AuthenticationError("invalid bearer token") from error
         known = self._known.get(key)
         if isinstance(known, User):
             return known

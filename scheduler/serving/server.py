@@ -38,6 +38,8 @@ _log: Final = logging.getLogger("kubesched")
 #: How long a connection may lie idle, and how long a started answer may take at the end.
 _IDLE_SECONDS: Final = 90.0
 _SHUTDOWN_SECONDS: Final = 5.0
+#: Go's servers take headers up to this size; tokens can be long.
+_HEADER_BYTES_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,12 @@ class SchedulerServer:
 
     async def __aenter__(self) -> SchedulerServer:
         self._stack.callback(self._listener.close)
-        web_server = web.Server(self._answer, keepalive_timeout=_IDLE_SECONDS, access_log=None)
+        web_server = web.Server(
+            self._answer,
+            keepalive_timeout=_IDLE_SECONDS,
+            max_field_size=_HEADER_BYTES_MAX,
+            access_log=None,
+        )
         self._stack.push_async_callback(web_server.shutdown, _SHUTDOWN_SECONDS)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(web_server, sock=self._listener, ssl=self._tls)

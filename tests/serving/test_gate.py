@@ -45,14 +45,14 @@ class Asker:
 
     def __init__(self, session: aiohttp.ClientSession, url: str, clock: VirtualClock) -> None:
         self._session = session
-        self._url = url
+        self.url = url
         self.clock = clock
 
     async def ask(
         self, path: str = "/metrics", token: str = "", method: str = "GET"
     ) -> tuple[int, str]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with self._session.request(method, self._url + path, headers=headers) as response:
+        async with self._session.request(method, self.url + path, headers=headers) as response:
             return response.status, await response.text()
 
 
@@ -232,6 +232,24 @@ async def test_answers_are_good_for_a_while(asker: Asker, reviews: ReviewServer)
     await asker.ask(token="t")
     await asker.ask(token="bad")
     assert len(reviews.asked) == 8
+
+
+async def test_a_token_may_be_long(asker: Asker, reviews: ReviewServer) -> None:
+    token = "x" * 100_000
+    reviews.user(token, "root", "system:masters")
+    assert (await asker.ask(token=token))[0] == 200
+
+
+async def test_a_token_that_is_no_text_is_no_good(asker: Asker, reviews: ReviewServer) -> None:
+    host, port = asker.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /healthz HTTP/1.0\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.0 401 ")
+    assert answer.endswith(UNAUTHORIZED.encode())
+    assert reviews.asked == []
 
 
 async def test_trouble_with_a_token_is_not_remembered(asker: Asker, reviews: ReviewServer) -> None:
