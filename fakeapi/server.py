@@ -43,7 +43,7 @@ from .validation.cluster import SYSTEM_PRIORITIES
 from .verbs import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from contextlib import AbstractContextManager
 
     from aiohttp import StreamReader
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .faults import Fault
     from .journal import HandledRequest, ObjectChange
-    from .kinds import Kind
+    from .kinds import Kind, ResourceKey
     from .objects import Json
     from .presentation import Presentation
     from .routes import Route
@@ -223,6 +223,24 @@ class FakeApiServer:
         manifests = loading.manifests_of(value for value in given if isinstance(value, dict))
         manifests += loading.read_all(value for value in given if not isinstance(value, dict))
         return loading.load(self._registry, manifests)
+
+    def object_keys(self) -> frozenset[tuple[ResourceKey, str]]:
+        """What is stored, each object by its resource and its key in that."""
+        return frozenset(
+            (collection.resource, key)
+            for collection in self._registry.store.collections()
+            for key in collection.revisions
+        )
+
+    def remove_all_but(self, keys: Container[tuple[ResourceKey, str]]) -> int:
+        """Remove everything else at once, whoever holds it; how many. Watchers are told.
+
+        For whoever clears up: there is no grace, and finalizers do not count.
+        """
+        gone = [which for which in sorted(self.object_keys()) if which not in keys]
+        for resource, key in gone:
+            self._registry.store.remove(resource, key)
+        return len(gone)
 
     def send_bookmarks(self) -> int:
         """Push a bookmark to every watch that allows them; answers the version it will carry.

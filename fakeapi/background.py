@@ -1,0 +1,113 @@
+"""A server on a thread of its own, for programs that have no event loop, or one of their own.
+
+    with BackgroundServer(load=["nodes.yaml"]) as server:
+        subprocess.run(["kubectl", "--server", server.url, "get", "nodes"], check=True)
+
+The server lives in the thread's event loop; what is asked of it from outside is done there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .server import FakeApiServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from .journal import HandledRequest
+    from .objects import Json
+    from .server import Statistics
+
+__all__ = ["BackgroundServer"]
+
+T = TypeVar("T")
+
+
+class BackgroundServer:
+    """A `FakeApiServer` that runs beside the program; a context manager.
+
+    Takes what `FakeApiServer` takes. Entering raises what starting it raises.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="fakeapi", daemon=True)
+        self._stopping = asyncio.Event()
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._server: FakeApiServer | None = None
+
+    def __enter__(self) -> BackgroundServer:
+        """Start; returns once clients can connect."""
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop, and wait until that is done."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return self._running.url
+
+    @property
+    def kubeconfig(self) -> str:
+        """A kubeconfig for it, as YAML."""
+        return self._running.kubeconfig
+
+    @property
+    def requests(self) -> tuple[HandledRequest, ...]:
+        """The newest requests that were answered, the oldest first; as many as it was to keep."""
+        return self.call(lambda server: server.requests)
+
+    def load(self, objects: Iterable[Json | str | Path]) -> int:
+        """Store objects, or those in files and directories; how many. Raises LoadError."""
+        given = list(objects)
+        return self.call(lambda server: server.load(given))
+
+    def statistics(self) -> Statistics:
+        """The server's numbers at this moment."""
+        return self.call(lambda server: server.statistics())
+
+    def call(self, function: Callable[[FakeApiServer], T]) -> T:
+        """Do something with the server, in its own thread; answers or raises what comes of it."""
+
+        async def ask() -> T:
+            return function(self._running)
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+
+    @property
+    def _running(self) -> FakeApiServer:
+        if self._server is None:
+            raise RuntimeError("the server is not running: use it inside `with`")
+        return self._server
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        try:
+            async with FakeApiServer(**self._options) as self._server:
+                self._started.set()
+                await self._stopping.wait()
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            self._server = None
+            self._started.set()

@@ -1,0 +1,139 @@
+"""The pytest fixture `fake_api`: an API server for a test, with a namespace of its own.
+
+    def test_it_creates_a_pod(fake_api):
+        my_program("--kubeconfig", fake_api.kubeconfig)
+        assert ("POST", 201) in [(r.method, r.status) for r in fake_api.requests]
+
+One server serves all tests of a session, that is, of an xdist worker; each test gets a namespace
+that nobody else has, and what the test leaves behind anywhere is cleared away. A test that wants a
+server for itself, or another kind of server, says so; the marker takes what `FakeApiServer` takes:
+
+    @pytest.mark.fake_api(load=["cluster.yaml"], seed=1)
+
+`fake_api_scope = function` in the configuration gives every test its own. The fixture is installed
+with kubesched; it works for synchronous and asynchronous tests alike, as the server has a thread of
+its own. Nothing of the server is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from .background import BackgroundServer
+    from .journal import HandledRequest
+    from .objects import Json
+    from .server import FakeApiServer
+
+__all__ = ["FakeApi", "fake_api", "fake_api_server"]
+
+_SCOPES = ("session", "function")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the configuration choose between one server for all tests and one for each."""
+    parser.addini(
+        "fake_api_scope",
+        "how long a fake API server lives: session (the default) or function",
+        default="session",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, and refuse a scope that is none."""
+    config.addinivalue_line(
+        "markers",
+        "fake_api(**options): give the test an API server of its own, made with these options of "
+        "fakeapi.FakeApiServer",
+    )
+    scope = config.getini("fake_api_scope")
+    if scope not in _SCOPES:
+        raise pytest.UsageError(
+            f"fake_api_scope: expected one of {', '.join(_SCOPES)}, got {scope!r}"
+        )
+
+
+class FakeApi:
+    """A server as one test sees it. `kubeconfig` is a file whose namespace is the test's."""
+
+    def __init__(self, server: BackgroundServer, namespace: str, directory: Path) -> None:
+        self.server = server
+        self.namespace = namespace
+        self.kubeconfig = directory / "kubeconfig"
+        self._requests: list[HandledRequest] = []
+        self._stop_listening = server.call(self._listen)
+        server.load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+        self.kubeconfig.write_text(_kubeconfig(server.kubeconfig, namespace), encoding="utf-8")
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server."""
+        return self.server.url
+
+    @property
+    def requests(self) -> tuple[HandledRequest, ...]:
+        """What clients have asked since the test began, the oldest first."""
+        return tuple(self._requests)
+
+    def load(self, objects: Iterable[Json | str | Path]) -> int:
+        """Store objects, or those in files and directories; how many. Raises LoadError."""
+        return self.server.load(objects)
+
+    def close(self) -> None:
+        """Hear of no more requests."""
+        self.server.call(lambda _: self._stop_listening.close())
+
+    def _listen(self, server: FakeApiServer) -> contextlib.ExitStack:
+        stack = contextlib.ExitStack()
+        stack.enter_context(server.listening(on_request=self._requests.append))
+        return stack
+
+
+@pytest.fixture(scope="session")
+def fake_api_server() -> Iterator[BackgroundServer]:
+    """The server that the tests of this session, or of this xdist worker, share."""
+    from .background import BackgroundServer
+
+    with BackgroundServer() as server:
+        yield server
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def fake_api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeApi]:
+    """An API server with a namespace for this test alone."""
+    from .background import BackgroundServer
+
+    marker = request.node.get_closest_marker("fake_api")
+    namespace = f"test-{next(_numbers)}"
+    if marker is None and request.config.getini("fake_api_scope") == "session":
+        server = request.getfixturevalue("fake_api_server")
+        before = server.call(lambda running: running.object_keys())
+        with contextlib.closing(FakeApi(server, namespace, tmp_path)) as api:
+            yield api
+        server.call(lambda running: running.remove_all_but(before))
+        return
+    options: dict[str, Any] = {} if marker is None else marker.kwargs
+    with (
+        BackgroundServer(**options) as server,
+        contextlib.closing(FakeApi(server, namespace, tmp_path)) as api,
+    ):
+        yield api
+
+
+def _kubeconfig(text: str, namespace: str) -> str:
+    import yaml
+
+    config = yaml.safe_load(text)
+    for context in config["contexts"]:
+        context["context"]["namespace"] = namespace
+    return yaml.safe_dump(config, sort_keys=False)
