@@ -28,7 +28,7 @@ __all__ = ["CONTENT_TYPE", "Exposition"]
 #: The text format that every scraper reads.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-_go_text: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
+_text_of: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
 
 
 class Exposition(Collector):
@@ -80,10 +80,13 @@ def _histograms(
 
 
 def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    """Buckets as the format has them: each counts all that is not above its bound."""
+    """Buckets as the format has them: each counts all that is not above its bound.
+
+    Bounds are written as Go writes them, for dashboards that ask for `le="1"`.
+    """
     buckets: list[tuple[str, float]] = []
     total = 0
     for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
         total += count
-        buckets.append((_go_text(bound), float(total)))
+        buckets.append((_text_of(bound).removesuffix(".0"), float(total)))
     return buckets

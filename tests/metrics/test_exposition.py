@@ -77,6 +77,13 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     assert "_created" not in text
 
 
+def test_a_bound_that_is_whole_has_no_point() -> None:
+    metrics = SchedulerMetrics()
+    metrics.pod_scheduling_attempts.observe(1)
+    text = Exposition(lambda: families(metrics, NOTHING)).text().decode()
+    assert 'scheduler_pod_scheduling_attempts_bucket{le="1"} 1.0' in text
+
+
 def test_label_values_may_hold_anything() -> None:
     definition = Definition("odd", Kind.GAUGE, ("what",), "", "Odd.")
     text = Exposition(lambda: [Family(definition, {('a"b\\c\nd',): 1})]).text().decode()
