@@ -10,6 +10,7 @@ Three families are read, by kube-scheduler's names and labels; all others may sa
 from __future__ import annotations
 
 import ipaddress
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -83,11 +84,15 @@ def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], int]]:
     # The lines of all other families are most of the page, and reading them would take most of the
     # time. Without its TYPE a histogram's count is a sample like any other, which is all we need.
     lines = [line for line in text.splitlines() if line.partition("{")[0].split(" ")[0] in wanted]
-    for family in text_string_to_metric_families("\n".join([*lines, ""])):
-        for sample in family.samples:
-            if not sample.value >= 0 or sample.value != int(sample.value):
-                raise ValueError(f"{sample.name}: expected a count, got {sample.value}")
-            yield sample.name, sample.labels, int(sample.value)
+    try:
+        families = list(text_string_to_metric_families("\n".join([*lines, ""])))
+    except (IndexError, KeyError) as error:
+        # So the library takes some lines that are cut off.
+        raise ValueError(f"a line without an end: {error}") from error
+    for sample in (sample for family in families for sample in family.samples):
+        if not 0 <= sample.value < math.inf or sample.value != int(sample.value):
+            raise ValueError(f"{sample.name}: expected a count, got {sample.value}")
+        yield sample.name, sample.labels, int(sample.value)
 
 
 class MetricsReader:
@@ -138,7 +143,7 @@ class MetricsReader:
             raise TargetError(f"GET {self._url}: expected status 200, got {response.status}")
         try:
             return parse_counters(text)
-        except (ValueError, IndexError, KeyError) as error:
+        except ValueError as error:
             raise TargetError(f"GET {self._url}: not Prometheus' format: {error}") from error
 
 

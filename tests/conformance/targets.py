@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import msgspec
 import yaml
+from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -204,3 +205,112 @@ async def blocks_the_process(
     """Never lets go of the processor."""
     _block()
     yield TinyScheduler("", None)
+
+
+class _Counting(TinyScheduler):
+    """Binds nothing; counts label updates of nodes, as if `helps` had brought a pod back."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, None)
+        self.url = ""
+        self.pods = 0
+        self.handled = 0
+        self.requeued = 0
+        self._helps: dict[str, str | None] = {}
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        self._busy = False
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_pods(session))
+            group.create_task(self._follow_nodes(session))
+
+    async def _follow_pods(self, session: aiohttp.ClientSession) -> None:
+        async with session.get("/api/v1/pods", params={"watch": "true"}) as response:
+            async for line in response.content:
+                self.pods += msgspec.json.decode(line)["type"] == "ADDED"
+
+    async def _follow_nodes(self, session: aiohttp.ClientSession) -> None:
+        async with session.get("/api/v1/nodes", params={"watch": "true"}) as response:
+            async for line in response.content:
+                event = msgspec.json.decode(line)
+                metadata = event["object"]["metadata"]
+                name, helps = metadata["name"], metadata.get("labels", {}).get("helps")
+                if event["type"] == "MODIFIED":
+                    self.handled += 1
+                    self.requeued += helps != self._helps.get(name)
+                self._helps[name] = helps
+
+    def page(self) -> str:
+        label, family = "NodeUpdateNodeLabel", "scheduler_queue_incoming_pods_total"
+        return (
+            f'{family}{{event="UnschedulablePodAdd",queue="active"}} {self.pods}\n'
+            f'{family}{{event="{label}",queue="backoff"}} {self.requeued}\n'
+            f'scheduler_event_handling_duration_seconds_count{{event="{label}"}} {self.handled}\n'
+            "scheduler_pod_scheduled_after_flush_total 0\n"
+        )
+
+
+class _CountingNothing(_Counting):
+    def page(self) -> str:
+        return ""
+
+
+class _CountingNonsense(_Counting):
+    def page(self) -> str:
+        return "scheduler_pod_scheduled_after_flush_total many\n" if self.pods else ""
+
+
+@contextlib.asynccontextmanager
+async def _serving(scheduler: _Counting) -> AsyncIterator[_Counting]:
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(text=scheduler.page())
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    scheduler.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def counts_label_updates(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
+) -> AsyncIterator[TinyScheduler]:
+    """Serves metrics that say a pod comes back when a node's label `helps` changes."""
+    assert serve, "only cases that read metrics are run with it"
+    async with _serving(_Counting(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def serves_an_empty_page(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
+) -> AsyncIterator[TinyScheduler]:
+    """Serves a page without any metric that anybody would look for."""
+    async with _serving(_CountingNothing(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def serves_nonsense_once_a_pod_is_there(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
+) -> AsyncIterator[TinyScheduler]:
+    """Serves what cannot be read, from the first pod on."""
+    async with _serving(_CountingNonsense(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def serves_nowhere(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
+) -> AsyncIterator[TinyScheduler]:
+    """Says that it can serve, and then does not say where."""
+    async with _running(kubeconfig, None) as scheduler:
+        yield scheduler

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import yaml
 
 from conformance.command_target import CommandKind
+from conformance.errors import InputError
 from conformance.outcome import Verdict
 from conformance.target import TargetOptions, configuration
 
@@ -43,6 +45,23 @@ for line in watch:
 """
 )
 
+#: Serves metrics on the port it is given, until the watch ends.
+SERVES = (
+    WATCHES
+    + """
+import http.server, threading
+PAGE = b'scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 1\\n'
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(PAGE)
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+watch.read()
+"""
+)
+
 STUBBORN = (
     """
 import signal, subprocess
@@ -51,6 +70,9 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
     + WATCHES
     + "time.sleep(60)\n"
 )
+
+
+ASKS = BOUND.replace("bound_to: a", "not_requeued_by: NodeAdd")
 
 
 def _options(tmp_path: Path, script: str, *, more: str = "", **options: float) -> TargetOptions:
@@ -134,6 +156,12 @@ def test_a_command_that_does_not_want_to_end_is_ended(
             "true {kubeconfig}",
             "needs a clock that the suite moves",
         ),
+        (ASKS, "true {kubeconfig} --port={port}", None),
+        (
+            ASKS,
+            "true {kubeconfig}",
+            "reads metrics, and the command has no {port} to serve them on",
+        ),
     ],
 )
 def test_what_a_command_cannot_be_asked_is_skipped(
@@ -141,6 +169,29 @@ def test_what_a_command_cannot_be_asked_is_skipped(
 ) -> None:
     (case,) = write_cases(tmp_path, text)
     assert CommandKind(TargetOptions(command=command)).why_not(case) == reason
+
+
+def test_metrics_at_a_place_of_their_own_need_no_port(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, ASKS)
+    options = TargetOptions(command="true {kubeconfig}", metrics_url="http://10.0.0.1/metrics")
+    assert CommandKind(options).why_not(case) is None
+
+
+def test_a_place_for_metrics_that_is_no_url_is_refused() -> None:
+    with pytest.raises(InputError, match="--metrics-url: expected http"):
+        CommandKind(TargetOptions(command="true {kubeconfig}", metrics_url="10.0.0.1:{port}"))
+
+
+@pytest.mark.slow
+def test_a_command_is_given_a_port_and_its_metrics_are_read(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, ASKS)
+    options = _options(tmp_path, SERVES, more="{port}", patience_seconds=0.3)
+    plain = msgspec.structs.replace(options, metrics_url="http://127.0.0.1:{port}/metrics")
+    outcome = run_one(case, plain)
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    wrong = run_one(case, options)  # the default is HTTPS, which this one does not speak
+    assert wrong.verdict is Verdict.SKIPPED
+    assert "GET https://127.0.0.1:2" in wrong.reason
 
 
 def test_the_configuration_says_how_to_reach_the_server(tmp_path: Path) -> None:
