@@ -1,0 +1,182 @@
+"""A scheduler without client, for benchmarks: objects come in as from informers, nothing goes out.
+
+Event handlers, cache, queue, the default profile, scheduling cycles and the failure handler are the
+real ones. A pod that was given a node is taken to be bound at once, and the handlers are told.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from scheduler.attempt_recorder import AttemptRecorder
+from scheduler.binding_cycle import BindingCycle
+from scheduler.cache import Cache
+from scheduler.client import KINDS
+from scheduler.client.sharing import PartSharing
+from scheduler.clock import SystemClock
+from scheduler.config import default_config
+from scheduler.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.failure_handler import FailureHandler
+from scheduler.metrics import SchedulerMetrics
+from scheduler.profiles import build_profiles
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.schedule_one import ScheduleOne
+from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.snapshot import Snapshot
+from scheduler.testing import FakeHandle
+from scheduler.testing.doubles import FakeLister
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from scheduler.api.core import Node, Pod
+
+__all__ = ["Stage"]
+
+
+class Stage:
+    """A cluster and a scheduler for it. `node_events` and `pod_events` take what happens."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.cache = Cache()
+        self._clock, self._share = SystemClock(), PartSharing()
+        self._pods: dict[str, Pod] = {}
+        snapshot, rng = Snapshot(), random.Random(0)
+        self._recorder = AttemptRecorder(
+            clock=self._clock, metrics=SchedulerMetrics(self._clock.monotonic)
+        )
+        waiting_pods = WaitingPods(self._clock, self._recorder.metrics)
+        parts = SchedulerParts(
+            snapshot=snapshot,
+            clock=self._clock,
+            rng=rng,
+            waiting_pods=waiting_pods,
+            metrics=self._recorder.metrics,
+        )
+        parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": _Pods(self._pods)}
+        parts.spawn = _drop
+        parts.event_recorder_of = lambda profile_name: FakeHandle()
+        (self._framework,) = build_profiles(default_config(), parts).values()
+        self.queue = self._build_queue()
+        parts.nominator = self.queue.nominator
+        self._schedule_one = self._build_cycle(parts, RandomTie(rng))
+        metrics = self._recorder.metrics
+        self.node_events = NodeEventHandler(
+            cache=self.cache, queue=self.queue, clock=self._clock, metrics=metrics
+        )
+        self.pod_events = PodEventHandler(
+            cache=self.cache,
+            queue=self.queue,
+            waiting_pods=parts.waiting_pods,
+            clock=self._clock,
+            scheduler_names=[self._framework.profile_name],
+            on_corrupted=_stop,
+            metrics=metrics,
+        )
+        for node in nodes:
+            self.node_events.on_add(node, is_initial=True)
+
+    def _build_queue(self) -> PriorityQueue:
+        framework = self._framework
+        return PriorityQueue(
+            framework.less,
+            sort_key=framework.sort_key,
+            pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
+            queueing_hint_map={
+                framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
+            },
+            pod_lister=self._find_pod,
+            observer=self._recorder.stories,
+        )
+
+    def _build_cycle(self, parts: SchedulerParts, tie_break: RandomTie) -> ScheduleOne:
+        failures = FailureHandler(
+            recorder=self._recorder,
+            queue=self.queue,
+            dispatcher=None,
+            pod_lister=self._find_pod,
+            clock=self._clock,
+            spawn=_drop,
+        )
+        return ScheduleOne(
+            recorder=self._recorder,
+            profiles={self._framework.profile_name: self._framework},
+            cache=self.cache,
+            queue=self.queue,
+            snapshot=parts.snapshot,
+            algorithm=SchedulingAlgorithm(parts.snapshot, tie_break=tie_break),
+            binding_cycle=BindingCycle(
+                recorder=self._recorder,
+                cache=self.cache,
+                queue=self.queue,
+                dispatcher=None,
+                failures=failures,
+                waiting_pods=parts.waiting_pods,
+                pods_in_pre_bind=parts.pods_in_pre_bind,
+                clock=self._clock,
+            ),
+            failures=failures,
+            waiting_pods=parts.waiting_pods,
+            spawn=_drop,
+        )
+
+    def schedule(self, pods: Iterable[Pod]) -> int:
+        """Have these pods come in, and try whatever is active; how many were given a node."""
+        for arrived in pods:
+            pod = self._share(arrived)
+            self._pods[pod.key] = pod
+            self.pod_events.on_add(pod, is_initial=False)
+        bound = 0
+        while len(self.queue.active_q):
+            queued = self.queue.pop_nowait(self._clock.now())
+            assert queued is not None, "it is active"
+            _run_to_the_end(self._schedule_one.schedule_one(queued))
+            bound += self._confirm(self._pods[queued.key])
+        return bound
+
+    def _confirm(self, pod: Pod) -> bool:
+        """The API server says that a pod has its node, if it has."""
+        assumed = self.cache.get_pod(pod)
+        if assumed is None:
+            return False
+        self.queue.done(pod.metadata.uid)
+        bound = replace(pod, spec=replace(pod.spec, node_name=assumed.spec.node_name))
+        self._pods[pod.key] = bound
+        self.pod_events.on_update(pod, bound)
+        return True
+
+    def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        return self._pods.get(f"{namespace}/{name}")
+
+
+class _Pods(FakeLister):
+    """A lister of what has come in so far."""
+
+    def __init__(self, pods: dict[str, Pod]) -> None:
+        super().__init__()
+        self._pods = pods
+
+    def get(self, name: str, namespace: str = "") -> object | None:
+        """One pod."""
+        return self._pods.get(f"{namespace}/{name}")
+
+
+def _drop(work: Coroutine[None, None, None], name: str) -> None:
+    work.close()
+
+
+def _stop(error: Exception) -> None:
+    raise error
+
+
+def _run_to_the_end(work: Coroutine[None, None, None]) -> None:
+    """A cycle without waiting needs no event loop."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    raise RuntimeError("the scheduling cycle waited")
