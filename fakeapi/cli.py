@@ -54,6 +54,12 @@ _GARBAGE_THRESHOLD = 50_000
     help="Taint new nodes as not ready, as a cluster with a node controller does.",
 )
 @click.option(
+    "--managed-fields/--no-managed-fields",
+    default=True,
+    show_default=True,
+    help="Record who wrote which field; without, only of objects that are applied.",
+)
+@click.option(
     "--seed",
     type=int,
     help="Makes uids, generated names and faults by chance the same on every run.",
@@ -93,6 +99,7 @@ def command(
     load: tuple[Path, ...],
     event_log_size: int,
     taint_nodes_by_condition: bool,
+    managed_fields: bool,
     seed: int | None,
     initial_resource_version: int | None,
     faults: tuple[Path, ...],
@@ -108,6 +115,7 @@ def command(
         load=load,
         event_log_size=event_log_size,
         taint_nodes_by_condition=taint_nodes_by_condition,
+        managed_fields=managed_fields,
         seed=seed,
         initial_resource_version=initial_resource_version,
         faults=faults,

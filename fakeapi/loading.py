@@ -40,6 +40,7 @@ _SERVER_FIELDS: Final = (
 _FIRST: Final = {"Namespace": 0, "PriorityClass": 1}
 _ALL_OTHERS: Final = 2
 _OPTIONS: Final = WriteOptions(field_validation="Strict")
+_MANAGER: Final = "kubesched-fakeapi"
 
 
 class LoadError(Exception):
@@ -154,7 +155,7 @@ def _store(state: Registry, kind: Kind, value: Json) -> None:
     obj = registry.complete(kind, cleaned, dropped)
     if dropped:
         raise DecodeError("; ".join(bodies.unknown_in(kind, cleaned)))
-    target = Target(kind, namespace, name_of(obj), _OPTIONS)
+    target = Target(kind, namespace, name_of(obj), _OPTIONS, manager=_MANAGER)
     existing = state.store.get(kind.storage_key, namespace, target.name)
     if existing is not None and kind.kind in _FIRST:  # default, kube-system... exist from the start
         registry.replace(state, target, obj)
@@ -167,7 +168,7 @@ def _store(state: Registry, kind: Kind, value: Json) -> None:
 
 def _store_status(state: Registry, kind: Kind, namespace: str, name: str, status: object) -> None:
     existing = state.find(kind, namespace, name)
-    target = Target(kind, namespace, name, _OPTIONS, "status")
+    target = Target(kind, namespace, name, _OPTIONS, "status", _MANAGER)
     whole = state.view(kind).whole(existing.object)
     obj = registry.complete(kind, {**whole, "status": status})
     registry.update(state, target, existing, obj)
@@ -177,7 +178,7 @@ def _create_namespace(state: Registry, name: str) -> None:
     kind = state.kinds.find("", "v1", "namespaces")
     assert kind is not None
     obj = registry.complete(kind, {"metadata": {"name": name}})
-    registry.create(state, Target(kind, "", name, _OPTIONS), obj)
+    registry.create(state, Target(kind, "", name, _OPTIONS, manager=_MANAGER), obj)
 
 
 def _cleaned(value: Json) -> Json:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .apply import manager_for
+from .apply import is_ours, manager_for
 from .objects import Json, child, mappings, metadata_of
 
 if TYPE_CHECKING:
@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 _FIELD: Final = "managedFields"
 
 
-def kept_reset(value: Json, obj: Json) -> None:
-    """Decoding drops empty lists, but an empty list of managers asks to forget all of them."""
-    if metadata_of(value).get(_FIELD) == []:
-        child(obj, "metadata")[_FIELD] = []
+def detached(value: Json) -> tuple[Json, list[Json] | None]:
+    """What is to be decoded, and entries that need not or must not be.
+
+    Those of a stored object are what they were. An empty list asks to forget all managers, but
+    decoding would drop it.
+    """
+    metadata = value.get("metadata")
+    entries = metadata.get(_FIELD) if isinstance(metadata, dict) else None
+    if not isinstance(entries, list) or not isinstance(metadata, dict) or not is_ours(entries):
+        return value, None
+    rest = {name: item for name, item in metadata.items() if name != _FIELD}
+    return {**value, "metadata": rest}, entries
 
 
 def on_create(kinds: KindTable, target: Target, obj: Json, now: str, *, tracks: bool) -> None:

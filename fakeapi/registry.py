@@ -121,6 +121,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
 
     Raises DecodeError. The result is the caller's own to change.
     """
+    value, entries = ownership.detached(value)
     if kind.schema:
         obj = schema.decode(kind.schema, value, dropped)
         if kind.to_stored is not None:
@@ -131,7 +132,8 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
         schema.check_encodable(obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    ownership.kept_reset(value, obj)
+    if entries is not None:
+        child(obj, "metadata")["managedFields"] = entries
     defaults.apply_defaults(kind.resource_key, obj)
     conversions.convert(kind.resource_key, obj)
     return obj

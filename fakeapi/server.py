@@ -77,6 +77,8 @@ _SYSTEM_CLASS_TEXTS: Final = {
         "node if necessary."
     ),
 }
+#: Who owns what is there before anybody writes.
+_MANAGER: Final = "kube-apiserver"
 _BODYLESS: Final = frozenset({"GET", "HEAD"})
 
 _log = logging.getLogger("fakeapi")
@@ -113,6 +115,7 @@ class FakeApiServer:
         event_log_size: int = DEFAULT_EVENT_LOG_SIZE,
         requests_kept: int = 0,
         taint_nodes_by_condition: bool = False,
+        managed_fields: bool = True,
         seed: int | None = None,
         initial_resource_version: int | None = None,
         kinds: Iterable[Kind] = (),
@@ -124,11 +127,12 @@ class FakeApiServer:
 
         `load` takes objects, files and directories; `event_log_size` is how many changes of each
         resource a watch may go back; `requests_kept` is how many requests `requests` goes back;
-        `seed` fixes uids and generated names; versions begin at
-        `initial_resource_version`, by default at the time of the clock; `kinds` are served in
-        addition to the built-in ones. `faults` are values and files, `fault_log` is a file for
-        what was injected, `admin_endpoint` says whether faults may be set over HTTP. Raises
-        LoadError for what cannot be loaded, FaultError for faults that make no sense.
+        `managed_fields` False keeps no record of who wrote what until somebody applies; `seed`
+        fixes uids and generated names; versions begin at `initial_resource_version`, by default
+        at the time of the clock; `kinds` are served in addition to the built-in ones. `faults`
+        are values and files, `fault_log` is a file for what was injected, `admin_endpoint` says
+        whether faults may be set over HTTP. Raises LoadError for what cannot be loaded, FaultError
+        for faults that make no sense.
         """
         self._clock: Clock = SystemClock() if clock is None else clock
         if initial_resource_version is None:
@@ -139,6 +143,7 @@ class FakeApiServer:
             clock=self._clock,
             ids=IdSource(seed),
             admission=default_chain(taint_nodes_by_condition=taint_nodes_by_condition),
+            tracks_fields=managed_fields,
         )
         self._host = host
         self._requested_port = port
@@ -315,7 +320,8 @@ class FakeApiServer:
         kind = self.kinds.find(group, "v1", plural)
         assert kind is not None
         obj = registry.complete(kind, value)
-        registry.create(self._registry, Target(kind, "", name_of(obj), WriteOptions()), obj)
+        target = Target(kind, "", name_of(obj), WriteOptions(), manager=_MANAGER)
+        registry.create(self._registry, target, obj)
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._admin_endpoint and http.raw_path.startswith(admin.PATH):

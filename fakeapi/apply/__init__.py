@@ -30,7 +30,7 @@ sets written under the old one are fitted to it before they are used.
 from __future__ import annotations
 
 from .endpoints import manager_for
-from .entries import manager_of
+from .entries import is_ours, manager_of
 from .field_manager import Applied, ApplyConflict, FieldManager
 
-__all__ = ["Applied", "ApplyConflict", "FieldManager", "manager_for", "manager_of"]
+__all__ = ["Applied", "ApplyConflict", "FieldManager", "is_ours", "manager_for", "manager_of"]

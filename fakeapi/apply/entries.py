@@ -63,6 +63,13 @@ def is_reset(entries: object) -> bool:
     return isinstance(entries, list) and (not entries or entries == [{}])
 
 
+def is_ours(entries: list[object]) -> bool:
+    """Whether all entries of a list were made by `rendered`, and not sent by a client."""
+    return all(
+        isinstance(entry, dict) and sets.is_canonical(entry.get("fieldsV1")) for entry in entries
+    )
+
+
 def parse(entries: object) -> Managed:
     """The owners in a list of entries. Raises EntryError."""
     managed = Managed()

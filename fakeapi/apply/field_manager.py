@@ -34,8 +34,8 @@ _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
 #: Whoever scales gets an entry without a time: upstream loses it between Scale and object.
 _SCALE: Final = "scale"
-#: How many parts of new objects are remembered with their sets.
-_PARTS_KEPT: Final = 2048
+#: How many shapes of new objects are remembered with their sets.
+_NEW_KEPT: Final = 2048
 _CURRENT: Final = Manager("current-operation", UPDATE, "", "")
 
 _encode = msgspec.json.Encoder().encode
@@ -81,25 +81,21 @@ class FieldManager:
         self._empty: Json = _bare(empty or {})
         self._resets = (resets or {}).get(api_version, sets.LEAF)
         self._updater = Updater(versions, resets)
-        self._parts: dict[tuple[str, bytes], FieldSet] = {}
+        self._new: dict[tuple[tuple[str, object], ...], FieldSet] = {}
+        self._newest: tuple[tuple[int, str, str], list[Json]] = ((0, "", ""), [])
 
     def created(self, new: Json, manager: str, now: str) -> list[Json]:
         """The entries of an object that nobody has written before."""
-        fields: FieldSet = {}
-        for name, value in new.items():
-            if name in ("kind", "apiVersion") or sets.has(self._resets, paths.FIELD + name):
-                continue
-            try:
-                part = self._added(name, value)
-            except TypedError:
-                return []
-            fields = sets.union(fields, part)
-        fields = sets.recursive_difference(fields, self._resets)
+        fields = self._fields_of_new(new)
         if not fields:
             return []
-        who = self._identity(manager, UPDATE)
-        owned = Owned(fields, self._api_version, applied=False)
-        return entries.rendered(Managed({who: owned}, {who: now}))
+        # Objects that come in one after the other mostly share their entries.
+        key = (id(fields), manager, now)
+        if key != self._newest[0]:
+            who = self._identity(manager, UPDATE)
+            owned = Owned(fields, self._api_version, applied=False)
+            self._newest = (key, entries.rendered(Managed({who: owned}, {who: now})))
+        return self._newest[1]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
         """The entries after an object took the place of another, empty if they are not tracked.
@@ -143,23 +139,29 @@ class FieldManager:
             result = dataclasses.replace(result, object=_with_last_applied(result.object, config))
         return result
 
-    def _added(self, name: str, value: object) -> FieldSet:
-        """What one part of a new object has more than an empty object.
-
-        Objects made from one template differ in their metadata only, so the rest is looked up.
-        """
-        key = (name, b"" if name == "metadata" else _encode(value))
-        part = self._parts.get(key)
-        if part is None:
-            comparison = typed.compare(
-                self._type, {name: self._empty.get(name, typed.ABSENT)}, {name: value}
-            )
-            part = entries.stripped(sets.union(comparison.modified, comparison.added))
-            if key[1]:
-                if len(self._parts) >= _PARTS_KEPT:
-                    self._parts.clear()
-                self._parts[key] = part
-        return part
+    def _fields_of_new(self, new: Json) -> FieldSet:
+        """What a new object has more than an empty one; objects of one template share it."""
+        parts = [
+            (name, _shape(value) if name == "metadata" else _encode(value))
+            for name, value in new.items()
+            if name not in ("kind", "apiVersion") and not sets.has(self._resets, paths.FIELD + name)
+        ]
+        key = tuple(parts)
+        fields = self._new.get(key)
+        if fields is None:
+            present = {name: new[name] for name, _ in parts}
+            absent = {name: value for name, value in self._empty.items() if name in present}
+            try:
+                comparison = typed.compare(self._type, absent, _bare(present))
+            except TypedError:
+                return sets.LEAF
+            fields = sets.union(comparison.modified, comparison.added)
+            fields = entries.stripped(sets.recursive_difference(fields, self._resets))
+            fields = sets.canonical(fields)
+            if len(self._new) >= _NEW_KEPT:
+                self._new.clear()
+            self._new[key] = fields
+        return fields
 
     @property
     def _type(self) -> Type:
@@ -303,6 +305,18 @@ class FieldManager:
         if owner.subresource:
             shown = f"{shown} with subresource {paths.json_text(owner.subresource)}"
         return f"{shown} using {owner.api_version}" if owner.operation == UPDATE else shown
+
+
+def _shape(metadata: object) -> tuple[object, ...]:
+    """What of metadata its set of fields depends on: names, and the values in lists."""
+    return tuple(
+        (name, *value)
+        if isinstance(value, dict)
+        else (name, _encode(value))
+        if isinstance(value, list)
+        else name
+        for name, value in mapping(metadata).items()
+    )
 
 
 def _bare(obj: Json) -> Json:

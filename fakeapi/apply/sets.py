@@ -206,6 +206,8 @@ def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
 
 def canonical(fields: FieldSet) -> FieldSet:
     """The set in order, and the same object for all equal sets that were made lately."""
+    if id(fields) in _canonical:
+        return fields
     key = _encode(fields)
     found = _interned.get(key)
     if found is None:
@@ -227,6 +229,11 @@ def _in_order(fields: FieldSet) -> FieldSet:
     for element in sorted((name for name in fields if name != _SELF), key=paths.order):
         result[element] = _in_order(fields[element])
     return result
+
+
+def is_canonical(value: object) -> bool:
+    """Whether `canonical` made this very set; what clients send never is."""
+    return id(value) in _canonical
 
 
 def known(value: object) -> FieldSet:

@@ -186,6 +186,9 @@ def _compare(kind: Type, left: object, right: object) -> _Nodes:
         return (None, None, present(kind, right))
     if right is ABSENT:
         return (present(kind, left), None, None)
+    # Where every type is declared nothing is equal to something of another type.
+    if not kind.holds_anything and left == right:
+        return _SAME
     branch = branch_of(kind, right)
     before = branch_of(kind, left)
     if before is branch:

@@ -49,6 +49,11 @@ class Type:
         self.list = list_type
         self.map = map_type
 
+    @property
+    def holds_anything(self) -> bool:
+        """Whether there may be values in it whose type nobody has declared."""
+        return self.scalar == "untyped" and self.map is not None
+
 
 class ListType:
     """A list: `keys` tell the elements of an associative list of objects apart."""

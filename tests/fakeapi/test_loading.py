@@ -102,7 +102,8 @@ def test_a_dump_of_a_cluster_is_cleaned_and_keeps_its_state() -> None:
     server = FakeApiServer(load=[dumped])
     found = stored(server, "pods", "p", "team")
     assert found["metadata"]["uid"] != dumped["metadata"]["uid"]  # type: ignore[index]
-    assert "managedFields" not in found["metadata"]
+    entries = found["metadata"]["managedFields"]  # type: ignore[index]
+    assert {entry["manager"] for entry in entries} == {"kubesched-fakeapi"}
     assert found["metadata"]["generation"] == 1
     assert found["status"]["phase"] == "Running"
     assert stored(server, "namespaces", "team", "") is not None
