@@ -49,6 +49,7 @@ from scheduler.client import (
     Repeating,
     RestClient,
     is_worth_repeating,
+    may_have_happened,
 )
 from scheduler.clock import rfc3339
 from scheduler.framework.pod_status import POD_SCHEDULED, pod_status_patch
@@ -106,12 +107,30 @@ class ApiDispatcher:
         return DispatcherStatistics(self._writes, len(self._turns))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind a pod; not again if it may have been carried out.
+        """Bind a pod; not again if it may have been carried out, which then the pod itself tells.
 
         Raises CallOverwritten if the pod is to be deleted before it is this call's turn.
         """
         async with self._turn(PodBindingCall(pod, node_name)):
-            await self._repeatedly(lambda: self._client.bind(pod, node_name), Repeating.IF_NOT_SENT)
+            try:
+                await self._repeatedly(
+                    lambda: self._client.bind(pod, node_name), Repeating.IF_NOT_SENT
+                )
+            except ClientError as error:
+                if not (may_have_happened(error) and await self._is_bound(pod, node_name)):
+                    raise
+
+    async def _is_bound(self, pod: Pod, node_name: str) -> bool:
+        """Whether a pod has got that node, as far as can be found out.
+
+        Upstream does not ask: it reports a failure, and overwrites PodScheduled=True with it.
+        """
+        metadata = pod.metadata
+        try:
+            found = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+        except ClientError:
+            return False
+        return found.metadata.uid == metadata.uid and found.spec.node_name == node_name
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Keep a volume for a claim; returns it as the server has it.

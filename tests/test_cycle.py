@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
-from scheduler.client import ServerError
+from scheduler.client import NotFound, ServerError
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.dispatcher import ApiDispatcher
@@ -60,6 +60,9 @@ class Notes:
         if self.failure is not None:
             raise self.failure
         self.bound[pod.metadata.name] = node_name
+
+    async def get(self, resource: object, name: str, **options: str) -> Pod:
+        raise NotFound(404, "NotFound", f"no look at {name}")
 
     async def patch(self, resource: object, name: str, patch: dict, **options: str) -> None:
         status = patch["status"]

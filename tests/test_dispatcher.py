@@ -45,6 +45,8 @@ class ScriptedClient:
         self.patches: list[tuple[str, Any, dict[str, str]]] = []
         self.bound: list[str] = []
         self.deleted: list[object] = []
+        #: What a look at the pod shows.
+        self.pod: Pod | Exception = NotFound(404, "NotFound", "gone")
         self.seconds: list[float] = []
         self.hold: asyncio.Event | None = None
         self.hold_patches: asyncio.Event | None = None
@@ -59,6 +61,11 @@ class ScriptedClient:
         self.under_way -= 1
         self._answer()
         self.bound.append(pod.metadata.name)
+
+    async def get(self, resource: object, name: str, **options: str) -> Pod:
+        if isinstance(self.pod, Exception):
+            raise self.pod
+        return self.pod
 
     async def patch(self, resource: object, name: str, patch: Any, **options: str) -> None:
         self.patches.append((name, patch, options))
@@ -193,6 +200,41 @@ async def test_what_may_have_been_carried_out_and_must_not_repeat_is_not_made_ag
     with pytest.raises(type(failure)):
         await MUST_NOT_REPEAT[write](dispatcher)
     assert len(client.seconds) == 1
+
+
+@pytest.mark.parametrize("failure", PASSING[:3] + PASSING[4:])
+async def test_a_binding_whose_answer_got_lost_was_made_if_the_pod_says_so(
+    failure: Exception,
+) -> None:
+    dispatcher, client, _ = _dispatcher(failure)
+    client.pod = make_pod("pod", node_name="node")
+    await dispatcher.bind(POD, "node")
+    assert len(client.seconds) == 1
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        make_pod("pod"),
+        make_pod("pod", node_name="another"),
+        make_pod("pod", node_name="node", uid="another"),
+        ConnectionRefused("nobody there"),
+    ],
+)
+async def test_a_binding_whose_answer_got_lost_has_failed_if_nobody_says_otherwise(
+    found: Pod | Exception,
+) -> None:
+    dispatcher, client, _ = _dispatcher(_server_error(500))
+    client.pod = found
+    with pytest.raises(ServerError):
+        await dispatcher.bind(POD, "node")
+
+
+async def test_a_binding_that_was_refused_has_failed_whatever_the_pod_says() -> None:
+    dispatcher, client, _ = _dispatcher(Conflict(409, "Conflict", "already assigned"))
+    client.pod = make_pod("pod", node_name="node")
+    with pytest.raises(Conflict):
+        await dispatcher.bind(POD, "node")
 
 
 @pytest.mark.parametrize("write", MUST_NOT_REPEAT)

@@ -108,7 +108,8 @@ async def test_what_must_not_repeat_is_made_once(write: str, misfortune: Script)
     async with _dispatching(misfortune, Answer({})) as (dispatcher, server, clock):
         with pytest.raises((ApiError, ConnectionFailed)):
             await WRITES[write](dispatcher)
-        assert len(server.asked) == 1
+        # Of a binding whose answer got lost, the pod is asked.
+        assert len([asked for asked in server.asked if asked.method != "GET"]) == 1
         assert clock.slept == []
 
 

@@ -51,7 +51,12 @@ from scheduler.client.rest import (
     STRATEGIC_MERGE_PATCH,
     RestClient,
 )
-from scheduler.client.retries import SOON_SECONDS, Repeating, is_worth_repeating
+from scheduler.client.retries import (
+    SOON_SECONDS,
+    Repeating,
+    is_worth_repeating,
+    may_have_happened,
+)
 from scheduler.client.store import Lister
 from scheduler.client.wire import Event, Lease, LeaseSpec
 
@@ -105,6 +110,7 @@ __all__ = [
     "connection_to",
     "is_worth_repeating",
     "kind_of_event",
+    "may_have_happened",
     "object_key",
     "resource_named",
 ]

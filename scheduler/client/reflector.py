@@ -15,7 +15,7 @@
       |     |   5   |   |     refused or 429: the same after a pause. No list in either case.
       |     +-------+   |
       | 6               |  6  410, 5xx, a bad event; ended within a second without a word; silent
-      v                 |     for minutes; a bookmark from the past
+      v                 |     for minutes; an event or a bookmark from the past
     PAUSE <-------------+
       |
       +---> WATCH-LIST
@@ -37,6 +37,10 @@ store is told that versions from before mean nothing now. Until there is a list,
 merely silent: it takes a watch from its future and waits. So a long watch without a single event
 or bookmark, from a server that sends bookmarks, is followed by a list as well. client-go looks at
 neither, and misses changes until the server has caught up.
+
+An event with a version lower than the one before may be a state that was overtaken long ago, or the
+first sign of such a server. It is not applied; a list can tell. client-go takes whatever comes
+last, and kube-scheduler ends if a pod loses its node that way.
 
 Source: client-go `tools/cache/reflector.go`.
 """
@@ -146,6 +150,10 @@ class _VeryShortWatch(ClientError):
 
 class _SilentWatch(ClientError):
     """A watch that told nothing for longer than a sound server would."""
+
+
+class _LateEvent(ClientError):
+    """An event from the past."""
 
 
 class _HistoryRestarted(ClientError):
@@ -357,6 +365,8 @@ class Reflector(Generic[T]):
         """One event to the store; whether versions can be relied on to grow from here."""
         kind, obj = event.type, event.object
         version = obj.metadata.resource_version
+        if in_order and kind is not EventType.BOOKMARK and _goes_back(self._version, version):
+            raise _LateEvent(f"{object_key(obj)} of {version} came after {self._version}")
         if kind is EventType.ADDED:
             self._store.put(obj)
         else:

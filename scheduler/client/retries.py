@@ -18,8 +18,9 @@ A read that nothing above covers is the reflector's, which comes back with a gro
 A server that says when to come again has not carried out what it was asked, so this goes for writes
 too that must not be made twice. (Should a 5xx lie: a binding names the pod's uid, and a pod that
 has a node gets no second one.) Where the answer to such a write got lost, nobody knows; it is not
-made again. A binding that fails so has its pod forgotten and put back in the queue, and the watch
-tells the truth: if the pod was bound after all it is let go of, wherever it is by then.
+made again. Of a binding that fails so, the pod is asked whether it was made. If it says no, or
+nothing, it is forgotten and put back in the queue, and the watch tells the truth: if it was bound
+after all it is let go of, wherever it is by then.
 
 Source: client-go `rest/with_retry.go`, `rest/request.go`, `util/retry`; `Retriable` in
 `pkg/scheduler/util/utils.go`. Upstream's scheduler repeats nothing but status patches "soon", not
@@ -34,7 +35,13 @@ import math
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
-from scheduler.client.errors import Conflict, ConnectionFailed, ConnectionRefused, ServerError
+from scheduler.client.errors import (
+    Conflict,
+    ConnectionFailed,
+    ConnectionRefused,
+    DecodeError,
+    ServerError,
+)
 
 if TYPE_CHECKING:
     from scheduler.client.errors import ClientError
@@ -46,6 +53,7 @@ __all__ = [
     "Repeating",
     "invited_seconds",
     "is_worth_repeating",
+    "may_have_happened",
     "retry_after_seconds",
 ]
 
@@ -93,6 +101,13 @@ def invited_seconds(status: int, header: str, *, now: float) -> int | None:
         return None
     seconds = retry_after_seconds(header, now=now)
     return _TOO_MANY_SECONDS if seconds is None and status == 429 else seconds
+
+
+def may_have_happened(error: ClientError) -> bool:
+    """Whether a write that failed so may have been carried out all the same."""
+    if isinstance(error, ConnectionRefused):
+        return False
+    return isinstance(error, ConnectionFailed | DecodeError | ServerError)
 
 
 def is_worth_repeating(error: ClientError, repeating: Repeating) -> bool:

@@ -503,9 +503,17 @@ async def test_versions_that_are_no_numbers_never_go_back() -> None:
     assert rig.store.log == ["replace 1 at b", "replace 1 at a"]
 
 
-async def test_an_event_with_an_older_version_is_taken_as_it_comes() -> None:
-    """TestReflectorWatchHandler: the store takes what is delivered last."""
-    rig = Rig(full("50", modified("a", "55"), added("b", "32"), then="end"), HOLD)
+@pytest.mark.parametrize("late", [added("b", "32"), modified("a", "54"), deleted("a", "54")])
+async def test_an_event_from_the_past_is_not_taken_but_asked_about(late: WatchEvent[Pod]) -> None:
+    """Unlike TestReflectorWatchHandler, where the store takes what is delivered last."""
+    rig = Rig(full("50", modified("a", "55"), late), full("56", modified("a", "57")))
 
-    assert await rig.after(2) == ["WATCH-LIST", "WATCH 32"]
-    assert rig.store.pods == {"default/a": "55", "default/b": "32"}
+    assert await rig.after(2) == ["WATCH-LIST", "WATCH-LIST 55"]
+    assert rig.store.log == ["replace 1 at 50", "put a 55", "replace 1 at 56", "put a 57"]
+
+
+async def test_an_event_that_is_told_twice_is_no_event_from_the_past() -> None:
+    rig = Rig(full("50", modified("a", "55"), modified("a", "55"), then="end"), HOLD)
+
+    assert await rig.after(2) == ["WATCH-LIST", "WATCH 55"]
+    assert rig.store.pods == {"default/a": "55"}

@@ -62,6 +62,13 @@ class Writes:
         await self._write("bind", carry_out, on_lost=lambda: self.on_lost(node_name))
         self._bound.add(uid)
 
+    async def get(self, resource: object, name: str, **options: str) -> Pod:
+        """`RestClient.get`: here whoever has lost an answer gets none to the question either.
+
+        So it is the watch that must tell.
+        """
+        raise ConnectionFailed(f"no answer to a question about {name}", reset=True)
+
     async def patch(
         self, resource: object, name: str, patch: object, *, namespace: str = "", **options: str
     ) -> None:

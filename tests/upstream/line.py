@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler.attempt_recorder import AttemptRecorder
 from scheduler.binding_cycle import BindingCycle
 from scheduler.cache import Cache
+from scheduler.client import NotFound
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
@@ -46,6 +47,9 @@ class Client:
         self.bound[pod.metadata.name] = node_name
         if self.bind_failure is not None:
             raise self.bind_failure
+
+    async def get(self, resource: object, name: str, **options: str) -> Pod:
+        raise NotFound(404, "NotFound", f"nobody asks upstream's client for {name}")
 
     async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
         status: dict[str, Any] = patch["status"]
