@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,16 @@ def test_every_effect_can_be_written_down_and_read_again(tmp_path: Path, effect:
     (found,) = read_faults(file).faults
     assert found.kind == effect
     assert faults_of(to_builtins([found])).faults == [found]
+
+
+def test_the_example_of_the_readme_can_be_read(tmp_path: Path) -> None:
+    text = resources.files("fakeapi.faults").joinpath("README.md").read_text(encoding="utf-8")
+    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    (tmp_path / "faults.yaml").write_text(example[1], encoding="utf-8")
+    kinds = [fault.kind for fault in read_faults(tmp_path / "faults.yaml").faults]
+    assert kinds == ["reset", "answer", "cut", "outage"]
+    assert all(f"`{effect}: {{" in text for effect in EVERY_EFFECT)
 
 
 def test_no_effect_is_forgotten() -> None:
