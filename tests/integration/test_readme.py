@@ -48,7 +48,7 @@ def _blocks() -> list[Block]:
 
 BLOCKS = _blocks()
 FILES = {block.name: block.text for block in BLOCKS if block.name}
-CONFORMANCE, TOX, SCENARIO, EXPLAIN, SECOND, FAKE_API, REPLAY = (
+CONFORMANCE, TOX, SCENARIO, EXPLAIN, OPEN, STORY, SECOND, FAKE_API, REPLAY = (
     block.text.strip() for block in BLOCKS if block.language == "sh"
 )
 
@@ -121,9 +121,12 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("yaml", "cluster.yaml"),
         ("sh", ""),
         ("text", ""),
+        ("sh", ""),
+        ("sh", ""),
         ("yaml", "second.yaml"),
         ("sh", ""),
         ("python", ""),
+        ("python", "test_my_program.py"),
         ("sh", ""),
         ("sh", ""),
     ]
@@ -209,6 +212,23 @@ async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
             assert await api.node_of("ours") == "a"
         theirs = await api.get("/api/v1/namespaces/default/pods/theirs")
         assert "nodeName" not in theirs["spec"]
+
+
+async def test_a_pod_tells_its_story(files: Path) -> None:
+    async with FakeApiServer() as server, Api.of(server) as api:
+        (files / ".kube").mkdir()
+        (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
+        await api.node("a")
+        await api.pod("web")
+        async with _running(OPEN, files):
+            assert await api.node_of("web") == "a"
+            told = await asyncio.to_thread(_run, STORY, files)
+    assert "attempt 1: a, one of 1 feasible of 1 evaluated nodes" in told
+
+
+def test_the_test_with_an_api_server_passes(files: Path) -> None:
+    printed = _run("python -m pytest -q -p no:cacheprovider test_my_program.py", files)
+    assert "1 passed" in printed
 
 
 def test_the_api_server_lives_in_a_program(files: Path) -> None:
