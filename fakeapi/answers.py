@@ -64,6 +64,7 @@ def not_a_page() -> Answer:
     return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
+@functools.cache
 def success(code: int) -> Answer:
     """A Status that says only that it worked."""
     return of(code, {**_SUCCESS, "code": code})

@@ -50,11 +50,13 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
 _BINDINGS: Final = ("", "bindings")
 
 
-def discovered(path: str, method: str, state: Registry, asked: Asked) -> routes.Route | Answer:
-    """The route to an object, or the answer to a path that is not about one. Raises ApiError."""
-    found = routes.resolve(path, state.kinds)
-    if isinstance(found, routes.Route):
-        return found
+def document(
+    found: routes.DiscoveryRoute | routes.PlainRoute | None,
+    method: str,
+    state: Registry,
+    asked: Asked,
+) -> Answer:
+    """The answer to a path that is not about objects. Raises ApiError."""
     if found is None:
         return answers.not_a_page()
     if method not in ("GET", "HEAD"):

@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 from aiohttp import hdrs, web
-from multidict import CIMultiDict
 
-from . import answers, dispatch, loading, negotiation, presentation, registry
+from . import answers, dispatch, loading, negotiation, presentation, registry, routes
 from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
-from .answers import Answer
 from .bodies import BODY_BYTES_MAX, media_type
 from .clock import SystemClock
 from .documents import Asked
@@ -38,6 +36,8 @@ from .objects import name_of
 from .options import Query, WriteOptions
 from .port import Port, keep
 from .registry import Registry, Target
+from .responses import WholeResponse
+from .routes import Route
 from .store import Store
 from .validation.cluster import SYSTEM_PRIORITIES
 from .verbs import Request
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import RawRequestMessage
 
+    from .answers import Answer
     from .clock import Clock
     from .faults import Fault
     from .journal import HandledRequest, ObjectChange
     from .kinds import Kind, ResourceKey
     from .objects import Json
     from .presentation import Presentation
-    from .routes import Route
     from .watch import Watcher
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000
@@ -354,11 +354,12 @@ class FakeApiServer:
         is_watch = False
         try:
             path, query = _split_target(http)
-            asked = self._asked(http, query)
-            found = dispatch.discovered(path, http.method, self._registry, asked)
-            if isinstance(found, Answer):
-                return await _delivered(http, found)
-            shown = self._shown(http, found, asked)
+            found = routes.resolve(path, self.kinds)
+            if not isinstance(found, Route):
+                asked = self._asked(http, query)
+                page = dispatch.document(found, http.method, self._registry, asked)
+                return await _delivered(http, page)
+            shown = self._shown(http, found, query)
             body = b"" if http.method in _BODYLESS else await _read(http)
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
             user_agent = http.headers.get(hdrs.USER_AGENT, "")
@@ -392,14 +393,14 @@ class FakeApiServer:
             now_seconds=self._clock.now(),
         )
 
-    def _shown(self, http: web.BaseRequest, route: Route, asked: Asked) -> Presentation:
+    def _shown(self, http: web.BaseRequest, route: Route, query: Query) -> Presentation:
         """The form in which the client wants objects. Raises ApiError."""
+        accept = http.headers.get(hdrs.ACCEPT, "")
         custom = not route.kind.schema
-        accepted = negotiation.negotiate(asked.accept, custom=custom, is_list=not route.name)
-        agent = http.headers.get(hdrs.USER_AGENT, "")
-        if negotiation.wants_indentation(asked.query, agent):
+        accepted = negotiation.negotiate(accept, custom=custom, is_list=not route.name)
+        if negotiation.wants_indentation(query, http.headers.get(hdrs.USER_AGENT, "")):
             accepted = dataclasses.replace(accepted, pretty=True)
-        return presentation.presentation(route.kind, accepted, asked.query, self._clock)
+        return presentation.presentation(route.kind, accepted, query, self._clock)
 
     async def _watch(
         self, http: web.BaseRequest, request: Request, shown: Presentation
@@ -446,6 +447,12 @@ async def _read(http: web.BaseRequest) -> bytes:
     if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         http.writer.output_size = 0
+    content = http.content
+    if http._read_bytes is None and content.is_eof():  # all of it is here, as small bodies are
+        http._read_bytes = content.read_nowait()  # where `read` keeps it for the next who asks
+        if len(http._read_bytes) > BODY_BYTES_MAX:
+            raise EntityTooLarge(BODY_BYTES_MAX)
+        return http._read_bytes
     try:
         return await http.read()
     except web.HTTPRequestEntityTooLarge as error:
@@ -454,17 +461,16 @@ async def _read(http: web.BaseRequest) -> bytes:
 
 async def _delivered(
     http: web.BaseRequest, answer: Answer, warnings: Iterable[str] = ()
-) -> web.Response:
+) -> WholeResponse:
     """The response, compressed if it is large and the client can read that."""
     if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
         answer = await asyncio.to_thread(answers.compressed, answer)
     return _response(answer, warnings)
 
 
-def _response(answer: Answer, warnings: Iterable[str] = ()) -> web.Response:
-    headers = CIMultiDict(answer.headers)
-    headers[hdrs.CONTENT_TYPE] = answer.content_type
+def _response(answer: Answer, warnings: Iterable[str] = ()) -> WholeResponse:
+    headers = [(hdrs.CONTENT_TYPE, answer.content_type), *answer.headers.items()]
     for warning in warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
-        headers.add("Warning", f'299 - "{quoted}"')
-    return web.Response(status=answer.code, body=answer.body, headers=headers)
+        headers.append(("Warning", f'299 - "{quoted}"'))
+    return WholeResponse(answer.code, answer.body, headers)
