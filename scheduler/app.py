@@ -403,17 +403,23 @@ class SchedulerApp:
     def _find_pod(self, namespace: str, name: str) -> Pod | None:
         return self._pods.lister.get(name, namespace)
 
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None] | None:
         assert self._group is not None, "work comes only while running"
         try:
-            self._group.create_task(work, name=name)
+            return self._group.create_task(work, name=name)
         except RuntimeError:
             # We are stopping, and this came from a cycle that had its last turn.
             work.close()
+            return None
 
     def _spawn_for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
         self._plugin_works += 1
-        self._spawn(self._for_plugin(work, name), name)
+        task = self._spawn(self._for_plugin(work, name), name)
+        if task is None:
+            work.close()
+        else:
+            # A task that is cancelled before its first turn has not begun with the work.
+            task.add_done_callback(lambda _: work.close())
 
     async def _for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
         """See a plugin's work through; what it does not see to itself must not stop us all."""

@@ -1,0 +1,134 @@
+"""A scheduler that is killed at any of its writes, and started again, loses and doubles nothing.
+
+Before, during and after every single write within one process, in virtual time; and with real
+processes and SIGKILL at the first write of every kind. The next scheduler knows only what the API
+server knows; `scripted_cluster` says what there is to do, and judges what has been done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.scripted_cluster import ScriptedCluster
+from tests.integration.scripted_run import DEADLINE_SECONDS, kubeconfig_for, nothing_happens, run
+from tests.integration.write_proxy import Moment, WriteProxy
+
+if TYPE_CHECKING:
+    from tests.integration.scripted_run import Plan
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent.parent
+#: Every so many writes are one test, so that tests can run side by side.
+STRIDE = 4
+
+KINDS = [
+    "POST pods/binding",
+    "PATCH pods/status",
+    "DELETE pods",
+    "PATCH persistentvolumes",
+    "PATCH persistentvolumeclaims",
+    "POST events",
+]
+
+
+def _at(number: int, moment: Moment) -> Plan:
+    return lambda write: moment if write.number == number else None
+
+
+def _at_first(kind: str, moment: Moment) -> Plan:
+    return lambda write: moment if write.kind == kind else None
+
+
+async def test_the_script_has_every_kind_of_write(tmp_path: Path) -> None:
+    async with ScriptedCluster() as cluster:
+        proxy = await run(cluster, tmp_path)
+        cluster.judge()
+    assert {write.kind for write in proxy.writes} >= set(KINDS)
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("first", range(1, STRIDE + 1))
+async def test_killed_at_every_write_and_started_again(
+    tmp_path: Path, first: int, moment: Moment
+) -> None:
+    number, was_killed = first, True
+    while was_killed:
+        async with ScriptedCluster() as cluster:
+            killed = await run(cluster, tmp_path, _at(number, moment))
+            was_killed = killed.dead.is_set()
+            if was_killed:
+                await run(cluster, tmp_path)
+            cluster.judge()
+        number += STRIDE
+    assert number > 30, "there are more writes than this"
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_killed_twice_and_started_again(tmp_path: Path, moment: Moment) -> None:
+    """The second one is killed at what the first one was about to do."""
+    for number in range(1, 30, 2 * STRIDE):
+        async with ScriptedCluster() as cluster:
+            await run(cluster, tmp_path, _at(number, moment))
+            await run(cluster, tmp_path, _at(1 + number // 2, moment))
+            await run(cluster, tmp_path)
+            cluster.judge()
+
+
+@pytest.fixture(scope="session")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What compiles the scheduler's modules only once."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    environ["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("compiled"))
+    return environ
+
+
+async def _run_process(
+    cluster: ScriptedCluster, directory: Path, environ: dict[str, str], plan: Plan = nothing_happens
+) -> None:
+    """A real scheduler, until all is done and a signal stops it, or it is killed."""
+    started: list[asyncio.subprocess.Process] = []
+    async with WriteProxy(cluster.url, plan=plan, on_death=lambda: started[0].kill()) as proxy:
+        kubeconfig = str(kubeconfig_for(proxy.url, directory))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "scheduler", "--kubeconfig", kubeconfig, "--secure-port", "0"),
+            env=environ,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        started.append(process)
+        reading = asyncio.ensure_future(process.communicate())
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while not (reading.done() or (cluster.has_ended and cluster.is_quiet)):
+                    await asyncio.wait({reading}, timeout=0.01)
+                if plan is nothing_happens and process.returncode is None:
+                    process.send_signal(signal.SIGTERM)
+                _, stderr = await reading
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await reading
+    expected = 0 if plan is nothing_happens else -signal.SIGKILL
+    assert process.returncode == expected, stderr.decode()
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_process_killed_at_every_kind_of_write(
+    tmp_path: Path, environ: dict[str, str], moment: Moment
+) -> None:
+    for kind in KINDS:
+        async with ScriptedCluster() as cluster:
+            await _run_process(cluster, tmp_path, environ, _at_first(kind, moment))
+            if kind == "POST pods/binding":
+                await _run_process(cluster, tmp_path, environ)
+            else:
+                await run(cluster, tmp_path)
+            cluster.judge()
