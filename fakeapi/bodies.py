@@ -202,6 +202,8 @@ def undecodable(kind: Kind, error: DecodeError) -> BadRequest:
 
 def unknown_in(kind: Kind, value: Json) -> list[str]:
     """What to say about fields the kind does not have, field by field."""
+    if kind.structure is not None:
+        return [f'unknown field "{name}"' for name in kind.structure.unknown_fields(value)]
     schema_name = kind.schema or "meta/v1.ObjectMeta"
     body: object = value if kind.schema else value.get("metadata")
     names = unknown_fields(schema_name, body, "" if kind.schema else "metadata")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from . import pod_resources
+from .crds import defaulting as custom_definitions
 from .objects import Json, child, labels_of, mapping, mappings, name_of, text
 from .quantity import render
 
@@ -382,6 +383,7 @@ def with_taint_times(slice_object: Json, now: str) -> None:
 
 
 _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
+    ("apiextensions.k8s.io", "customresourcedefinitions"): custom_definitions.apply_defaults,
     ("", "pods"): _pod,
     ("", "nodes"): _node,
     ("", "namespaces"): _namespace,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import times
 from .admission import Operation, Review
+from .crds import definitions
 from .errors import Conflict, NotFound
 from .kinds import GarbagePolicy
 from .objects import (
@@ -63,6 +64,8 @@ def delete(
     target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
     registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
     check_preconditions(kind, existing, options)
+    if kind.resource_key == definitions.RESOURCE and not is_deleting(existing.object):
+        return _delete_definition(registry, existing, options)
     if kind.resource_key == ("", "namespaces"):
         return _delete_namespace(registry, target, existing, options)
     return _delete(registry, target, existing, options)
@@ -211,6 +214,15 @@ def _delete_namespace(
     if options.dry_run:
         return Deleted(marked, gone=False)
     stored = registry.store.put(target.kind.storage_key, existing.key, marked)
+    return Deleted(stored.object, gone=False)
+
+
+def _delete_definition(registry: Registry, existing: Revision, options: DeleteOptions) -> Deleted:
+    """A custom resource definition is marked first and goes with the last of its objects."""
+    marked = definitions.marked_for_deletion(existing.object, registry.now())
+    if options.dry_run:
+        return Deleted(marked, gone=False)
+    stored = registry.store.put(definitions.RESOURCE, existing.key, marked)
     return Deleted(stored.object, gone=False)
 
 

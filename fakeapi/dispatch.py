@@ -86,6 +86,8 @@ def is_watch(request: Request) -> bool:
 def perform(state: Registry, request: Request) -> Answer:
     """Everything but lists and watches. Raises ApiError."""
     route = request.route
+    if route.kind.deprecation_warning:
+        request.warnings.append(route.kind.deprecation_warning)
     if route.subresource:
         verb = _SUBRESOURCE.get((route.subresource, request.method))
         if verb is None:
@@ -114,6 +116,8 @@ def options_of(request: Request) -> ListOptions:
 async def list_objects(state: Registry, request: Request) -> Answer:
     """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
     kind = request.route.kind
+    if kind.deprecation_warning:
+        request.warnings.append(kind.deprecation_warning)
     options = options_of(request)
     version = wanted_version(options)
     if not await wait_for_version(state.store, version, state.clock):

@@ -84,7 +84,25 @@ def _shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return gotext.quoted(value)
+    if isinstance(value, float):
+        return gotext.number(value)
     return msgspec.json.encode(value).decode()
+
+
+def in_order(errors: Sequence[FieldError]) -> list[FieldError]:
+    """The errors with values whose names are sorted, as Go shows what it knows as maps only."""
+    return [
+        dataclasses.replace(error, value=_sorted(error.value))
+        if isinstance(error.value, dict | list)
+        else error
+        for error in errors
+    ]
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def required(field: str, detail: str = "") -> FieldError:
@@ -115,12 +133,14 @@ def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldE
 
 def too_long(field: str, maximum: int) -> FieldError:
     """The value has more bytes than allowed."""
-    return FieldError("FieldValueTooLong", field, f"may not be more than {maximum} bytes")
+    unit = "byte" if maximum == 1 else "bytes"
+    return FieldError("FieldValueTooLong", field, f"may not be more than {maximum} {unit}")
 
 
 def too_many(field: str, count: int, maximum: int) -> FieldError:
     """The list has more items than allowed."""
-    return FieldError("FieldValueTooMany", field, f"must have at most {maximum} items", count)
+    unit = "item" if maximum == 1 else "items"
+    return FieldError("FieldValueTooMany", field, f"must have at most {maximum} {unit}", count)
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:

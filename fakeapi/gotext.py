@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 from typing import Final
 
+#: The power of ten from which on a float has an exponent.
+_EXPONENT_FROM: Final = 6
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n",
     "\r": "\\r", "\t": "\\t", "\v": "\\v",
@@ -22,10 +25,10 @@ def _quoted_letter(letter: str) -> str:
         return _ESCAPES[letter]
     if letter.isprintable():
         return letter
-    number = ord(letter)
-    if number < 0x80:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    code = ord(letter)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def plain(value: object) -> str:
@@ -56,5 +59,18 @@ def _scalar(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:g}" if abs(value) < 1e21 else f"{value:e}"
+        return number(value)
     return str(value)
+
+
+def number(value: float) -> str:
+    """What %v makes of a float: the fewest digits, with an exponent from a million on."""
+    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return str(value)
+    power = len(digits) + exponent - 1
+    if -4 <= power < _EXPONENT_FROM:
+        return f"{int(value)}" if exponent >= 0 else f"{value}"
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    mantissa = f"{first}.{rest}" if rest else first
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02}"

@@ -78,7 +78,9 @@ class Structure(Protocol):
     def unknown_fields(self, value: Json) -> list[str]:
         """Paths of the fields that `complete` leaves out."""
 
-    def validate(self, obj: Json, old: Json | None = None) -> list[FieldError]:
+    def validate(
+        self, obj: Json, old: Json | None = None, *, subresource: str = ""
+    ) -> list[FieldError]:
         """What is wrong with the object; on an update what was wrong before may stay."""
 
     def open_api(self) -> Json:
@@ -102,6 +104,7 @@ class Kind:
     kind: str
     namespaced: bool = True
     singular: str = ""
+    list_kind: str = ""
     schema: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -144,6 +147,11 @@ class Kind:
     def singular_name(self) -> str:
         """The singular resource name, by default the kind in lower case."""
         return self.singular or self.kind.lower()
+
+    @property
+    def list_kind_name(self) -> str:
+        """What a list of its objects is called."""
+        return self.list_kind or f"{self.kind}List"
 
     @property
     def has_status(self) -> bool:

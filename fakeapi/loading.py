@@ -38,6 +38,7 @@ _SERVER_FIELDS: Final = (
     "selfLink",
 )
 _FIRST: Final = {"Namespace": 0, "PriorityClass": 1}
+_DEFINITION: Final = "CustomResourceDefinition"
 _ALL_OTHERS: Final = 2
 _OPTIONS: Final = WriteOptions(field_validation="Strict")
 _MANAGER: Final = "kubesched-fakeapi"
@@ -112,6 +113,13 @@ def manifests_of(objects: Iterable[Json]) -> list[Manifest]:
 
 def load(state: Registry, manifests: Iterable[Manifest]) -> int:
     """Store the objects and say how many there were. Raises LoadError at the first that fails."""
+    everything = list(manifests)
+    defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
+    others = [m for m in everything if m.value.get("kind") != _DEFINITION]
+    return _load(state, defining) + _load(state, others)  # definitions make more kinds known
+
+
+def _load(state: Registry, manifests: list[Manifest]) -> int:
     known = [(manifest, _kind_of(state, manifest)) for manifest in manifests]
     known.sort(key=lambda pair: _FIRST.get(pair[1].kind, _ALL_OTHERS))
     for manifest, kind in known:

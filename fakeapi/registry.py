@@ -100,6 +100,8 @@ class Target:
     subresource: str = ""
     #: Who owns what the write changes; None leaves managedFields as the object has them.
     manager: str | None = None
+    #: What the writer is told though the write succeeds.
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -126,6 +128,8 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
         obj = schema.decode(kind.schema, value, dropped)
         if kind.to_stored is not None:
             obj = kind.to_stored(obj)
+    elif kind.structure is not None:
+        obj = kind.structure.complete(value, dropped)
     else:
         obj = dict(value)
         obj["metadata"] = schema.decode("meta/v1.ObjectMeta", value.get("metadata"), dropped)
@@ -160,6 +164,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     metadata["creationTimestamp"] = now
     strategies.prepare_for_create(kind, obj, now)
     _raise_if_invalid(kind, name_of(obj), validation.validate_create(kind, obj))
+    target.warnings.extend(strategies.warnings(kind, obj))
     registry.admission.validate(review)
     if metadata.get("resourceVersion") and not target.options.dry_run:
         raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
@@ -265,6 +270,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     ownership.keep_times(obj, old)
     errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
+    target.warnings.extend(strategies.warnings(kind, obj, old))
     registry.admission.validate(review)
     if _is_finished(kind, obj, old):
         if not target.options.dry_run:
@@ -317,4 +323,4 @@ def _is_finished(kind: Kind, obj: Json, old: Json) -> bool:
     if kind.resource_key == ("", "namespaces"):
         spec_finalizers = texts(mapping(obj.get("spec")).get("finalizers"))
         return "deletionTimestamp" in metadata and not spec_finalizers
-    return metadata.get("deletionGracePeriodSeconds") == 0
+    return "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")

@@ -25,6 +25,7 @@ from . import answers, dispatch, loading, negotiation, presentation, registry, r
 from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
 from .bodies import BODY_BYTES_MAX, media_type
 from .clock import SystemClock
+from .crds.controller import DefinitionController
 from .documents import Asked
 from .errors import ApiError, EntityTooLarge, InternalError
 from .faults import Faults, admin
@@ -155,6 +156,7 @@ class FakeApiServer:
         self._in_flight = 0
         self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
+        DefinitionController(self._registry)
         self._create_system_objects()
         self.load(load)
         self.faults: Final = Faults(

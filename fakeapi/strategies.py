@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from . import conversions, defaults, pod_resources, schema
+from .crds import defaulting as custom_definitions
+from .crds import warnings as custom_warnings
 from .kinds import Generation
 from .objects import Json, child, labels_of, mapping, mappings, metadata_of, sequence, text, texts
 
@@ -33,6 +35,7 @@ _STATUS_RESETS_METADATA: Final = {
     ("resource.k8s.io", "resourceclaims"),
     ("scheduling.k8s.io", "podgroups"),
 }
+_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _CLIENT_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -60,6 +63,8 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
         _reset_status(kind, obj)
     elif kind.has_status and not kind.keeps_status_on_create:
         _reset_status(kind, obj)
+    if key == _DEFINITIONS:
+        custom_definitions.note_storage_version(obj)
 
 
 def _reset_status(kind: Kind, obj: Json) -> None:
@@ -108,6 +113,9 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
     """The object's own endpoint: the status stays, a changed spec moves the generation."""
     if kind.has_status:
         _take_back(new, old, "status")
+    if kind.resource_key == _DEFINITIONS:
+        new["status"] = dict(mapping(new.get("status")))
+        custom_definitions.note_storage_version(new)
     if kind.resource_key == ("", "namespaces"):
         finalizers = mapping(old.get("spec")).get("finalizers")
         spec = child(new, "spec")
@@ -151,6 +159,13 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
         return True
     annotations = metadata_of(new).get("annotations"), metadata_of(old).get("annotations")
     return kind.generation is Generation.SPEC_OR_ANNOTATIONS and annotations[0] != annotations[1]
+
+
+def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
+    """What the writer of an object is told though the write succeeds."""
+    if kind.resource_key == _DEFINITIONS:
+        return custom_warnings.of_definition(new, old)
+    return custom_warnings.of_finalizers(new, old) if kind.structure is not None else []
 
 
 def _content(obj: Json) -> set[str]:

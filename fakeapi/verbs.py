@@ -60,7 +60,15 @@ class Request:
         """What a write of this request is aimed at, and who will own what it changes."""
         route = self.route
         manager = options.field_manager or manager_of(self.user_agent)
-        return Target(route.kind, route.namespace, route.name, options, route.subresource, manager)
+        return Target(
+            route.kind,
+            route.namespace,
+            route.name,
+            options,
+            route.subresource,
+            manager,
+            self.warnings,
+        )
 
 
 def get(state: Registry, request: Request) -> Answer:

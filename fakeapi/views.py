@@ -31,7 +31,9 @@ class View:
         self.kind = kind
         head = _encode({"kind": kind.kind, "apiVersion": kind.api_version})
         self._head = head[:-1] + b","
-        self._list_head = _encode({"kind": f"{kind.kind}List", "apiVersion": kind.api_version})[:-1]
+        self._list_head = _encode({"kind": kind.list_kind_name, "apiVersion": kind.api_version})[
+            :-1
+        ]
         self._signature = (kind.group, kind.version)
 
     def whole(self, obj: Json) -> Json:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..crds import definition_rules
 from . import cluster, metadata, pod_updates, pods, volumes, workloads
 
 if TYPE_CHECKING:
@@ -28,10 +29,15 @@ _PODS: Final = ("", "pods")
 def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
     """What is wrong with a new object, empty if nothing."""
     check_name = metadata.name_rule(kind)
-    errors = metadata.validate_metadata(obj, check_name, namespaced=kind.namespaced)
+    errors = metadata.validate_metadata(
+        obj, check_name, namespaced=kind.namespaced, free_finalizers=_has_free_finalizers(kind)
+    )
     if kind.resource_key == _PODS:
         return errors + pods.validate_create(obj)
-    return errors + _kind_errors(kind, obj)
+    if kind.structure is not None:
+        return errors + kind.structure.validate(obj)
+    validate = _CREATES.get(kind.resource_key)
+    return errors + _kind_errors(kind, obj) + (validate(obj) if validate else [])
 
 
 def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") -> list[FieldError]:
@@ -40,7 +46,12 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     Upstream checks the metadata of an update twice, once for all kinds and once for the kind, and
     reports both.
     """
-    errors = metadata.validate_metadata(obj, metadata.any_name, namespaced=kind.namespaced)
+    errors = metadata.validate_metadata(
+        obj,
+        metadata.any_name,
+        namespaced=kind.namespaced,
+        free_finalizers=_has_free_finalizers(kind),
+    )
     changes = metadata.validate_metadata_update(obj, old)
     errors += changes
     if kind.resource_key not in metadata.CHECKED_ONCE:
@@ -49,6 +60,8 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
         if subresource == "status":
             return errors + pod_updates.validate_status_update(obj, old)
         return errors + pod_updates.validate_update(obj, old)
+    if kind.structure is not None:
+        return errors + kind.structure.validate(obj, old, subresource=subresource)
     if subresource == "status":
         validate_status = _STATUS_UPDATES.get(kind.resource_key)
         return errors + (validate_status(obj) if validate_status else [])
@@ -57,12 +70,18 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     return errors + (validate(obj, old) if validate else [])
 
 
+def _has_free_finalizers(kind: Kind) -> bool:
+    return kind.structure is not None or kind.resource_key == _DEFINITIONS
+
+
 def _kind_errors(kind: Kind, obj: Json) -> list[FieldError]:
     validate = _OBJECTS.get(kind.resource_key)
     return validate(obj) if validate else []
 
 
+_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
+    _DEFINITIONS: definition_rules.validate_definition,
     ("", "nodes"): cluster.validate_node,
     ("", "services"): cluster.validate_service,
     ("", "configmaps"): cluster.validate_config_map,
@@ -86,7 +105,11 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     ("coordination.k8s.io", "leases"): cluster.validate_lease,
     ("node.k8s.io", "runtimeclasses"): cluster.validate_runtime_class,
 }
+_CREATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
+    _DEFINITIONS: definition_rules.validate_new_definition,
+}
 _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
+    _DEFINITIONS: definition_rules.validate_definition_update,
     ("", "nodes"): cluster.validate_node_update,
     ("", "configmaps"): cluster.validate_config_map_update,
     ("", "secrets"): cluster.validate_config_map_update,

@@ -57,8 +57,14 @@ def name_rule(kind: Kind) -> NameRule:
     return _NAME_RULES.get(kind.resource_key, names.dns_subdomain)
 
 
-def validate_metadata(obj: Json, check_name: NameRule, *, namespaced: bool) -> list[FieldError]:
-    """What every object's metadata must be."""
+def validate_metadata(
+    obj: Json, check_name: NameRule, *, namespaced: bool, free_finalizers: bool = False
+) -> list[FieldError]:
+    """What every object's metadata must be.
+
+    Finalizers are those of Kubernetes or have a domain and a path, except on custom resources and
+    their definitions, where any qualified name will do (`free_finalizers`).
+    """
     metadata = metadata_of(obj)
     errors: list[FieldError] = []
     prefix, name = text(metadata.get("generateName")), text(metadata.get("name"))
@@ -84,7 +90,8 @@ def validate_metadata(obj: Json, check_name: NameRule, *, namespaced: bool) -> l
     errors += validate_labels(metadata.get("labels"), "metadata.labels")
     errors += _annotation_errors(mapping(metadata.get("annotations")))
     errors += _owner_errors(mappings(metadata.get("ownerReferences")))
-    return errors + _finalizer_errors(texts(metadata.get("finalizers")))
+    finalizers = texts(metadata.get("finalizers"))
+    return errors + _finalizer_errors(finalizers, must_be_standard=not free_finalizers)
 
 
 def validate_metadata_update(obj: Json, old: Json) -> list[FieldError]:
@@ -189,13 +196,13 @@ def _owner_errors(owners: list[Json]) -> list[FieldError]:
     return errors
 
 
-def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
+def _finalizer_errors(finalizers: list[str], *, must_be_standard: bool) -> list[FieldError]:
     field = "metadata.finalizers"
     errors: list[FieldError] = []
     for index, name in enumerate(finalizers):
         at = f"{field}[{index}]"
         errors += [invalid(at, name, why) for why in names.qualified_name(name)]
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if must_be_standard and "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(at, name, why))
     if set(_GARBAGE_FINALIZERS) <= set(finalizers):

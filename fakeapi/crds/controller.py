@@ -1,0 +1,150 @@
+"""Custom resource definitions at work: their resources are served, and go when they go.
+
+    created ──names free──> NamesAccepted, Established ──> its kinds are in the table
+       │                        │ changed                       │ the rows change
+       └──names taken──> waits for another definition to go     │
+                                │ deleted                        v
+                         Terminating ──> its objects are deleted ──the last is gone──> removed
+
+What upstream's controllers do some moments later happens here at once, as writes of their own after
+the write that caused them: clients that wait for the condition Established see it come.
+
+Source: apiextensions-apiserver pkg/controller/{status,establish,finalizer} of v0.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import deletion, registry
+from ..objects import Json, finalizers_of, is_deleting, name_of, with_metadata
+from ..options import DeleteOptions, WriteOptions
+from ..registry import Target
+from . import definitions
+from .definition_rules import is_established
+
+if TYPE_CHECKING:
+    from ..kinds import Kind
+    from ..registry import Registry
+    from ..store import Collection, Revision
+
+_MANAGER: Final = "kube-apiserver"
+
+
+class DefinitionController:
+    """Follows the definitions of one server and keeps its table of kinds in step."""
+
+    def __init__(self, state: Registry) -> None:
+        self._state = state
+        self._definitions = state.store.collection(definitions.RESOURCE)
+        self._seen: dict[str, int] = {}
+        self._served: dict[str, list[Kind]] = {}
+        self._is_busy = False
+        self._definitions.listeners[self] = self._follow
+        self._follow()
+
+    def _follow(self) -> None:
+        """Take note of every definition that has changed; what that writes is seen to as well."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while changed := self._changed():
+                for key in changed:
+                    self._reconcile(key)
+        finally:
+            self._is_busy = False
+
+    def _changed(self) -> list[str]:
+        revisions = self._definitions.revisions
+        gone = [key for key in self._seen if key not in revisions]
+        new = [
+            key
+            for key, revision in revisions.items()
+            if self._seen.get(key) != revision.resource_version
+        ]
+        return gone + new
+
+    def _reconcile(self, key: str) -> None:
+        revision = self._definitions.revisions.get(key)
+        if revision is None:
+            del self._seen[key]
+            self._serve(key, [])
+            self._seen.clear()  # its names are free: those that waited for them look again
+            return
+        self._seen[key] = revision.resource_version
+        if is_deleting(revision.object):
+            self._terminate(key, revision)
+            return
+        others = [
+            other.object for name, other in self._definitions.revisions.items() if name != key
+        ]
+        wanted = definitions.accepted(revision.object, others, self._state.now())
+        if wanted != revision.object:
+            self._write_status(revision, wanted)
+        if is_established(wanted):
+            self._serve(key, definitions.kinds_of(wanted))
+
+    def _serve(self, key: str, kinds: list[Kind]) -> None:
+        """Bring the table in line with what a definition serves now."""
+        before = self._served.pop(key, [])
+        names = {(kind.version, kind.plural) for kind in kinds}
+        for kind in before:
+            if (kind.version, kind.plural) not in names:
+                self._state.kinds.remove(kind)
+        for kind in kinds:
+            self._state.kinds.add(kind)
+        if kinds:
+            self._served[key] = kinds
+
+    def _terminate(self, key: str, revision: Revision) -> None:
+        """Delete what there is of the resource; the definition goes with the last of it."""
+        definition = revision.object
+        if definitions.CLEANUP not in finalizers_of(definition):
+            return
+        if not is_established(definition):
+            self._finish(revision, "NeverEstablished", "resource was never established")
+            return
+        self._serve(key, definitions.kinds_of(definition))
+        kind = definitions.storage_kind(definition)
+        collection = self._state.store.collection(kind.storage_key)
+        everything = [collection.revisions[name] for name in collection.sorted_keys()]
+        deletion.delete_all(self._state, kind, everything, DeleteOptions())
+        if collection.revisions:  # finalizers hold some of it
+            collection.listeners[self, key] = lambda: self._finish_if_empty(key, collection)
+            message = "CustomResource deletion is in progress"
+            in_progress = definitions.with_condition(
+                definition,
+                definitions.TERMINATING,
+                "True",
+                "InstanceDeletionInProgress",
+                message,
+                self._state.now(),
+            )
+            if in_progress != definition:
+                self._write_status(revision, in_progress)
+            return
+        self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
+
+    def _finish_if_empty(self, key: str, collection: Collection) -> None:
+        """Stays a listener of the collection for ever: it cannot leave while it is called."""
+        revision = self._definitions.revisions.get(key)
+        if not collection.revisions and revision is not None and is_deleting(revision.object):
+            self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
+
+    def _finish(self, revision: Revision, reason: str, message: str) -> None:
+        """The definition has nothing more to wait for on our part."""
+        now = self._state.now()
+        done = definitions.with_condition(
+            revision.object, definitions.TERMINATING, "False", reason, message, now
+        )
+        left = [name for name in finalizers_of(done) if name != definitions.CLEANUP]
+        self._write_status(revision, with_metadata(done, finalizers=left or None))
+
+    def _write_status(self, revision: Revision, wanted: Json) -> None:
+        """Write through the status endpoint, as upstream's controllers do."""
+        kind = self._state.kinds.find("apiextensions.k8s.io", "v1", definitions.RESOURCE[1])
+        assert kind is not None
+        name = name_of(revision.object)
+        target = Target(kind, "", name, WriteOptions(), "status", _MANAGER)
+        registry.update(self._state, target, revision, registry.complete(kind, wanted))

@@ -1,0 +1,239 @@
+"""What becomes of a custom resource definition: its conditions and the kinds it serves.
+
+Pure functions on definitions; controller.py applies them as definitions come and go.
+
+Source: apiextensions-apiserver pkg/apihelpers, pkg/controller/status/naming_controller.go and
+pkg/apiserver/customresource_handler.go of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from ..kinds import ALL_VERBS, DEFAULT_FIELDS, Generation, Kind, ScalePaths
+from ..objects import (
+    Json,
+    finalizers_of,
+    mapping,
+    mappings,
+    text,
+    texts,
+    with_metadata,
+)
+from ..printing import custom_printer
+from .definition_rules import has_condition
+from .structural import CustomStructure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..kinds import ResourceKey
+
+RESOURCE: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+TERMINATING: Final = "Terminating"
+_MARKED: Final = (
+    "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+)
+_NAME_FIELDS: Final = ("plural", "singular", "kind", "listKind")
+_RESOURCE_FIELDS: Final = ("plural", "singular")
+
+
+def with_condition(
+    definition: Json, condition_type: str, status: str, reason: str, message: str, now: str
+) -> Json:
+    """The definition with that condition; its time moves only if its status does."""
+    conditions: list[Json] = []
+    new: Json = {
+        "type": condition_type,
+        "status": status,
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
+    old_status = mapping(definition.get("status"))
+    found = False
+    for present in mappings(old_status.get("conditions")):
+        if present.get("type") == condition_type:
+            found = True
+            if present.get("status") == status:
+                new["lastTransitionTime"] = present.get("lastTransitionTime")
+            conditions.append(new)
+        else:
+            conditions.append(present)
+    if not found:
+        conditions.append(new)
+    return {**definition, "status": {**old_status, "conditions": conditions}}
+
+
+def marked_for_deletion(definition: Json, now: str) -> Json:
+    """The definition with its end in sight: the objects go first."""
+    finalizers = finalizers_of(definition)
+    marked = with_metadata(definition, deletionTimestamp=now, finalizers=[*finalizers, CLEANUP])
+    return with_condition(marked, TERMINATING, "True", "InstanceDeletionPending", _MARKED, now)
+
+
+def accepted(definition: Json, others: Iterable[Json], now: str) -> Json:
+    """The definition with the names it may have, and with conditions that say so."""
+    taken_resources, taken_kinds = _taken(definition, others)
+    status = mapping(definition.get("status"))
+    wanted, present = (
+        mapping(mapping(definition.get("spec")).get("names")),
+        mapping(status.get("acceptedNames")),
+    )
+    granted, reason, message = dict(present), "", ""
+    for field in _NAME_FIELDS:
+        name = text(wanted.get(field))
+        taken = taken_resources if field in _RESOURCE_FIELDS else taken_kinds
+        if name != text(present.get(field)) and name in taken:
+            reason, message = f"{field[:1].upper()}{field[1:]}Conflict", _in_use(name)
+        else:
+            granted[field] = name
+    own_short = texts(present.get("shortNames"))
+    conflicts = [
+        name
+        for name in texts(wanted.get("shortNames"))
+        if name not in own_short and name in taken_resources
+    ]
+    if conflicts:
+        errors = [_in_use(name) for name in conflicts]
+        reason = "ShortNamesConflict"
+        message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    elif "shortNames" in wanted:
+        granted["shortNames"] = wanted["shortNames"]
+    else:
+        granted.pop("shortNames", None)
+    if "categories" in wanted:
+        granted["categories"] = wanted["categories"]
+    result = {**definition, "status": {**status, "acceptedNames": granted}}
+    if reason:
+        result = with_condition(result, "NamesAccepted", "False", reason, message, now)
+    else:
+        message = "no conflicts found"
+        result = with_condition(result, "NamesAccepted", "True", "NoConflicts", message, now)
+    return _established(result, now)
+
+
+def _in_use(name: str) -> str:
+    return f'"{name}" is already in use'
+
+
+def _taken(definition: Json, others: Iterable[Json]) -> tuple[set[str], set[str]]:
+    """The resource names and the kinds of the group that belong to other definitions."""
+    group = mapping(definition.get("spec")).get("group")
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        if mapping(other.get("spec")).get("group") == group:
+            own = mapping(mapping(other.get("status")).get("acceptedNames"))
+            resources |= {text(own.get("plural")), text(own.get("singular"))}
+            resources |= set(texts(own.get("shortNames")))
+            kinds |= {text(own.get("kind")), text(own.get("listKind"))}
+    return resources - {""}, kinds - {""}
+
+
+def _established(definition: Json, now: str) -> Json:
+    """A definition is established once all its names are accepted, and stays so."""
+    if has_condition(definition, "Established"):
+        return definition
+    if not has_condition(definition, "NamesAccepted"):
+        message = "not all names are accepted"
+        return with_condition(definition, "Established", "False", "NotAccepted", message, now)
+    message = "the initial names have been accepted"
+    return with_condition(definition, "Established", "True", "InitialNamesAccepted", message, now)
+
+
+def kinds_of(definition: Json) -> list[Kind]:
+    """The kinds that an established definition serves, one for each served version."""
+    spec = mapping(definition.get("spec"))
+    versions = mappings(spec.get("versions"))
+    storage = next((version for version in versions if version.get("storage")), {})
+    return [_kind(definition, version, storage) for version in versions if version.get("served")]
+
+
+def storage_kind(definition: Json) -> Kind:
+    """The kind of the version that objects are stored in, served or not."""
+    versions = mappings(mapping(definition.get("spec")).get("versions"))
+    storage = next((version for version in versions if version.get("storage")), {})
+    return _kind(definition, storage, storage)
+
+
+def _kind(definition: Json, version: Json, storage: Json) -> Kind:
+    spec = mapping(definition.get("spec"))
+    own = mapping(mapping(definition.get("status")).get("acceptedNames"))
+    group, name, kind = text(spec.get("group")), text(version.get("name")), text(own.get("kind"))
+    subresources = mapping(version.get("subresources"))
+    scale = _scale_paths(mapping(subresources["scale"])) if "scale" in subresources else None
+    node = mapping(version.get("schema")).get("openAPIV3Schema")
+    stored = mapping(storage.get("schema")).get("openAPIV3Schema")
+    is_other = stored != node and isinstance(stored, dict)
+    structure = CustomStructure(
+        f"{group}/{name}",
+        kind,
+        node if isinstance(node, dict) else None,
+        stored=stored if is_other and isinstance(stored, dict) else None,
+        scale=scale,
+    )
+    ending = has_condition(definition, TERMINATING)
+    return Kind(
+        group,
+        name,
+        text(own.get("plural")),
+        kind,
+        namespaced=spec.get("scope") == "Namespaced",
+        singular=text(own.get("singular")),
+        list_kind=text(own.get("listKind")),
+        short_names=tuple(texts(own.get("shortNames"))),
+        categories=tuple(texts(own.get("categories"))),
+        subresources=tuple(sorted(subresources)),
+        verbs=tuple(v for v in ALL_VERBS if not ending or v not in ("create", "deletecollection")),
+        generation=Generation.CONTENT,
+        fields=_selectable_fields(version),
+        unconditional_update=False,
+        scale=scale,
+        structure=structure,
+        # Objects may be older than the schema; those that are not stay as they are.
+        from_stored=structure.as_stored if _has_changed(definition) else None,
+        printer=custom_printer(mappings(version.get("additionalPrinterColumns"))),
+        deprecation_warning=_deprecation_warning(version, f"{group}/{name} {kind}"),
+    )
+
+
+def _has_changed(definition: Json) -> bool:
+    generation = mapping(definition.get("metadata")).get("generation")
+    return isinstance(generation, int) and generation > 1
+
+
+def _scale_paths(scale: Json) -> ScalePaths:
+    def path(field: str) -> tuple[str, ...]:
+        value = text(scale.get(field)).removeprefix(".")
+        return tuple(value.split(".")) if value else ()
+
+    return ScalePaths(
+        path("specReplicasPath"), path("statusReplicasPath"), path("labelSelectorPath")
+    )
+
+
+def _selectable_fields(version: Json) -> dict[str, Callable[[Json], str]]:
+    fields = dict(DEFAULT_FIELDS)
+    for declared in mappings(version.get("selectableFields")):
+        path = text(declared.get("jsonPath")).removeprefix(".")
+        fields[path] = functools.partial(_field_text, tuple(path.split(".")))
+    return fields
+
+
+def _field_text(path: tuple[str, ...], obj: Json) -> str:
+    """The value at a path as selectors compare it; what is not there is empty."""
+    value: object = obj
+    for part in path:
+        value = mapping(value).get(part)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _deprecation_warning(version: Json, what: str) -> str:
+    if version.get("deprecated") is not True:
+        return ""
+    return text(version.get("deprecationWarning")) or f"{what} is deprecated"

@@ -1,0 +1,171 @@
+"""What a schema makes of an object before it is stored: unknown fields go, defaults come.
+
+All functions take a structural schema as JSON (`openAPIV3Schema` and what is in it) and a value
+that is the caller's own to change. An embedded resource is treated like a whole object: its
+apiVersion, kind and metadata are known without being in the schema.
+
+Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta} of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final
+
+from .. import schema
+from ..objects import Json, mapping
+from ..schema import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_META_FIELDS: Final = ("apiVersion", "kind", "metadata")
+_METADATA_TYPE: Final = "meta/v1.ObjectMeta"
+_PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDS: Final = "x-kubernetes-embedded-resource"
+
+
+def as_root(node: Json) -> Json:
+    """The schema of a whole object: its root is an embedded resource in all but name."""
+    return {**node, _EMBEDS: True}
+
+
+def below(node: Json | None, key: str) -> tuple[Json | None, bool]:
+    """The schema of a field, and whether the schema knows of it; additionalProperties may."""
+    if node is None:
+        return None, False
+    properties = mapping(node.get("properties"))
+    if key in properties:
+        return mapping(properties[key]), True
+    additional = node.get("additionalProperties")
+    if isinstance(additional, dict):
+        return additional, True
+    return None, additional is True
+
+
+def items_of(node: Json | None) -> Json | None:
+    """The schema of the elements of a list."""
+    items = node.get("items") if node is not None else None
+    return items if isinstance(items, dict) else None
+
+
+def child_path(path: str, key: str) -> str:
+    """The path of a field, as unknown fields are reported."""
+    return f"{path}.{key}" if path else key
+
+
+def prune(value: object, node: Json | None, dropped: list[str], path: str = "") -> None:
+    """Take out the fields that the schema does not have; their paths go to `dropped`."""
+    preserves = node is not None and node.get(_PRESERVES) is True
+    if isinstance(value, dict):
+        _prune_fields(value, node, dropped, path, preserves=preserves)
+    elif isinstance(value, list):
+        inner = items_of(node)
+        for index, item in enumerate(value):
+            if preserves:
+                _prune_preserved(item, inner, dropped, f"{path}[{index}]")
+            else:
+                prune(item, inner, dropped, f"{path}[{index}]")
+
+
+def _prune_preserved(value: object, node: Json | None, dropped: list[str], path: str) -> None:
+    """Below a field whose unknown fields stay, those that the schema speaks of are pruned yet."""
+    if node is not None:
+        prune(value, {**node, _PRESERVES: True}, dropped, path)
+
+
+def _prune_fields(
+    value: Json, node: Json | None, dropped: list[str], path: str, *, preserves: bool
+) -> None:
+    embeds = node is not None and node.get(_EMBEDS) is True
+    for key in list(value):
+        if embeds and key in _META_FIELDS:
+            continue
+        inner, known = below(node, key)
+        where = child_path(path, key)
+        if known:
+            prune(value[key], inner, dropped, where)
+        elif not preserves:
+            if path or key not in _META_FIELDS:
+                dropped.append(where)
+            del value[key]
+
+
+def drop_nulls(value: object, node: Json | None) -> None:
+    """Take out nulls where none is allowed and no default takes their place."""
+    if isinstance(value, dict):
+        for key in list(value):
+            inner, _ = below(node, key)
+            if _is_misplaced_null(value[key], inner) and "default" not in mapping(inner):
+                del value[key]
+            else:
+                drop_nulls(value[key], inner)
+    elif isinstance(value, list):
+        for item in value:
+            drop_nulls(item, items_of(node))
+
+
+def _is_misplaced_null(value: object, node: Json | None) -> bool:
+    return value is None and node is not None and node.get("nullable") is not True
+
+
+def fill_defaults(value: object, node: Json | None) -> None:
+    """Put in the defaults of fields that are missing, or null where null is not allowed."""
+    if node is None:
+        return
+    if isinstance(value, dict):
+        for key, inner in mapping(node.get("properties")).items():
+            declared = mapping(inner)
+            if "default" not in declared:
+                continue
+            if key not in value or _is_misplaced_null(value[key], declared):
+                value[key] = copy.deepcopy(declared["default"])
+        for key in value:
+            found, _ = below(node, key)
+            if _is_misplaced_null(value[key], found):
+                value[key] = copy.deepcopy(mapping(found).get("default"))
+            fill_defaults(value[key], found)
+    elif isinstance(value, list):
+        inner_items = items_of(node)
+        for index, item in enumerate(value):
+            if _is_misplaced_null(item, inner_items):
+                value[index] = copy.deepcopy(mapping(inner_items).get("default"))
+            fill_defaults(value[index], inner_items)
+
+
+def embedded_resources(
+    value: object, node: Json | None, path: str = ""
+) -> Iterator[tuple[str, Json]]:
+    """The objects within an object, each with its path; what has no schema is not looked into."""
+    if node is None:
+        return
+    if isinstance(value, dict):
+        if node.get(_EMBEDS) is True:
+            yield path, value
+        for key, item in value.items():
+            is_field = key in mapping(node.get("properties"))
+            where = child_path(path, key) if is_field else f"{path}[{key}]"
+            yield from embedded_resources(item, below(node, key)[0], where)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from embedded_resources(item, items_of(node), f"{path}[{index}]")
+
+
+def coerce_metadata(value: Json, node: Json, dropped: list[str]) -> None:
+    """Give the metadata of a whole object, and of those in it, the form of an ObjectMeta."""
+    coerce_embedded(value, as_root(node), dropped)
+
+
+def coerce_embedded(value: object, node: Json, dropped: list[str]) -> None:
+    """Give the metadata of all objects in a value the form of an ObjectMeta.
+
+    Raises DecodeError if it cannot be one; a kind or apiVersion that is no string is one reason.
+    """
+    for path, obj in list(embedded_resources(value, node)):
+        for name in ("apiVersion", "kind"):
+            if name in obj and not isinstance(obj[name], str):
+                raise DecodeError(f"{child_path(path, name)}: Invalid value: must be a string")
+        if "metadata" in obj:
+            where = child_path(path, "metadata")
+            dropped += schema.unknown_fields(_METADATA_TYPE, obj["metadata"], where)
+            obj["metadata"] = schema.decode(_METADATA_TYPE, obj["metadata"])

@@ -1,0 +1,450 @@
+"""Validation of values by a schema, with the errors that kube-apiserver finds.
+
+    validate(schema, value)                 on create
+    validate(schema, value, Correlated(old, schema))
+                                            on update: what was wrong before and has not changed
+                                            may stay (ratcheting)
+
+Paths are as upstream writes them, `spec.list[0].name`; complaints that are about alternatives
+(anyOf, oneOf, allOf, not) have the path `<nil>` there, and here.
+
+Source: kube-openapi pkg/validation/{validate,errors} and apiextensions-apiserver
+pkg/apiserver/validation of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Final
+
+import msgspec
+
+from .. import gotext
+from ..errors import FieldError, invalid, not_supported, required, too_long, too_many
+from ..objects import Json, mapping, mappings, sequence, text, texts
+from . import formats, go_patterns
+from .pruning import below, items_of
+
+_NO_PATH: Final = "<nil>"
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_META_NAMES: Final = ("kind", "apiVersion")
+_LAST_LETTER: Final = 0x10FFFF
+_FLOAT_MAX: Final = 3.4028234663852886e38
+_JSON_INTEGER_MAX: Final = 2**53 - 1
+_EPSILON: Final = 1e-9
+_INTEGER_BITS: Final = {"int32": 31, "int64": 63}
+
+
+@dataclasses.dataclass(slots=True)
+class Findings:
+    """What is wrong with a value, and how much of the schema it met: that picks the best of some
+    alternatives that all fail."""
+
+    errors: list[FieldError] = dataclasses.field(default_factory=list)
+    matched: int = 0
+
+    def add(self, other: Findings) -> None:
+        """Take over what another part of the schema found."""
+        self.errors += [error for error in other.errors if error not in self.errors]
+        self.matched += other.matched
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Correlated:
+    """What was in the same place before, and the schema of the place.
+
+    Source: apiserver pkg/cel/common/equality.go of v0.36.3.
+    """
+
+    value: object
+    node: Json
+
+    def field(self, key: str) -> Correlated | None:
+        """What was in a field of it; fields that no schema speaks of are not followed."""
+        inner, _ = below(self.node, key)
+        if inner is None or not isinstance(self.value, dict) or key not in self.value:
+            return None
+        return Correlated(self.value[key], inner)
+
+    def element(self, item: object) -> Correlated | None:
+        """The element with the same keys, in a list that has keys."""
+        inner = items_of(self.node)
+        if inner is None or not self._has_keys or not isinstance(item, dict):
+            return None
+        keys = texts(self.node.get("x-kubernetes-list-map-keys"))
+        if any(key not in item for key in keys):
+            return None
+        for candidate in mappings(self.value):
+            if all(_same(candidate.get(key), item.get(key)) for key in keys):
+                return Correlated(candidate, inner)
+        return None
+
+    @property
+    def _has_keys(self) -> bool:
+        return self.node.get("x-kubernetes-list-type") == "map"
+
+    def is_still(self, value: object) -> bool:
+        """Whether the value is what it was, as far as it can be followed."""
+        if isinstance(self.value, list) and isinstance(value, list):
+            if not self._has_keys or not value:
+                return _same(self.value, value)
+            before = [self.element(item) for item in value]
+            return len(self.value) == len(value) and all(
+                known is not None and known.is_still(item)
+                for known, item in zip(before, value, strict=True)
+            )
+        if isinstance(self.value, dict) and isinstance(value, dict):
+            if len(self.value) != len(value):
+                return False
+            pairs = ((self.field(key), item) for key, item in value.items())
+            return all(known is not None and known.is_still(item) for known, item in pairs)
+        return _same(self.value, value)
+
+
+def _same(left: object, right: object) -> bool:
+    """Equality as Go's reflect.DeepEqual has it: 1 is not 1.0."""
+    return left is right or (type(left) is type(right) and equal(left, right))
+
+
+def validate(node: Json, value: object, old: Correlated | None = None) -> list[FieldError]:
+    """The errors of a value by its schema, each with the path from here."""
+    return _validated(node, value, "", old).errors
+
+
+def _validated(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
+    found = _all_rules(node, value, path, old)
+    if found.errors and old is not None and old.is_still(value):
+        return Findings(matched=found.matched)
+    return found
+
+
+def equal(left: object, right: object) -> bool:
+    """Equality as Go has it: true is not 1, but 1 is 1.0."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return left == right
+
+
+def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
+    """Every rule of a schema, in upstream's order: type, junctors, then by the kind of value."""
+    found = Findings(matched=1)
+    found.add(_by_type(node, value, path))
+    if value is None:
+        found.add(_by_enum(node, value, path))
+        return found
+    found.add(_by_junctors(node, value, path, old))
+    if isinstance(value, str):
+        found.add(_by_string_rules(node, value, path))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found.add(_by_number_rules(node, value, path))
+    elif isinstance(value, list):
+        found.add(_by_list_rules(node, value, path, old))
+    found.add(_by_enum(node, value, path))
+    if isinstance(value, dict):
+        found.add(_by_object_rules(node, value, path, old))
+    return found
+
+
+def _named(path: str) -> str:
+    """The field of an error: the root has no name."""
+    return path.removeprefix(".") or _NO_PATH
+
+
+def _says(path: str, what: str) -> str:
+    return f"{path} in body {what}"
+
+
+def _types_of(node: Json) -> list[str]:
+    if node.get(_INT_OR_STRING) is True:
+        return ["integer", "string"]
+    declared = text(node.get("type"))
+    return [declared] if declared else []
+
+
+def _type_of(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _format_of(node: Json) -> str:
+    """The format that values are held to, empty if there is none."""
+    declared, types = text(node.get("format")), _types_of(node)
+    type_name = types[0] if len(types) == 1 else ""
+    return declared if declared and formats.is_known(declared, type_name) else ""
+
+
+def _by_type(node: Json, value: object, path: str) -> Findings:
+    """Upstream lets the format stand in for the type of strings and lists, and names it for others.
+
+    Source: typeValidator in kube-openapi pkg/validation/validate/type.go.
+    """
+    wanted, declared = _types_of(node), _format_of(node)
+    if not wanted and not declared:
+        return Findings()
+    actual = _type_of(value)
+    if value is None:
+        if not wanted or node.get("nullable") is True:
+            return Findings(matched=1)
+        return Findings([_wrong_type(path, ",".join(wanted), actual)])
+    as_number = actual == "integer" and "number" in wanted
+    as_integer = isinstance(value, float) and "integer" in wanted and is_whole(value)
+    fits = actual in wanted or as_number or as_integer
+    own_format = {"integer": "int64", "number": "float64"}.get(actual, "")
+    if declared and actual not in ("string", "array") and not fits and declared != own_format:
+        return Findings([_wrong_type(path, declared, own_format)])
+    if declared and actual in ("string", "array") and not {"number", "integer"} & set(wanted):
+        return Findings(matched=1)
+    return Findings(matched=1) if fits else Findings([_wrong_type(path, ",".join(wanted), actual)])
+
+
+def is_whole(value: float) -> bool:
+    """Whether a float is a whole number that JSON can say exactly; a hair's breadth is overlooked.
+
+    Source: IsFloat64AJSONInteger in github.com/go-openapi/swag convert.go.
+    """
+    if not abs(value) <= _JSON_INTEGER_MAX:
+        return False
+    whole = float(math.trunc(value))
+    if value == whole:
+        return True
+    if whole == 0:
+        return False
+    return abs(value - whole) / (abs(value) + abs(whole)) < _EPSILON
+
+
+def _wrong_type(path: str, wanted: str, actual: str) -> FieldError:
+    """Upstream shows the name of the actual type where others show the value."""
+    why = _says(path, f'must be of type {wanted}: "{actual}"')
+    return FieldError("FieldValueTypeInvalid", _named(path), why, actual)
+
+
+def _by_enum(node: Json, value: object, path: str) -> Findings:
+    allowed = sequence(node.get("enum"))
+    if not allowed or any(_is_enumerated(value, item) for item in allowed):
+        return Findings()
+    shown = [item if isinstance(item, str) else _json(item) for item in allowed]
+    return Findings([not_supported(_named(path), value, shown)])
+
+
+def _is_enumerated(value: object, item: object) -> bool:
+    """Whether a value is one of an enum: Go converts it to the type of the other one first."""
+    if value is None or item is None:
+        return False
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    if numeric and isinstance(item, int | float) and not isinstance(item, bool):
+        assert isinstance(value, int | float)
+        return math.trunc(value) == item if isinstance(item, int) else float(value) == item
+    if isinstance(item, str) and isinstance(value, int) and not isinstance(value, bool):
+        return 0 <= value <= _LAST_LETTER and chr(value) == item
+    return equal(value, item)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _by_string_rules(node: Json, value: str, path: str) -> Findings:
+    found = Findings()
+    longest, shortest = node.get("maxLength"), node.get("minLength")
+    pattern = text(node.get("pattern"))
+    where = _named(path)
+    if isinstance(longest, int) and len(value) > longest:
+        found.errors.append(too_long(where, longest))
+    elif isinstance(shortest, int) and len(value) < shortest:
+        why = _says(path, f"should be at least {shortest} chars long")
+        found.errors.append(invalid(where, value, why))
+    elif pattern and not go_patterns.compiled(pattern).search(value):
+        found.errors.append(invalid(where, value, _says(path, f"should match '{pattern}'")))
+    declared = _format_of(node)
+    if declared and not formats.matches(declared, value):
+        why = _says(path, f"must be of type {declared}: {_json(value)}")
+        found.errors.append(FieldError("FieldValueTypeInvalid", where, why, value))
+    return found
+
+
+def _by_number_rules(node: Json, value: float, path: str) -> Findings:
+    found = Findings(matched=1)
+    found.errors += _range_errors("Checked", value, node, path)
+    factor = node.get("multipleOf")
+    if isinstance(factor, int | float):
+        wrong_factor = _range_errors("MultipleOf", factor, node, path)
+        compared = float(value) if wrong_factor else value
+        found.errors += [*wrong_factor, *_by_factor(compared, factor, path)]
+    for name in ("minimum", "maximum"):
+        bound = node.get(name)
+        if isinstance(bound, int | float):
+            wrong_bound = _range_errors(f"{name.capitalize()} boundary", bound, node, path)
+            compared = float(value) if wrong_bound else value
+            exclusive = node.get(f"exclusive{name.capitalize()}") is True
+            found.errors += wrong_bound
+            found.errors += _by_bound(name, compared, bound, path, exclusive=exclusive)
+    return found
+
+
+def _range_errors(what: str, value: float, node: Json, path: str) -> list[FieldError]:
+    """A number that the declared type cannot hold, be it a value or a bound on one."""
+    types = _types_of(node)
+    if types == ["integer"]:
+        declared = text(node.get("format"))
+        limit = 2 ** _INTEGER_BITS.get(declared, 63)
+        fits = float(value).is_integer() and -limit <= value < limit
+        form = f"with format {declared}" if declared in _INTEGER_BITS else "(default format)"
+    elif types == ["number"] and node.get("format") == "float":
+        fits, form = abs(value) <= _FLOAT_MAX, "with format float"
+    else:
+        return []
+    why = f"{what} value must be of type {types[0]} {form} in {path}"
+    return [] if fits else [invalid(_NO_PATH, "", why)]
+
+
+def _by_factor(value: float, factor: float, path: str) -> list[FieldError]:
+    factor = math.trunc(factor) if isinstance(value, int) else float(factor)
+    if factor <= 0:
+        why = f"factor MultipleOf declared for {path} must be positive: {_number(factor)}"
+        return [invalid(_named(path), factor, why)]
+    if isinstance(value, int):
+        is_multiple = value % factor == 0
+    else:
+        is_multiple = is_whole(1 / factor * value if factor < 1 else value / factor)
+    if is_multiple:
+        return []
+    return [invalid(_named(path), value, _says(path, f"should be a multiple of {_number(factor)}"))]
+
+
+def _by_bound(
+    name: str, value: float, bound: float, path: str, *, exclusive: bool
+) -> list[FieldError]:
+    # Upstream compares whole numbers with whole bounds.
+    bound = math.trunc(bound) if isinstance(value, int) else float(bound)
+    if name == "minimum":
+        is_outside = value <= bound if exclusive else value < bound
+        word = "greater than" if exclusive else "greater than or equal to"
+    else:
+        is_outside = value >= bound if exclusive else value > bound
+        word = "less than" if exclusive else "less than or equal to"
+    if not is_outside:
+        return []
+    return [invalid(_named(path), value, _says(path, f"should be {word} {_number(bound)}"))]
+
+
+def _number(value: float) -> str:
+    """A bound as Go's %v prints it: a whole number beside whole numbers, else a float."""
+    return str(value) if isinstance(value, int) else gotext.number(value)
+
+
+def _by_list_rules(node: Json, value: list[object], path: str, old: Correlated | None) -> Findings:
+    found = Findings(matched=1)
+    inner = items_of(node)
+    if inner is not None:
+        for index, item in enumerate(value):
+            before = old.element(item) if old is not None else None
+            found.add(_validated(inner, item, f"{path}[{index}]", before))
+    fewest, most = node.get("minItems"), node.get("maxItems")
+    if isinstance(fewest, int) and len(value) < fewest:
+        why = _says(path, f"should have at least {fewest} items")
+        found.errors.append(invalid(_named(path), len(value), why))
+    if isinstance(most, int) and len(value) > most:
+        found.errors.append(too_many(_named(path), len(value), most))
+    return found
+
+
+def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None) -> Findings:
+    found = Findings()
+    fewest, most = node.get("minProperties"), node.get("maxProperties")
+    if isinstance(fewest, int) and len(value) < fewest:
+        why = _says(path, f"should have at least {fewest} properties")
+        found.errors.append(invalid(_named(path), len(value), why))
+    if isinstance(most, int) and len(value) > most:
+        found.errors.append(too_many(_named(path), len(value), most))
+    if node.get("additionalProperties") is False:
+        for key in value.keys() - mapping(node.get("properties")).keys():
+            why = f"{path}.{key} in body is a forbidden property"
+            found.errors.append(invalid(_named(path), key, why))
+    for key, item in value.items():
+        inner, _ = below(node, key)
+        if inner is not None:
+            before = old.field(key) if old is not None else None
+            if not path and key in _META_NAMES:
+                before = None  # both are what the request says, whatever was stored
+            where = f"{path}.{key}" if path else key
+            found.add(_validated(inner, item, where, before))
+    for key in texts(node.get("required")):
+        if key not in value:
+            found.errors.append(required(_named(f"{path}.{key}")))
+    return found
+
+
+def _by_junctors(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
+    found = Findings(matched=1)
+    shown = _json(path)
+    any_of, one_of, all_of = (mappings(node.get(name)) for name in ("anyOf", "oneOf", "allOf"))
+    if any_of:
+        found.add(_by_any_of(any_of, value, path, old))
+    if one_of:
+        found.add(_by_one_of(one_of, value, path, old))
+    if all_of:
+        results = [_alternative(part, value, path, old) for part in all_of]
+        for result in results:
+            found.add(result)
+        valid = sum(not result.errors for result in results)
+        if valid != len(all_of):
+            suffix = "" if valid else ". None validated"
+            found.errors.append(_about(f"{shown} must validate all the schemas (allOf){suffix}"))
+    excluded = node.get("not")
+    if isinstance(excluded, dict) and not _alternative(excluded, value, path, old).errors:
+        found.errors.append(_about(f"{shown} must not validate the schema (not)"))
+    return found
+
+
+def _alternative(part: Json, value: object, path: str, old: Correlated | None) -> Findings:
+    """One of several schemas for the same value. Equality with the old one excuses none of them."""
+    return _all_rules(part, value, path, old)
+
+
+def _about(message: str) -> FieldError:
+    return invalid(_NO_PATH, "", message)
+
+
+def _by_any_of(parts: list[Json], value: object, path: str, old: Correlated | None) -> Findings:
+    best: Findings | None = None
+    for part in parts:
+        result = _alternative(part, value, path, old)
+        if not result.errors:
+            return result
+        if best is None or result.matched > best.matched:
+            best = result
+    found = Findings([_about(f"{_json(path)} must validate at least one schema (anyOf)")])
+    if best is not None:
+        found.add(best)
+    return found
+
+
+def _by_one_of(parts: list[Json], value: object, path: str, old: Correlated | None) -> Findings:
+    results = [_alternative(part, value, path, old) for part in parts]
+    valid = [result for result in results if not result.errors]
+    if len(valid) == 1:
+        return valid[0]
+    how_many = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+    message = f"{_json(path)} must validate one and only one schema (oneOf). {how_many}"
+    found = Findings([_about(message)])
+    if not valid:
+        best = results[0]
+        for result in results[1:]:
+            if result.matched > best.matched:
+                best = result
+        found.add(best)
+    return found

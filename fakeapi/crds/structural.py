@@ -1,0 +1,134 @@
+"""One version of a custom resource, as its definition says: the `structure` of a `Kind`."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import TYPE_CHECKING, Final
+
+from .. import schema
+from ..errors import FieldError, in_order, invalid
+from ..objects import Json, mapping
+from ..schema import DecodeError
+from . import pruning
+from .embedded import validate_embedded
+from .list_types import validate_lists
+from .schema_validation import Correlated, validate
+
+if TYPE_CHECKING:
+    from ..kinds import ScalePaths
+
+_ANYTHING: Final[Json] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_REPLICAS_MAX: Final = 2**31 - 1
+
+
+class CustomStructure:
+    """A structural schema, applied to whole objects.
+
+    `stored` is the schema of the storage version where that is another one: with the conversion
+    strategy None objects keep only what both versions know.
+    """
+
+    def __init__(
+        self,
+        api_version: str,
+        kind: str,
+        node: Json | None,
+        *,
+        stored: Json | None = None,
+        scale: ScalePaths | None = None,
+    ) -> None:
+        self._type_meta: Json = {"apiVersion": api_version, "kind": kind}
+        self._node = _ANYTHING if node is None else node
+        self._stored = stored
+        self._scale = scale
+
+    def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
+        """The stored form: a fresh object without unknown fields, defaults filled in.
+
+        Paths of what it leaves out go to `dropped`. Raises DecodeError.
+        """
+        unknown: list[str] = [] if dropped is None else dropped
+        schema.check_encodable(value)
+        obj = copy.deepcopy(value)
+        pruning.drop_nulls(obj, self._node)
+        pruning.fill_defaults(obj, self._node)
+        pruning.coerce_metadata(obj, self._node, unknown)
+        pruning.prune(obj, pruning.as_root(self._node), unknown)
+        obj.setdefault("metadata", {})
+        return self.as_stored(obj) if self._stored is not None else obj
+
+    def as_stored(self, obj: Json) -> Json:
+        """The object as the storage version has it; defaults may have come since it was written."""
+        node = self._node if self._stored is None else self._stored
+        result = copy.deepcopy(obj)
+        pruning.drop_nulls(result, node)
+        pruning.fill_defaults(result, node)
+        pruning.prune(result, pruning.as_root(node), [])
+        return result
+
+    def unknown_fields(self, value: Json) -> list[str]:
+        """Paths of the fields that `complete` leaves out."""
+        unknown: list[str] = []
+        obj = copy.deepcopy(value)
+        with contextlib.suppress(DecodeError):  # `complete` tells
+            pruning.coerce_metadata(obj, self._node, unknown)
+        pruning.prune(obj, pruning.as_root(self._node), unknown)
+        return sorted(unknown)
+
+    def validate(
+        self, obj: Json, old: Json | None = None, *, subresource: str = ""
+    ) -> list[FieldError]:
+        """What is wrong with the object; on an update what was wrong before may stay."""
+        if subresource == "status":
+            return self._status_errors(obj, old)
+        whole = {**self._type_meta, **obj}
+        before = None
+        if old is not None:
+            before = Correlated({**self._type_meta, **old}, self._node)
+        errors = validate(self._node, whole, before)
+        errors += self._scale_errors(obj, "replicas") + self._scale_errors(obj, "status_replicas")
+        errors += validate_embedded(obj, self._node)
+        if old is None or not validate_lists(old, self._node):
+            errors += validate_lists(obj, self._node)
+        return in_order(errors)
+
+    def _status_errors(self, obj: Json, old: Json | None) -> list[FieldError]:
+        errors: list[FieldError] = []
+        node = mapping(mapping(self._node.get("properties")).get("status"))
+        if "status" in obj:
+            before = None
+            if old is not None and "status" in old:
+                before = Correlated(old["status"], node)
+            for error in validate(node, obj["status"], before):
+                path = "status" if error.field == "<nil>" else f"status.{error.field}"
+                errors.append(FieldError(error.reason, path, error.detail, error.value))
+        errors += self._scale_errors(obj, "status_replicas")
+        if old is None or not validate_lists(old, self._node):
+            errors += validate_lists(obj, self._node)
+        return in_order(errors)
+
+    def _scale_errors(self, obj: Json, which: str) -> list[FieldError]:
+        """The numbers that the scale subresource shows have to be numbers of replicas."""
+        if self._scale is None:
+            return []
+        path: tuple[str, ...] = getattr(self._scale, which)
+        value: object = obj
+        for part in path:
+            value = mapping(value).get(part)
+        where = "." + ".".join(path)
+        if value is None:
+            return []
+        if isinstance(value, bool) or not isinstance(value, int):
+            problem = f"{where} accessor error: {value} is of the type, expected int64"
+            return [invalid(where, 0, problem)]
+        if value < 0:
+            return [invalid(where, value, "should be a non-negative integer")]
+        if value > _REPLICAS_MAX:
+            why = f"should be less than or equal to {_REPLICAS_MAX}"
+            return [invalid(where, value, why)]
+        return []
+
+    def open_api(self) -> Json:
+        """The type as an OpenAPI v3 schema, as clients are shown it."""
+        return self._node
