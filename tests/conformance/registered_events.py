@@ -1,0 +1,69 @@
+"""Which events the plugins of the default profile are told of, and where their cases are."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING, Final
+
+from conformance.case import BUILT_IN
+from scheduler.config import default_config
+from scheduler.framework.events import ActionType
+from scheduler.profiles import build_profiles
+from scheduler.queue import build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.snapshot import Snapshot
+from scheduler.testing import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from scheduler.framework.events import ClusterEvent
+
+#: What no pod can wait for, and why; conformance/README.md says more.
+UNREACHABLE: Final = {
+    ("NodeName", "NodeAdd"): "a pod that names its node is not scheduled",
+    ("NodeName", "NodeUpdateNodeTaint"): "a pod that names its node is not scheduled",
+    ("DefaultPreemption", "PodDelete"): "its hint says no to all",
+    ("NodeDeclaredFeatures", "PodUpdate"): "no update that the API allows changes what it needs",
+}
+
+
+def labels_of(event: ClusterEvent) -> Iterator[str]:
+    """What metrics call the events that a registration lets through."""
+    actions = event.action_type
+    if actions & ActionType.UPDATE == ActionType.UPDATE:
+        yield f"{event.resource}Update"
+        actions &= ~ActionType.UPDATE
+    for action in ActionType:  # single bits only
+        if action & actions:
+            yield f"{event.resource}{action}"
+
+
+def registered_events() -> list[tuple[str, str]]:
+    """Pairs of a plugin and an event, by their names."""
+    clock = VirtualClock()
+    parts = SchedulerParts(
+        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+    )
+    (framework,) = build_profiles(default_config(), parts).values()
+    hints = build_queueing_hint_map(framework.rejecting_plugins)
+    return sorted(
+        {
+            (function.plugin_name, label)
+            for event, functions in hints.items()
+            for function in functions
+            for label in labels_of(event)
+        }
+    )
+
+
+def cases_of(plugin: str) -> Path:
+    """The file with the cases about pods that wait because of a plugin."""
+    return BUILT_IN / "requeue" / f"{re.sub('(?<!^)(?=[A-Z])', '_', plugin).lower()}.yaml"
+
+
+def without_kind_of_pod(event: str) -> str:
+    """An event as plugins register it: for pods, with or without a node."""
+    return re.sub("^(Assigned|Unschedulable)Pod", "Pod", event)

@@ -1,0 +1,80 @@
+"""Would the requeue cases notice? A hint that says no to everything fails a case of its plugin."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+import scheduler.app
+from conformance.case import Expectation, load_cases
+from conformance.outcome import Verdict
+from conformance.runner import Settings, run_cases
+from scheduler.framework.events import QueueingHint
+from tests.conformance.registered_events import (
+    UNREACHABLE,
+    cases_of,
+    labels_of,
+    registered_events,
+    without_kind_of_pod,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.case import Case
+    from scheduler.framework.events import ClusterEvent
+    from scheduler.framework.interface import Plugin
+    from scheduler.queue.requeueing import QueueingHintFunction
+
+    HintMap = dict[ClusterEvent, list[QueueingHintFunction]]
+
+pytestmark = pytest.mark.slow
+
+_EVENTS = {
+    plugin: [event for _, event in pairs]
+    for plugin, pairs in itertools.groupby(
+        [pair for pair in registered_events() if pair not in UNREACHABLE], lambda pair: pair[0]
+    )
+}
+
+
+def _asks_for(case: Case, event: str) -> bool:
+    """Whether a case has a pod brought back by that event."""
+    for step in case.steps:
+        if isinstance(step.action, Expectation) and step.action.requeued_by is not None:
+            asked = step.action.requeued_by
+            names = [asked] if isinstance(asked, str) else asked
+            if event in map(without_kind_of_pod, names):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("plugin", sorted(_EVENTS))
+def test_a_hint_that_always_says_no_is_noticed(
+    plugin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = scheduler.app.build_queueing_hint_map
+    mute = ""
+
+    def build_with_one_that_says_no(plugins: Iterable[Plugin]) -> HintMap:
+        return {
+            event: [
+                function._replace(
+                    queueing_hint_fn=lambda *_: QueueingHint.QUEUE_SKIP, depends_on=None
+                )
+                if function.plugin_name == plugin and mute in labels_of(event)
+                else function
+                for function in functions
+            ]
+            for event, functions in build(plugins).items()
+        }
+
+    monkeypatch.setattr(scheduler.app, "build_queueing_hint_map", build_with_one_that_says_no)
+    cases = load_cases([cases_of(plugin)])
+    for event in _EVENTS[plugin]:
+        mute = event
+        asking = [case for case in cases if _asks_for(case, event)]
+        outcomes = run_cases(asking, Settings(workers=0))
+        assert Verdict.FAILED in [outcome.verdict for outcome in outcomes], event
