@@ -128,20 +128,20 @@ class Kind:
     #: The header that answers carry while the version is deprecated.
     deprecation_warning: str = ""
 
-    @property
-    def resource_key(self) -> ResourceKey:
-        """Group and plural: what identifies the resource across versions."""
-        return (self.group, self.plural)
+    #: Group and plural: what identifies the resource across versions.
+    resource_key: ResourceKey = dataclasses.field(init=False)
+    #: Whose collection the objects live in.
+    storage_key: ResourceKey = dataclasses.field(init=False)
+    #: The apiVersion of its objects.
+    api_version: str = dataclasses.field(init=False)
 
-    @property
-    def storage_key(self) -> ResourceKey:
-        """Whose collection the objects live in."""
-        return self.stored_as or (self.group, self.plural)
-
-    @property
-    def api_version(self) -> str:
-        """The apiVersion of its objects."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        """Work out what every request asks for."""
+        key = (self.group, self.plural)
+        object.__setattr__(self, "resource_key", key)
+        object.__setattr__(self, "storage_key", self.stored_as or key)
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
 
     @property
     def singular_name(self) -> str:
@@ -165,21 +165,35 @@ class KindTable:
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
         #: What others have worked out from the table; forgotten whenever it changes.
         self.derived: dict[str, object] = {}
+        #: Called with each kind that is not served any more, or not in that way.
+        self.listeners: dict[object, Callable[[Kind], None]] = {}
         self._versions: dict[tuple[str, str], dict[str, Kind]] = {}
         for kind in kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
         """Serve one more kind from now on, in place of one with the same group, version, plural."""
-        self._versions.setdefault((kind.group, kind.version), {})[kind.plural] = kind
+        served = self._versions.setdefault((kind.group, kind.version), {})
+        before = served.get(kind.plural)
+        served[kind.plural] = kind
         self.derived.clear()
+        if before is not None and before is not kind:
+            self._tell(before)
 
     def remove(self, kind: Kind) -> None:
         """Serve that kind no longer; nothing happens if it is not served."""
         served = self._versions.get((kind.group, kind.version), {})
-        if served.pop(kind.plural, None) is not None and not served:
+        before = served.pop(kind.plural, None)
+        if before is None:
+            return
+        if not served:
             del self._versions[kind.group, kind.version]
         self.derived.clear()
+        self._tell(before)
+
+    def _tell(self, kind: Kind) -> None:
+        for listener in self.listeners.values():
+            listener(kind)
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind behind a URL, None if it is not served."""

@@ -152,11 +152,12 @@ class FakeApiServer:
         self._connections: web.Server | None = None
         self._admin_endpoint = admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
-        self._watchers: dict[Watcher, None] = {}
+        self._watchers: dict[Watcher, Kind] = {}
         self._in_flight = 0
         self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
         DefinitionController(self._registry)
+        self.kinds.listeners[self] = self._end_watches
         self._create_system_objects()
         self.load(load)
         self.faults: Final = Faults(
@@ -306,6 +307,12 @@ class FakeApiServer:
         await self._connections.shutdown(_SHUTDOWN_SECONDS)
         await self._port.closed()
 
+    def _end_watches(self, kind: Kind) -> None:
+        """What is watched is not what it was: clients begin anew, as upstream makes them."""
+        for watcher, watched in self._watchers.items():
+            if watched is kind:
+                watcher.end()
+
     def _create_system_objects(self) -> None:
         """What is there before anybody writes: four namespaces and two priority classes."""
         for name in _NAMESPACES:
@@ -409,7 +416,7 @@ class FakeApiServer:
     ) -> web.StreamResponse:
         watcher, timeout_seconds = dispatch.watcher(self._registry, request, shown)
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
-        self._watchers[watcher] = None
+        self._watchers[watcher] = request.route.kind
         try:
             await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)

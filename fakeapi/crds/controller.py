@@ -38,7 +38,7 @@ class DefinitionController:
         self._state = state
         self._definitions = state.store.collection(definitions.RESOURCE)
         self._seen: dict[str, int] = {}
-        self._served: dict[str, list[Kind]] = {}
+        self._served: dict[str, tuple[object, list[Kind]]] = {}
         self._is_busy = False
         self._definitions.listeners[self] = self._follow
         self._follow()
@@ -69,7 +69,7 @@ class DefinitionController:
         revision = self._definitions.revisions.get(key)
         if revision is None:
             del self._seen[key]
-            self._serve(key, [])
+            self._serve(key, None)
             self._seen.clear()  # its names are free: those that waited for them look again
             return
         self._seen[key] = revision.resource_version
@@ -83,19 +83,22 @@ class DefinitionController:
         if wanted != revision.object:
             self._write_status(revision, wanted)
         if is_established(wanted):
-            self._serve(key, definitions.kinds_of(wanted))
+            self._serve(key, wanted)
 
-    def _serve(self, key: str, kinds: list[Kind]) -> None:
-        """Bring the table in line with what a definition serves now."""
-        before = self._served.pop(key, [])
+    def _serve(self, key: str, definition: Json | None) -> None:
+        """Bring the table in line with what a definition serves now, None for nothing."""
+        way = None if definition is None else definitions.way_served(definition)
+        way_before, before = self._served.get(key, (None, []))
+        if way == way_before:
+            return
+        kinds = definitions.kinds_of(definition) if definition is not None else []
         names = {(kind.version, kind.plural) for kind in kinds}
+        self._served[key] = (way, kinds)
         for kind in before:
             if (kind.version, kind.plural) not in names:
                 self._state.kinds.remove(kind)
         for kind in kinds:
             self._state.kinds.add(kind)
-        if kinds:
-            self._served[key] = kinds
 
     def _terminate(self, key: str, revision: Revision) -> None:
         """Delete what there is of the resource; the definition goes with the last of it."""
@@ -105,7 +108,7 @@ class DefinitionController:
         if not is_established(definition):
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
-        self._serve(key, definitions.kinds_of(definition))
+        self._serve(key, definition)
         kind = definitions.storage_kind(definition)
         collection = self._state.store.collection(kind.storage_key)
         everything = [collection.revisions[name] for name in collection.sorted_keys()]

@@ -144,6 +144,13 @@ def _established(definition: Json, now: str) -> Json:
     return with_condition(definition, "Established", "True", "InitialNamesAccepted", message, now)
 
 
+def way_served(definition: Json) -> object:
+    """What the kinds of an established definition depend on; if it is equal, so are they."""
+    status = mapping(definition.get("status"))
+    generation = mapping(definition.get("metadata")).get("generation")
+    return [generation, status.get("acceptedNames"), has_condition(definition, TERMINATING)]
+
+
 def kinds_of(definition: Json) -> list[Kind]:
     """The kinds that an established definition serves, one for each served version."""
     spec = mapping(definition.get("spec"))

@@ -469,3 +469,25 @@ async def test_definitions_and_their_objects_load_in_one_go() -> None:
     async with FakeApiServer(load=given) as server:
         assert server.kinds.find("example.com", "v1", "widgets") is not None
         assert server.statistics().objects > 2
+
+
+async def test_watches_end_when_the_schema_changes_and_go_on_when_it_does_not(
+    api: ApiClient,
+) -> None:
+    await api.create(DEFINITIONS, definition())
+    async with api.watch(WIDGETS) as stream:
+        await api.create(WIDGETS, widget())
+        path = f"{DEFINITIONS}/{NAME}"
+        await api.patch(path, {"metadata": {"labels": {"a": "b"}}})
+        await api.patch(f"{WIDGETS}/w", {"spec": {"size": 2}})
+        assert await stream.take(2) == [("ADDED", "w"), ("MODIFIED", "w")]
+        current = (await api.get(path)).body
+        current["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema()
+        current["spec"]["names"]["shortNames"] = ["wdg"]
+        assert (await api.put(path, current)).code == 200
+        assert await stream.next() is None
+    async with api.watch(WIDGETS) as stream:
+        assert await stream.take(1) == [("ADDED", "w")]
+        await api.delete(path)
+        assert await stream.take(1) == [("DELETED", "w")]
+        assert await stream.next() is None
