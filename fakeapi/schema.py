@@ -47,6 +47,9 @@ _SCHEMAS: Final = {
     "schemaorarray": f"[]{_JSON_SCHEMA}",
     "schemaorstrings": "[]string",
 }
+#: Types whose values repeat: the pods of a workload have one spec.
+_REPEATING: Final = frozenset({"core/v1.PodSpec"})
+_REMEMBERED_MAX: Final = 1024
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
 
 

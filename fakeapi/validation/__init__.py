@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..crds import definition_rules
 from . import cluster, metadata, pod_updates, pods, volumes, workloads
+from .remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
         obj, check_name, namespaced=kind.namespaced, free_finalizers=_has_free_finalizers(kind)
     )
     if kind.resource_key == _PODS:
-        return errors + pods.validate_create(obj)
+        return errors + _pod_errors(obj)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj)
     validate = _CREATES.get(kind.resource_key)
@@ -68,6 +69,9 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     errors += _kind_errors(kind, obj)
     validate = _UPDATES.get(kind.resource_key)
     return errors + (validate(obj, old) if validate else [])
+
+
+_pod_errors: Final = remembering(pods.validate_create, lambda pod: pod.get("spec"))
 
 
 def _has_free_finalizers(kind: Kind) -> bool:

@@ -1,0 +1,40 @@
+"""Checks that remember what was fine: the pods of a workload have one spec, checked once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..objects import Json
+
+__all__ = ["remembering"]
+
+_REMEMBERED_MAX: Final = 1024
+_Finding = TypeVar("_Finding")
+
+
+def remembering(
+    check: Callable[[Json], list[_Finding]], read: Callable[[Json], object]
+) -> Callable[[Json], list[_Finding]]:
+    """The same check, which is not repeated for what it found nothing in.
+
+    It must depend on nothing but what `read` reads from the object.
+    """
+    fine: set[bytes] = set()
+
+    def check_or_remember(obj: Json) -> list[_Finding]:
+        key = msgspec.json.encode(read(obj))
+        if key in fine:
+            return []
+        found = check(obj)
+        if not found:
+            if len(fine) >= _REMEMBERED_MAX:
+                fine.clear()
+            fine.add(key)
+        return found
+
+    return check_or_remember
