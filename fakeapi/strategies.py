@@ -15,7 +15,18 @@ from . import conversions, defaults, pod_resources, schema
 from .crds import defaulting as custom_definitions
 from .crds import warnings as custom_warnings
 from .kinds import Generation
-from .objects import Json, child, labels_of, mapping, mappings, metadata_of, sequence, text, texts
+from .objects import (
+    Json,
+    child,
+    integer,
+    labels_of,
+    mapping,
+    mappings,
+    metadata_of,
+    sequence,
+    text,
+    texts,
+)
 
 if TYPE_CHECKING:
     from .kinds import Kind
@@ -78,6 +89,8 @@ def _reset_status(kind: Kind, obj: Json) -> None:
 
 def _prepare_pod(pod: Json, now: str) -> None:
     spec = child(pod, "spec")
+    if integer(spec.get("terminationGracePeriodSeconds")) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     status: Json = {"phase": "Pending", "qosClass": pod_resources.qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**_GATED, "lastTransitionTime": now}]

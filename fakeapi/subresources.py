@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from . import answers, bodies, deletion
+from . import answers, bodies, deletion, ownership
 from .admission import Operation, Review
 from .errors import (
     BadRequest,
@@ -34,20 +34,23 @@ from .objects import (
     string_map,
     text,
     texts,
+    with_metadata,
 )
-from .options import delete_options_of, write_options
+from .options import WriteOptions, delete_options_of, write_options
+from .registry import Target
 from .selectors import SelectorError, label_selector_of
 
 if TYPE_CHECKING:
     from .answers import Answer
     from .kinds import Kind
     from .options import DeleteOptions
-    from .registry import Registry, Target
+    from .registry import Registry
     from .store import Revision
     from .verbs import Request
 
 PODS: Final = ("", "pods")
 _BUDGETS: Final = ("policy", "poddisruptionbudgets")
+_SERVER: Final = "kube-apiserver"
 _BINDING_RESOURCE: Final = "pods/binding"
 _DISRUPTED_PODS_MAX: Final = 2000
 _BUDGET_SPENT: Final = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -254,7 +257,13 @@ def _spend(state: Registry, budget: Revision, pod_name: str, *, dry_run: bool) -
     }
     if allowed == 1:
         spent["conditions"] = _insufficient(spent, generation, now)
-    state.store.put(_BUDGETS, budget.key, {**budget.object, "status": spent})
+    spent_budget = with_metadata({**budget.object, "status": spent})
+    kind = state.kinds.find("policy", "v1", "poddisruptionbudgets")
+    if kind is not None:  # the server is the one that changes the budget
+        namespace = text(metadata_of(budget.object).get("namespace"))
+        target = Target(kind, namespace, name, WriteOptions(), "status", _SERVER)
+        ownership.on_update(state.kinds, target, spent_budget, budget.object, now)
+    state.store.put(_BUDGETS, budget.key, spent_budget)
 
 
 def _refusal(why: str, *, retry_after_seconds: int = 0) -> TooManyRequests:

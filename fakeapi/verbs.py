@@ -30,6 +30,7 @@ from .patching import json_patch, merge_patch
 from .registry import Registry, Target, Written
 from .schema import DecodeError
 from .strategic import strategic_merge
+from .validation.warnings import pod_warnings
 
 if TYPE_CHECKING:
     from .answers import Answer
@@ -41,6 +42,7 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+_PODS: Final = ("", "pods")
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
@@ -85,7 +87,10 @@ def create(state: Registry, request: Request) -> Answer:
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     obj = _decoded(kind, value, options, request)
     target = dataclasses.replace(request.target(options), name=name_of(obj))
-    return _written(state, kind, registry.create(state, target, obj))
+    outcome = registry.create(state, target, obj)
+    if kind.resource_key == _PODS:
+        request.warnings += pod_warnings(outcome.object)
+    return _written(state, kind, outcome)
 
 
 def update(state: Registry, request: Request) -> Answer:

@@ -147,7 +147,9 @@ def built_in(name: str) -> Type:
     if name.startswith("{}"):
         return Type(name, map_type=MapType(element=built_in(name[2:])))
     if not schema.fields_of(name):
-        return ATOMIC
+        # A struct without fields is an object of which upstream's OpenAPI knows nothing.
+        empty = name in schema.type_names()
+        return Type(name, map_type=MapType(element=UNTYPED)) if empty else ATOMIC
     is_atomic = name in schema.atomic_types()
     return Type(name, map_type=MapType(lambda: _fields_of(name), is_atomic=is_atomic))
 

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS: Final = ("lifecycle", *_PROBES)
+_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+#: What an environment variable may be taken from, and what other fields of a pod have labels.
+_FIELD_PATHS: Final = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+    "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+_LABELLED_PATHS: Final = (
+    "metadata.annotations", "metadata.labels", "spec.host", "spec.restartPolicy",
+    "spec.schedulerName", "status.phase",
+)  # fmt: skip
 _PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 
 
@@ -80,6 +91,7 @@ def validate_containers(
         path = f"{field}[{index}]"
         errors += _container_errors(container, path, volumes, claims)
         name = text(container.get("name"))
+        errors += _handler_errors(container, path)
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
@@ -108,6 +120,40 @@ def validate_init_containers(
         if container.get("restartPolicy") != "Always":
             why = "may not be set for init containers without restartPolicy=Always"
             errors += [forbidden(f"{path}.{hook}", why) for hook in _HOOKS if hook in container]
+        else:
+            errors += _handler_errors(container, path)
+    return errors
+
+
+def validate_images(containers: list[Json], field: str) -> list[FieldError]:
+    """What only pods are held to, not templates: no blanks around names of images."""
+    why = "must not have leading or trailing whitespace"
+    images = [text(container.get("image")) for container in containers]
+    return [
+        invalid(f"{field}[{index}].image", image, why)
+        for index, image in enumerate(images)
+        if image != image.strip()
+    ]
+
+
+def _handler_errors(container: Json, path: str) -> list[FieldError]:
+    """Each hook and probe says in one way what is to be done."""
+    hooks = [(f"{path}.{name}", container[name]) for name in _PROBES if name in container]
+    lifecycle = mapping(container.get("lifecycle"))
+    hooks += [
+        (f"{path}.lifecycle.{name}", lifecycle[name])
+        for name in ("postStart", "preStop")
+        if name in lifecycle
+    ]
+    errors = []
+    for field, hook in hooks:
+        given = [kind for kind in _HANDLERS if kind in mapping(hook)]
+        if not given:
+            errors.append(required(field, "must specify a handler type"))
+        errors += [
+            forbidden(f"{field}.{kind}", "may not specify more than 1 handler type")
+            for kind in given[1:]
+        ]
     return errors
 
 
@@ -122,9 +168,6 @@ def _container_errors(
         errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
     if not image:
         errors.append(required(f"{path}.image"))
-    elif image != image.strip():
-        why = "must not have leading or trailing whitespace"
-        errors.append(invalid(f"{path}.image", image, why))
     policy = text(container.get("terminationMessagePolicy"))
     if policy not in _MESSAGE_POLICIES:
         errors.append(not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
@@ -194,7 +237,26 @@ def _environment_errors(variables: list[Json], field: str) -> list[FieldError]:
         if "valueFrom" in variable and variable.get("value"):
             why = "may not be specified when `value` is not empty"
             errors.append(invalid(f"{path}.valueFrom", "", why))
+        reference = mapping(variable.get("valueFrom")).get("fieldRef")
+        if isinstance(reference, dict):
+            errors += _field_errors(reference, f"{path}.valueFrom.fieldRef")
     return errors
+
+
+def _field_errors(reference: Json, path: str) -> list[FieldError]:
+    """A field of the pod that a variable may be taken from."""
+    name = text(reference.get("fieldPath"))
+    if not name:
+        return [required(f"{path}.fieldPath")]
+    base, _, subscript = name.partition("[")
+    if subscript and base in ("metadata.annotations", "metadata.labels"):
+        return []
+    if name not in _FIELD_PATHS and name not in _LABELLED_PATHS:
+        why = f"error converting fieldPath: field label not supported: {name}"
+        return [invalid(f"{path}.fieldPath", name, why)]
+    if name not in _FIELD_PATHS:
+        return [not_supported(f"{path}.fieldPath", name, _FIELD_PATHS)]
+    return []
 
 
 def _mount_errors(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:

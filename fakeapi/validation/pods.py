@@ -10,7 +10,12 @@ from typing import Final
 from .. import names
 from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from ..objects import Json, integer, mapping, mappings, text
-from .containers import validate_containers, validate_init_containers, validate_volumes
+from .containers import (
+    validate_containers,
+    validate_images,
+    validate_init_containers,
+    validate_volumes,
+)
 from .metadata import validate_label_key, validate_labels
 from .resources import validate_overhead, validate_pod_resources
 from .scheduling import (
@@ -37,6 +42,8 @@ def validate_create(pod: Json) -> list[FieldError]:
     """What is wrong with a new pod, its metadata apart."""
     spec = mapping(pod.get("spec"))
     errors = validate_spec(spec, "spec", is_pod=True)
+    for name in ("containers", "initContainers"):
+        errors += validate_images(mappings(spec.get(name)), f"spec.{name}")
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -51,7 +58,7 @@ def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
     volume_errors, volumes = validate_volumes(mappings(spec.get("volumes")), f"{field}.volumes")
     errors += volume_errors
     claims = mappings(spec.get("resourceClaims"))
-    claim_names = [text(claim["name"]) for claim in claims if claim.get("name")]
+    claim_names = {text(claim["name"]) for claim in claims if claim.get("name")}
     errors += _claim_errors(claims, f"{field}.resourceClaims")
     containers = mappings(spec.get("containers"))
     errors += validate_containers(containers, f"{field}.containers", volumes, claim_names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from .. import names, pod_resources
 from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from ..objects import Json, mapping, mappings, text
-from ..quantity import NANO, parse_nano
+from ..quantity import NANO, QuantityError, parse_nano, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -89,7 +89,20 @@ def validate_quantity(name: str, value: str, field: str) -> list[FieldError]:
         errors.append(invalid(field, value, "must be greater than or equal to 0"))
     if (name in _INTEGERS or _is_extended(name)) and amount % NANO:
         errors.append(invalid(field, value, "must be an integer"))
+    if name.startswith(_HUGE_PAGES) and amount > 0:
+        size = name.removeprefix(_HUGE_PAGES)
+        if _is_quantity(size) and amount % parse_nano(size):
+            errors.append(
+                invalid(field, value, f"{value} is not positive integer multiple of {name}")
+            )
     return errors
+
+
+def _is_quantity(value: str) -> bool:
+    try:
+        return parse_nano(value) > 0
+    except QuantityError:
+        return False
 
 
 def validate_amounts(amounts: object, field: str) -> list[FieldError]:
@@ -129,7 +142,8 @@ def validate_pod_resources(spec: Json, field: str) -> list[FieldError]:
     requests = mapping(resources.get("requests"))
     for name, amount in pod_resources.container_sums(spec, "requests").items():
         if name in requests and amount > parse_nano(text(requests[name])):
-            why = f"must be greater than or equal to aggregate container requests of {amount}"
+            total = render(amount)
+            why = f"must be greater than or equal to aggregate container requests of {total}"
             errors.append(invalid(f"{field}.requests[{name}]", requests[name], why))
     limits = mapping(resources.get("limits"))
     for index, container in enumerate(mappings(spec.get("containers"))):

@@ -96,7 +96,8 @@ def validate_affinity(affinity: Json, field: str) -> list[FieldError]:
     for index, preferred in enumerate(mappings(node_affinity.get(_PREFERRED))):
         path = f"{field}.nodeAffinity.{_PREFERRED}[{index}]"
         errors += _weight_errors(preferred, path)
-        errors += _node_term_errors(mapping(preferred.get("preference")), f"{path}.preference")
+        term, at = mapping(preferred.get("preference")), f"{path}.preference"
+        errors += _node_term_errors(term, at, any_value=True)
     for name in ("podAffinity", "podAntiAffinity"):
         terms = mapping(affinity.get(name))
         for index, term in enumerate(mappings(terms.get(_REQUIRED))):
@@ -128,10 +129,16 @@ def validate_node_selector(selector: Json, field: str) -> list[FieldError]:
     return errors
 
 
-def _node_term_errors(term: Json, path: str) -> list[FieldError]:
+def _node_term_errors(term: Json, path: str, *, any_value: bool = False) -> list[FieldError]:
+    """One term; `any_value` where a value that no label has draws a warning only."""
     errors: list[FieldError] = []
     for index, requirement in enumerate(mappings(term.get("matchExpressions"))):
-        errors += _node_label_errors(requirement, f"{path}.matchExpressions[{index}]")
+        at = f"{path}.matchExpressions[{index}]"
+        errors += _node_label_errors(requirement, at)
+        values = [] if any_value else texts(requirement.get("values"))
+        for position, value in enumerate(values):
+            complaints = names.label_value(value)
+            errors += [invalid(f"{at}.values[{position}]", value, why) for why in complaints]
     for index, requirement in enumerate(mappings(term.get("matchFields"))):
         errors += _node_field_errors(requirement, f"{path}.matchFields[{index}]")
     return errors
@@ -154,11 +161,7 @@ def _node_label_errors(requirement: Json, path: str) -> list[FieldError]:
             errors.append(required(f"{path}.values", why))
     else:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    errors += validate_label_key(text(requirement.get("key")), f"{path}.key")
-    for index, value in enumerate(values):
-        complaints = names.label_value(value)
-        errors += [invalid(f"{path}.values[{index}]", value, why) for why in complaints]
-    return errors
+    return errors + validate_label_key(text(requirement.get("key")), f"{path}.key")
 
 
 def _node_field_errors(requirement: Json, path: str) -> list[FieldError]:
@@ -223,18 +226,12 @@ def validate_topology_spread(constraints: list[Json], field: str) -> list[FieldE
     """Topology spread constraints; topology key and action together are unique."""
     errors: list[FieldError] = []
     for index, constraint in enumerate(constraints):
-        path = f"{field}[{index}]"
-        errors += _constraint_errors(constraint, path)
-        pair = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
-        for other in constraints[index + 1 :]:
-            if pair == (other.get("topologyKey"), other.get("whenUnsatisfiable")):
-                shown = f"{{{text(pair[0])}, {text(pair[1])}}}"
-                errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
-                break
+        rest = constraints[index + 1 :]
+        errors += _constraint_errors(constraint, f"{field}[{index}]", rest)
     return errors
 
 
-def _constraint_errors(constraint: Json, path: str) -> list[FieldError]:
+def _constraint_errors(constraint: Json, path: str, rest: list[Json]) -> list[FieldError]:
     errors: list[FieldError] = []
     skew, action = integer(constraint.get("maxSkew")), text(constraint.get("whenUnsatisfiable"))
     if skew <= 0:
@@ -243,6 +240,10 @@ def _constraint_errors(constraint: Json, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     if action not in _SPREAD_ACTIONS:
         errors.append(not_supported(f"{path}.whenUnsatisfiable", action, _SPREAD_ACTIONS))
+    pair = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
+    if pair in [(other.get("topologyKey"), other.get("whenUnsatisfiable")) for other in rest]:
+        shown = f"{{{text(pair[0])}, {text(pair[1])}}}"
+        errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
     if "minDomains" in constraint:
         domains = integer(constraint["minDomains"])
         if domains <= 0:

@@ -115,12 +115,21 @@ def raw_body(body: Any) -> bytes | None:
     return (body if isinstance(body, str) else json.dumps(body)).encode()
 
 
+def parsed(text: str) -> Any:
+    """The JSON of a body: one value, the events of a watch, or plain text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return [json.loads(line) for line in text.splitlines() if line]
+    except ValueError:
+        return text
+
+
 def outcome(script: Script, exchange: Exchange, code: int, text: str, headers: Any) -> Exchange:
     """What is compared of an answer."""
-    try:
-        body = json.loads(text)
-    except ValueError:
-        body = text
+    body = parsed(text)
     script.save(exchange, body)
     found: Exchange = {"name": exchange["name"], "code": code, "body": script.masked(body)}
     for header in ("Warning", "Retry-After"):
