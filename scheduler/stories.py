@@ -9,6 +9,10 @@
 
 Entries are kept as what they are; words are made of them only when they are asked for. The longest
 untouched story goes when there are too many, the oldest entry of one that is too long.
+
+An event that helps none of a crowd of waiting pods is kept once, for all of them; it is part of the
+story of each for as long as it waits with the others. So such events cost next to nothing, and push
+nobody's story out.
 """
 
 from __future__ import annotations
@@ -19,9 +23,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.queue import PodMove
+    from scheduler.queue import PodMove, PodsStay
     from scheduler.queue.observer import HintAnswer, Place
 
 __all__ = ["Attempt", "Bound", "NodeVerdict", "Nominated", "PodStories", "WaitingOnPermit"]
@@ -30,6 +34,8 @@ _Json: TypeAlias = "dict[str, object]"
 
 _PODS_MAX: Final = 4096
 _ENTRIES_MAX: Final = 200
+#: As many pods as are no crowd: each has the entry in its own story.
+_ALONE_MAX: Final = 32
 
 
 class NodeVerdict(NamedTuple):
@@ -168,14 +174,19 @@ class _Story:
             self.dropped += 1
         self.entries.append(entry)
 
-    def told(self) -> _Json:
+    def told(self, others: Iterable[_Moved]) -> _Json:
+        entries = sorted([*self.entries, *others], key=lambda entry: entry.time)
         return {
             "namespace": self.namespace,
             "name": self.name,
             "uid": self.uid,
             "dropped": self.dropped,
-            "entries": [{"time": entry.time, **entry.told()} for entry in self.entries],
+            "entries": [{"time": entry.time, **entry.told()} for entry in entries],
         }
+
+
+def _has_moved(entry: _Entry) -> bool:
+    return isinstance(entry, _Moved) and entry.source != entry.target
 
 
 class PodStories:
@@ -186,6 +197,15 @@ class PodStories:
         self._entries_max: Final = entries_max
         #: By namespace/name, the longest untouched first.
         self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
+        self._crowds: Final[deque[PodsStay]] = deque(maxlen=entries_max)
+
+    def pods_stay(self, stay: PodsStay) -> None:
+        """An event does not help these pods, all for one reason."""
+        if len(stay.pods) > _ALONE_MAX:
+            self._crowds.append(stay)
+            return
+        for move in stay.moves():
+            self.pod_moved(move)
 
     def pod_moved(self, move: PodMove) -> None:
         """The queue has moved a pod, or asked about one that stays."""
@@ -200,11 +220,22 @@ class PodStories:
     def told(self, namespace: str, name: str) -> bytes | None:
         """A pod's story as JSON; None if nothing is known of it, or no longer."""
         story = self._stories.get(f"{namespace}/{name}")
-        return None if story is None else msgspec.json.encode(story.told())
+        if story is None:
+            return None
+        return msgspec.json.encode(story.told(self._in_crowds(story)))
 
     def known(self) -> Sequence[str]:
         """The pods with a story, as `namespace/name`, the last touched last."""
         return list(self._stories)
+
+    def _in_crowds(self, story: _Story) -> Iterator[_Moved]:
+        """What a pod has been asked about together with others since it has begun to wait."""
+        key = f"{story.namespace}/{story.name}"
+        since = max((e.time for e in story.entries if _has_moved(e)), default=0.0)
+        for stay in self._crowds:
+            pod = stay.pods.get(key)
+            if pod is not None and pod.uid == story.uid and stay.time >= since:
+                yield _Moved(stay.time, stay.place, stay.place, stay.event_label, stay.hints)
 
     def _add(self, key: str, uid: str, entry: _Entry) -> None:
         story = self._stories.get(key)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.observer import HintAnswer, Place, PodMove
+from scheduler.queue.observer import HintAnswer, Place, PodMove, PodsStay
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import (
     Attempt,
@@ -134,3 +134,34 @@ def test_a_story_too_long_loses_its_oldest_entries_and_says_how_many() -> None:
     story = told(stories)
     assert story["dropped"] == 3
     assert [entry["node"] for entry in story["entries"]] == ["n3", "n4"]
+
+
+def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> None:
+    stories = PodStories(entries_max=3)
+    pods = {f"default/p{n}": queued(f"p{n}", f"u{n}") for n in range(100)}
+    for pod in pods.values():
+        stories.pod_moved(
+            moved(pod, Place.IN_FLIGHT, Place.UNSCHEDULABLE, "ScheduleAttemptFailure")
+        )
+    known = list(stories.known())
+    hint = HintAnswer("Fit", "NodeAdd", "QueueSkip")
+    for seconds in (1.0, 2.0, 3.0):
+        stories.pods_stay(PodsStay(seconds, pods, Place.UNSCHEDULABLE, "NodeAdd", (hint,)))
+    assert stories.known() == known
+    entries = told(stories, "p7")["entries"]
+    # What was before the pod began to wait is not about this wait.
+    assert [(entry["time"], entry["kind"]) for entry in entries] == [
+        (1.5, "moved"),
+        (2.0, "asked"),
+        (3.0, "asked"),
+    ]
+    assert entries[1]["hints"] == [{"plugin": "Fit", "event": "NodeAdd", "answer": "QueueSkip"}]
+    stories.pod_moved(moved(pods.pop("default/p7"), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd"))
+    assert [entry["kind"] for entry in told(stories, "p7")["entries"]] == ["moved", "moved"]
+
+
+def test_what_does_not_help_a_few_is_kept_in_their_own_stories() -> None:
+    stories = PodStories()
+    pods = {"default/a": queued("a", "ua"), "default/b": queued("b", "ub")}
+    stories.pods_stay(PodsStay(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ()))
+    assert [told(stories, name)["entries"][0]["kind"] for name in "ab"] == ["asked", "asked"]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Sequence
+    from collections.abc import Awaitable, Hashable, Iterable, Sequence
 
     import msgspec
 
@@ -66,6 +66,7 @@ __all__ = [
     "ReservePlugin",
     "ScoreNodesPlugin",
     "ScorePlugin",
+    "SharedHintsPlugin",
     "SignFragment",
     "SignPlugin",
     "SortKeyPlugin",
@@ -135,6 +136,21 @@ class EnqueueExtensions(Protocol):
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
         """Called once, at start. An empty answer means that no event ever helps."""
+        ...
+
+
+class SharedHintsPlugin(Protocol):
+    """Whose hints answer for many waiting pods at once: of thousands that are alike one is asked.
+
+    For plugins with `events_to_register`. Without it every pod that waits is asked about.
+    """
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """What all hints of this plugin look at of a waiting pod, called when it begins to wait.
+
+        For pods with equal answers they must answer alike to any event about anybody else: whether
+        an event is about the pod itself (by its uid) need not be in it.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""The queueing hint of plugins that wait for a claim: is it one of the pod's?"""
+"""The queueing hint of plugins that wait for a claim: is it one of the pod's? And what it reads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.framework.events import QueueingHint, as_kind
+from scheduler.framework.likeness import same_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["queue_for_claim"]
+__all__ = ["queue_for_claim", "volumes_and_namespace"]
 
 
 def queue_for_claim(
@@ -26,3 +27,14 @@ def queue_for_claim(
     if claim is None or claim.metadata.namespace != pod.namespace:
         return QueueingHint.QUEUE_SKIP
     return QueueingHint(claim.metadata.name in names)
+
+
+def volumes_and_namespace(pod: PodInfo) -> Hashable:
+    """What hints about volumes read of a waiting pod: for `hints_depend_on`.
+
+    Claims of ephemeral volumes are called after the pod, so no other pod is like one that has any.
+    """
+    volumes = pod.spec.volumes
+    if any(volume.ephemeral is not None for volume in volumes):
+        return pod.uid
+    return pod.namespace, same_parts(volumes)

@@ -51,7 +51,7 @@ from scheduler.plugins._pod_affinity import (
 from scheduler.snapshot.pod_index import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
     from scheduler.framework.interface import SignFragment
@@ -287,6 +287,10 @@ class InterPodAffinity(Plugin):
             if original is None or (value is not None and value != after.get(term.topology_key)):
                 return QueueingHint.QUEUE
         return QueueingHint.QUEUE_SKIP
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """What other pods and their terms can tell of the pod, and its own terms."""
+        return pod.kind
 
     def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
         """The pod's labels, which others' terms look at; pods with terms of their own do not sign.

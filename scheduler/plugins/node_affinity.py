@@ -36,6 +36,7 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin, Remedy
+from scheduler.framework.likeness import same_parts
 from scheduler.framework.signers import NODE_SELECTOR_SIGNER_NAME, node_affinity_fragment
 from scheduler.framework.status import (
     Rejections,
@@ -48,7 +49,7 @@ from scheduler.framework.status import (
 from scheduler.framework.types import PreFilterResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from scheduler.api.core import NodeAffinity as NodeAffinitySpec
     from scheduler.api.core import NodeSelector, NodeSelectorTerm
@@ -158,6 +159,10 @@ class NodeAffinity(Plugin):
         if not _allows(pod.required_node_affinity, modified):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(original is None or not _allows(pod.required_node_affinity, original))
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's node affinity and node selector."""
+        return same_parts(pod.spec.affinity, pod.spec.node_selector)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's node affinity and node selector."""

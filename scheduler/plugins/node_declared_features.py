@@ -24,6 +24,8 @@ from scheduler.framework.signers import FEATURES_SIGNER_NAME
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.api.core import PodSpec
     from scheduler.api.node_declared_features import FeatureRegistry, Version
     from scheduler.framework.interface import SignFragment
@@ -105,6 +107,10 @@ class NodeDeclaredFeatures(Plugin):
             return QueueingHint.QUEUE_SKIP
         features = modified.status.declared_features
         return QueueingHint(original is None or original.status.declared_features != features)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """Nothing of other pods than the one that has changed."""
+        return ()
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The features that the pod needs."""

@@ -25,6 +25,8 @@ from scheduler.framework.signers import host_ports_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -79,6 +81,10 @@ class NodePorts(Plugin):
         if deleted is None or not (deleted.spec.node_name or deleted.status.nominated_node_name):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(conflicts(pod.host_ports, host_ports(deleted)))
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's host ports."""
+        return pod.host_ports
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The numbers of the host ports."""

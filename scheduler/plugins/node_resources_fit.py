@@ -56,7 +56,7 @@ from scheduler.plugins._scorers import (
 from scheduler.snapshot.columns import ABSENT, uniform_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -276,6 +276,10 @@ class NodeResourcesFit(Plugin):
         elif (original.spec.extended_resource_name or "") == (name or ""):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(name is not None and name in pod.spec_requests)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """What the pod asks for."""
+        return tuple(sorted(pod.spec_requests.items()))
 
     def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
         """What the pod asks for. Pods that devices may provide for do not share verdicts."""

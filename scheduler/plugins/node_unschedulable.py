@@ -24,6 +24,8 @@ from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -81,6 +83,10 @@ class NodeUnschedulable(Plugin):
         if modified is None or modified.metadata.uid != pod.uid:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(is_tolerated(_TAINT, modified.spec.tolerations))
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's tolerations."""
+        return pod.spec.tolerations
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's tolerations."""

@@ -40,7 +40,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.plugins._attached_volumes import ATTACHMENTS, CSI_NODES, AttachedVolumes
-from scheduler.plugins._claim_hints import queue_for_claim
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
 from scheduler.plugins._csi_volumes import (
     CLAIMS,
     CLASSES,
@@ -53,7 +53,7 @@ from scheduler.plugins._csi_volumes import (
 from scheduler.snapshot.volume_index import volumes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from scheduler.api.storage import CSIDriver
     from scheduler.framework.interface import SignFragment
@@ -225,6 +225,10 @@ class NodeVolumeLimits(Plugin):
             if deleted.spec.attacher == CSI_DRIVERS[plugin]:
                 return QueueingHint.QUEUE
         return QueueingHint.QUEUE_SKIP
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

@@ -29,6 +29,7 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
+from scheduler.framework.likeness import same_parts
 from scheduler.framework.status import Rejections, Status, skip, unschedulable
 from scheduler.plugins._topology_spread_constraints import (
     DO_NOT_SCHEDULE,
@@ -44,7 +45,7 @@ from scheduler.plugins._topology_spread_counts import HardSpread
 from scheduler.plugins._topology_spread_scores import SoftSpread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
@@ -231,6 +232,18 @@ class PodTopologySpread(Plugin):
                 or _changes_domain(original, modified, constraints)
             )
         )
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's own constraints, and the labels where one takes its selector from them.
+
+        The profile's constraints depend on services and owners, too much to compare by.
+        """
+        own = pod.spec.topology_spread_constraints
+        if not own:
+            return pod.uid
+        takes_labels = any(constraint.match_label_keys for constraint in own)
+        labels = tuple(sorted(pod.labels.items())) if takes_labels else ()
+        return pod.namespace, same_parts(own), labels
 
     def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
         """Nothing: where a pod may go depends on all other pods, unless no constraint applies."""

@@ -20,6 +20,8 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["SchedulingGates"]
@@ -42,6 +44,10 @@ class SchedulingGates(Plugin):
             EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         )
         return [ClusterEventWithHint(gates_eliminated, self.is_schedulable_after_gates_eliminated)]
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """Nothing of other pods than the one that has changed."""
+        return ()
 
     def is_schedulable_after_gates_eliminated(
         self, pod: PodInfo, old: object, new: object

@@ -32,7 +32,7 @@ from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from scheduler.api.core import Taint
     from scheduler.framework.interface import SignFragment
@@ -112,6 +112,10 @@ class TaintToleration(Plugin):
         """Queue if it is this pod."""
         _, modified = as_kind(Pod, old, new)
         return QueueingHint(modified is not None and modified.metadata.uid == pod.uid)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's tolerations."""
+        return pod.spec.tolerations
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's tolerations."""

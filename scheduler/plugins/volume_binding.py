@@ -38,7 +38,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
-from scheduler.plugins._claim_hints import queue_for_claim
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
 from scheduler.plugins._dynamic_provisioning import volume_limit
 from scheduler.plugins._pod_volumes import PodVolumes, PodVolumeSearch
 from scheduler.plugins._volume_binder import (
@@ -49,6 +49,8 @@ from scheduler.plugins._volume_binder import (
 from scheduler.plugins._volume_scorer import VolumeCapacityScorer, storage_uses
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.api.core import Pod
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
@@ -195,6 +197,10 @@ class VolumeBinding(Plugin):
         binding = state.read(_STATE)
         if not binding.all_bound:
             await self.binder.bind(pod.pod, _found_for(binding, node_name))
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

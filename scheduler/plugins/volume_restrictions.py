@@ -33,11 +33,11 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._claim_hints import queue_for_claim
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
 from scheduler.snapshot.volume_index import volumes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from scheduler.api.storage import PersistentVolumeClaim
     from scheduler.framework.interface import SignFragment
@@ -172,6 +172,10 @@ class VolumeRestrictions(Plugin):
     ) -> QueueingHint:
         """Queue if the pod names the claim."""
         return queue_for_claim(pod, old, new, names=pod.volumes.claims)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

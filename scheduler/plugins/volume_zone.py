@@ -31,9 +31,11 @@ from scheduler.framework.events import (
 from scheduler.framework.interface import Plugin
 from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
-from scheduler.plugins._claim_hints import queue_for_claim
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
@@ -184,6 +186,10 @@ class VolumeZone(Plugin):
             return QueueingHint.QUEUE
         now = _topologies(modified) if modified is not None else []
         return QueueingHint(_topologies(original) != now)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
 
     def sign(self, pod: PodInfo) -> list[SignFragment]:
         """The pod's volumes."""

@@ -9,6 +9,7 @@ from scheduler.queue.observer import (
     HintAnswer,
     Place,
     PodMove,
+    PodsStay,
     QueueObserver,
     QueueStatistics,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Place",
     "PodAlreadyQueuedError",
     "PodMove",
+    "PodsStay",
     "PriorityQueue",
     "QueueError",
     "QueueObserver",

@@ -7,9 +7,11 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from scheduler.framework.types import QueuedPodInfo
 
-__all__ = ["HintAnswer", "Place", "PodMove", "QueueObserver", "QueueStatistics"]
+__all__ = ["HintAnswer", "Place", "PodMove", "PodsStay", "QueueObserver", "QueueStatistics"]
 
 
 class Place(enum.StrEnum):
@@ -50,8 +52,31 @@ class PodMove(NamedTuple):
     hints: tuple[HintAnswer, ...] = ()
 
 
+class PodsStay(NamedTuple):
+    """Pods that an event has been held against, and that stay where they are, all for one reason.
+
+    There may be thousands, of one template. `pods` are by `namespace/name`; it is a view, which
+    follows whatever becomes of them. `hints` are the answers that hold for each of them.
+    """
+
+    time: float
+    pods: Mapping[str, QueuedPodInfo]
+    place: Place
+    event_label: str
+    hints: tuple[HintAnswer, ...]
+
+    def moves(self) -> Iterator[PodMove]:
+        """The same, pod by pod, in the order in which they have begun to wait."""
+        for pod in self.pods.values():
+            yield PodMove(self.time, pod, self.place, self.place, self.event_label, self.hints)
+
+
 class QueueObserver(Protocol):
     """Hears of every move. For stories told to people; without one, nothing is collected."""
+
+    def pods_stay(self, stay: PodsStay) -> None:
+        """Called when an event does not help several pods alike. Likewise."""
+        ...
 
     def pod_moved(self, move: PodMove) -> None:
         """Called when the pod has arrived. Must not raise, change the pod or call the queue."""

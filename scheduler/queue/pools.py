@@ -17,19 +17,20 @@ from scheduler.framework.events import (
 )
 from scheduler.queue.active_queue import ActiveQueue
 from scheduler.queue.backoff_queue import BackoffQueue
-from scheduler.queue.observer import Place, PodMove
+from scheduler.queue.observer import Place, PodMove, PodsStay
 from scheduler.queue.requeueing import QueueingStrategy
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Hashable, Sequence
 
     from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.gating import Gate
     from scheduler.queue.heap import SortKey
     from scheduler.queue.nominator import Nominator
     from scheduler.queue.observer import HintAnswer, QueueObserver
+    from scheduler.queue.unschedulable_pods import PodGroup
 
 __all__ = ["POPPABLE", "Pools", "waiting_place"]
 
@@ -51,6 +52,7 @@ class Pools:
         max_backoff_seconds: float,
         wait_seconds_max: float,
         known_profiles: Container[str],
+        likeness: Callable[[QueuedPodInfo], Hashable],
         gate: Gate,
         nominator: Nominator,
         on_deadline: Callable[[], None],
@@ -63,7 +65,7 @@ class Pools:
             max_backoff_seconds=max_backoff_seconds,
             sort_key=sort_key,
         )
-        self.unschedulable_pods: Final = UnschedulablePods(known_profiles)
+        self.unschedulable_pods: Final = UnschedulablePods(known_profiles, likeness)
         self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         #: The time, as the last call had it.
         self.now = 0.0
@@ -217,6 +219,12 @@ class Pools:
             self._observer.pod_moved(
                 PodMove(self.now, info, source, target, event_label, tuple(hints or ()))
             )
+
+    def tell_stay(self, group: PodGroup, event_label: str, hints: Sequence[HintAnswer]) -> None:
+        """Tell the observer, if any, that an event does not help any pod of a group."""
+        if self._observer is not None:
+            place = waiting_place(next(iter(group.values())))
+            self._observer.pods_stay(PodsStay(self.now, group, place, event_label, tuple(hints)))
 
     def _note_deadline(self, deadline: float) -> None:
         if deadline < self.announced_deadline:

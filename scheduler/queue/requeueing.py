@@ -11,6 +11,8 @@ registered for, and whose hint says that it may fit now:
     a hint raises                           ->  counts as Queue
     otherwise                               ->  skip
 
+Of waiting pods that are alike in the eyes of the hints only one is asked, and the answer holds for
+all of them (`likeness`): there may be tens of thousands, from a few templates.
 Source: `isPodWorthRequeuing`, `isEventOfInterest` in `backend/queue/scheduling_queue.go`;
 `buildQueueingHintMap` in `pkg/scheduler/scheduler.go`; KEP-4247.
 """
@@ -36,7 +38,7 @@ from scheduler.queue.observer import HintAnswer
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import EnqueueExtensions, Plugin
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.snapshot.pod_info import PodInfo
+
+    _Dependence = Callable[[PodInfo], Hashable]
 
 __all__ = [
     "Interest",
@@ -55,10 +59,14 @@ __all__ = [
 
 
 class QueueingHintFunction(NamedTuple):
-    """A queueing hint, and the plugin whose verdict it may overturn."""
+    """A queueing hint, and the plugin whose verdict it may overturn.
+
+    `depends_on` is what it looks at of a waiting pod (`SharedHintsPlugin`); None if nobody says.
+    """
 
     plugin_name: str
     queueing_hint_fn: QueueingHintFn
+    depends_on: Callable[[PodInfo], Hashable] | None = None
 
 
 class QueueingStrategy(enum.IntEnum):
@@ -100,6 +108,11 @@ def _always_queue(pod: PodInfo, old: object, new: object) -> QueueingHint:
     return QueueingHint.QUEUE
 
 
+def _nothing(pod: PodInfo) -> Hashable:
+    """What that one depends on."""
+    return ()
+
+
 def build_queueing_hint_map(
     plugins: Iterable[Plugin], *, has_extenders: bool = False
 ) -> dict[ClusterEvent, list[QueueingHintFunction]]:
@@ -113,17 +126,18 @@ def build_queueing_hint_map(
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
     failures: dict[str, Exception] = {}
     if has_extenders:
-        _register(hint_map, EXTENDER_NAME, ALL_EVENTS)
+        _register(hint_map, EXTENDER_NAME, ALL_EVENTS, None)
     for plugin in plugins:
         if not hasattr(plugin, "events_to_register"):
-            _register(hint_map, plugin.name, ALL_EVENTS)
+            _register(hint_map, plugin.name, ALL_EVENTS, None)
             continue
         try:
             events = tuple(cast("EnqueueExtensions", plugin).events_to_register())
         except Exception as failure:
             failures[plugin.name] = failure
         else:
-            _register(hint_map, plugin.name, events)
+            depends_on = getattr(plugin, "hints_depend_on", None)
+            _register(hint_map, plugin.name, events, depends_on)
     if failures:
         causes = list(failures.values())
         raise EventsToRegisterError(failures) from (
@@ -136,13 +150,16 @@ def _register(
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]],
     plugin_name: str,
     events: Sequence[ClusterEventWithHint],
+    depends_on: Callable[[PodInfo], Hashable] | None,
 ) -> None:
     node_actions = ActionType.NONE
     for event, hint in events:
         if event.resource == EventResource.NODE:
             node_actions |= event.action_type
         hint_map.setdefault(event, []).append(
-            QueueingHintFunction(plugin_name, hint if hint is not None else _always_queue)
+            QueueingHintFunction(plugin_name, _always_queue, _nothing)
+            if hint is None
+            else QueueingHintFunction(plugin_name, hint, depends_on)
         )
     if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
         # A new node is often tainted at first, and is then kept from the hints by the event
@@ -150,7 +167,7 @@ def _register(
         # https://github.com/kubernetes/kubernetes/issues/109437
         hint_map.setdefault(
             ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT), []
-        ).append(QueueingHintFunction(plugin_name, _always_queue))
+        ).append(QueueingHintFunction(plugin_name, _always_queue, _nothing))
 
 
 class Requeueing:
@@ -169,11 +186,13 @@ class Requeueing:
         self._interests: Final[dict[ClusterEvent, Interest]] = {}
         #: What each plugin has registered for, in whichever profile.
         self.events_of: Final[dict[str, tuple[ClusterEvent, ...]]] = {}
-        for hints in queueing_hint_map.values():
+        #: By profile and plugin, what its hints look at of a pod; with None it is the very pod.
+        self._dependences: Final[dict[tuple[str, str], dict[_Dependence | None, None]]] = {}
+        for profile, hints in queueing_hint_map.items():
             for event, functions in hints.items():
-                for function in functions:
-                    known = self.events_of.get(function.plugin_name, ())
-                    self.events_of[function.plugin_name] = (*known, event)
+                for name, _, depends_on in functions:
+                    self.events_of[name] = (*self.events_of.get(name, ()), event)
+                    self._dependences.setdefault((profile, name), {})[depends_on] = None
 
     def interest(self, event: ClusterEvent) -> Interest:
         """What this event means to the plugins."""
@@ -192,6 +211,24 @@ class Requeueing:
                 },
             )
         return known
+
+    def likeness(self, pod: QueuedPodInfo) -> Hashable:
+        """Equal for pods that any event means the same for, unless it is about one of them.
+
+        That is so if the same plugins have turned them down, whose hints see no difference.
+        """
+        profile = pod.pod_info.spec.scheduler_name
+        if profile not in self._hint_map:
+            return pod.uid
+        unschedulable = tuple(sorted(pod.unschedulable_plugins))
+        pending = tuple(sorted(pod.pending_plugins))
+        seen: list[Hashable] = []
+        for plugin in (*unschedulable, *pending):
+            for depends_on in self._dependences.get((profile, plugin), ()):
+                if depends_on is None:
+                    return pod.uid
+                seen.append(depends_on(pod.pod_info))
+        return (profile, pod.gating_plugin, unschedulable, pending, tuple(seen))
 
     def is_pod_worth_requeuing(
         self,

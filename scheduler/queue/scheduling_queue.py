@@ -54,7 +54,6 @@ from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     EventResource,
-    match_any_cluster_event,
     match_cluster_events,
 )
 from scheduler.framework.property_changes import pod_scheduling_properties_change
@@ -64,11 +63,12 @@ from scheduler.queue.active_queue import sort_key_of_less
 from scheduler.queue.cross_topology import has_cross_topology_term
 from scheduler.queue.errors import PodAlreadyQueuedError
 from scheduler.queue.gating import Gate
+from scheduler.queue.group_hints import GroupHints
 from scheduler.queue.invariants import complaints, whereabouts
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.observer import Place, QueueStatistics
 from scheduler.queue.pools import POPPABLE, Pools, waiting_place
-from scheduler.queue.requeueing import QueueingStrategy, Requeueing
+from scheduler.queue.requeueing import Requeueing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.framework.types import NominatingInfo
     from scheduler.queue.gating import NamedPreEnqueuePlugin
+    from scheduler.queue.group_hints import Worth
     from scheduler.queue.heap import SortKey
     from scheduler.queue.observer import HintAnswer, QueueObserver
     from scheduler.queue.requeueing import Interest, QueueingHintFunction
@@ -148,12 +149,14 @@ class PriorityQueue:
             max_backoff_seconds=max_backoff_seconds,
             wait_seconds_max=max_in_unschedulable_pods_seconds,
             known_profiles=queueing_hint_map.keys(),
+            likeness=self.requeueing.likeness,
             gate=gate,
             nominator=self.nominator,
             on_deadline=on_deadline,
             observer=observer,
             log=log,
         )
+        self._hints_of_groups: Final = GroupHints(self.requeueing, self.pools)
         self.active_q: Final = self.pools.active_q
         self.backoff_q: Final = self.pools.backoff_q
         self.unschedulable_pods: Final = self.pools.unschedulable_pods
@@ -193,6 +196,7 @@ class PriorityQueue:
             self.nominator.update_nominated_pod(old, new)
         elif (info := self.unschedulable_pods.get(key)) is not None:
             info.pod_info = new
+            self.unschedulable_pods.add_or_update(key, info)  # it may be like others now
             self.nominator.update_nominated_pod(old, new)
             self._update_unschedulable(info, old, events)
         else:
@@ -326,9 +330,13 @@ class PriorityQueue:
         interest = self.requeueing.interest(event)
         if not interest.is_of_interest:
             return
-        pods = self.unschedulable_pods.concerned_by(interest)
-        if pre_check is not None:
-            pods = [info for info in pods if pre_check(info.pod_info)]
+        groups = self.unschedulable_pods.concerned_by(interest)
+        if pre_check is None:
+            worth = self._hints_of_groups.worth_moving(groups, interest, old_obj, new_obj)
+            self._move(worth, interest, old_obj, new_obj)
+            return
+        pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
+        pods.sort(key=self.unschedulable_pods.turn_of)
         self._move_pods(pods, interest, old_obj, new_obj)
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
@@ -528,21 +536,15 @@ class PriorityQueue:
         old_obj: object,
         new_obj: object,
     ) -> None:
+        worth = self._hints_of_groups.each_worth_moving(pods, interest, old_obj, new_obj)
+        self._move(list(worth), interest, old_obj, new_obj)
+
+    def _move(
+        self, worth: Iterable[Worth], interest: Interest, old_obj: object, new_obj: object
+    ) -> None:
         ready = False
-        for info in pods:
-            if info.is_gated and not match_any_cluster_event(
-                interest.event, info.gating_plugin_events
-            ):
-                continue
-            asked = self._hints()
-            strategy = self.requeueing.is_pod_worth_requeuing(
-                info, interest, old_obj, new_obj, asked
-            )
+        for info, strategy, asked in worth:
             source = waiting_place(info)
-            if strategy == QueueingStrategy.QUEUE_SKIP:
-                if asked:
-                    self.pools.tell(info, source, source, interest.label, asked)
-                continue
             # Out first: a pod that is gated again has entered anew, and is counted so.
             self.unschedulable_pods.delete(info.key)
             place = self.pools.requeue(info, strategy, source, interest.label, asked)

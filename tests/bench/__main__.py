@@ -16,6 +16,7 @@ from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
 from tests.bench.preemption import preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
+from tests.bench.waiting import REJECTORS, slowdown, useless_events_milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("--history", type=Path, help="append the numbers to this file")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best counts")
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
+    parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
@@ -54,6 +56,9 @@ def main() -> None:
     best = max(preemption_cycles_per_second(BUSY_NODES) for _ in range(arguments.repeat))
     numbers[f"preemption-{BUSY_NODES}"] = round(best, 1)
     _print_row("preemption", BUSY_NODES, best)
+    if arguments.waiting:
+        for plugin in REJECTORS:
+            numbers |= _waiting(plugin)
     if arguments.memory:
         mebibytes = resident_mebibytes(*LARGE_CLUSTER)
         numbers["memory-mebibytes"] = round(mebibytes, 1)
@@ -71,6 +76,16 @@ def main() -> None:
 
 def _print_row(name: str, nodes: int, cycles: float) -> None:
     print(f"{name:<16}{nodes:>8}{cycles:>12.0f}{1e6 / cycles:>12.0f}")
+
+
+def _waiting(plugin: str) -> dict[str, float]:
+    ratio = slowdown(plugin)
+    costs = useless_events_milliseconds(plugin)
+    print(f"10,000 pods wait because of {plugin}: others take {ratio:.2f} times as long;")
+    listed = ", ".join(f"{name} {cost:.2f} ms" for name, cost in costs.items())
+    print(f"    events that help none of them: {listed}")
+    key = f"waiting-{plugin}"
+    return {f"{key}-slowdown": round(ratio, 2), f"{key}-event-ms": round(max(costs.values()), 2)}
 
 
 def _busy(name: str, repeat: int) -> dict[str, float]:

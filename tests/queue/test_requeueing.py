@@ -266,7 +266,7 @@ def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[st
     hints = build_queueing_hint_map(plugins, has_extenders=has_extenders)
     pod = PodInfo(POD)
     return {
-        event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint in functions)
+        event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint, _ in functions)
         for event, functions in hints.items()
     }
 

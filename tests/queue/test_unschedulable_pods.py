@@ -98,8 +98,10 @@ def interest(event: ClusterEvent, *rejectors: tuple[str, str]) -> Interest:
     return Interest(event, hints)
 
 
-def names(infos: list[QueuedPodInfo]) -> list[str]:
-    return [info.pod_info.name for info in infos]
+def concerned(pods: UnschedulablePods, event: Interest) -> list[str]:
+    """The names of the pods that an event may move, in the order in which they came."""
+    infos = [info for group in pods.concerned_by(event) for info in group.values()]
+    return [info.pod_info.name for info in sorted(infos, key=pods.turn_of)]
 
 
 def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
@@ -110,13 +112,13 @@ def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
         waiting(make_pod("other-profile", scheduler_name="other"), "A"),
         waiting(make_pod("c"), "C"),
     )
-    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "A")))) == ["both", "pending-a"]
-    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "B"), (PROFILE, "A")))) == [
+    assert concerned(pods, interest(NODE_ADD, (PROFILE, "A"))) == ["both", "pending-a"]
+    assert concerned(pods, interest(NODE_ADD, (PROFILE, "B"), (PROFILE, "A"))) == [
         "both",
         "b",
         "pending-a",
     ]
-    assert names(pods.concerned_by(interest(NODE_ADD, ("other", "A")))) == ["other-profile"]
+    assert concerned(pods, interest(NODE_ADD, ("other", "A"))) == ["other-profile"]
     assert pods.concerned_by(interest(NODE_ADD, (PROFILE, "D"))) == []
     assert len(pods.concerned_by(interest(EVENT_UNSCHEDULABLE_TIMEOUT))) == 5
 
@@ -127,14 +129,14 @@ def test_any_event_concerns_pods_without_rejectors_or_with_an_unknown_profile() 
         waiting(make_pod("nobody")),
         waiting(make_pod("a"), "A"),
     )
-    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "B")))) == ["stray", "nobody"]
+    assert concerned(pods, interest(NODE_ADD, (PROFILE, "B"))) == ["stray", "nobody"]
 
 
 def test_pods_filed_anew_keep_their_turn() -> None:
     first, second = waiting(make_pod("first"), "A"), waiting(make_pod("second"), "A")
     pods = filed(first, second)
     assert not pods.add_or_update(first.key, first)
-    assert names(pods.concerned_by(interest(NODE_ADD, (PROFILE, "A")))) == ["first", "second"]
+    assert concerned(pods, interest(NODE_ADD, (PROFILE, "A"))) == ["first", "second"]
 
 
 def test_overdue_pods_are_named_the_longest_waiting_first() -> None:

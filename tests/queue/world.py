@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.status import Status
-    from scheduler.queue import PodMove
+    from scheduler.queue import PodMove, PodsStay
 
 PROFILE: Final = "default-scheduler"
 START: Final = 1_767_225_600.0
@@ -152,6 +152,9 @@ class World:
 
     def pod_moved(self, move: PodMove) -> None:
         self.moves.append(move)
+
+    def pods_stay(self, stay: PodsStay) -> None:
+        self.moves.extend(stay.moves())
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.status import Status
     from scheduler.framework.types import QueuedPodInfo
-    from scheduler.queue import PodMove
+    from scheduler.queue import PodMove, PodsStay
 
 START = 1_767_225_600.0
 PROFILE = "default-scheduler"
@@ -143,6 +143,10 @@ class Stage:
         stays = move.source == move.target
         way = f"stays {move.target}" if stays else f"{move.source} -> {move.target}"
         self.printed.append(f"{at} {name}: {way}{cause}{hints}")
+
+    def pods_stay(self, stay: PodsStay) -> None:
+        for move in stay.moves():
+            self.pod_moved(move)
 
     def _on_ready(self) -> None:
         self.is_ready = True
