@@ -14,6 +14,8 @@ from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
 from .loading import LoadError
 from .server import FakeApiServer, Statistics
+from .state import StateError
+from .state.keeper import StateFiles
 
 __all__ = [
     "Clock",
@@ -25,6 +27,8 @@ __all__ = [
     "LoadError",
     "ManualClock",
     "ObjectChange",
+    "StateError",
+    "StateFiles",
     "Statistics",
     "SystemClock",
     "Timer",

@@ -15,7 +15,13 @@ class IdSource:
     """The one source of randomness of a server."""
 
     def __init__(self, seed: int | None = None) -> None:
+        self._seed = seed
         self._random = random.Random(seed)
+
+    def go_on(self, resource_version: int) -> None:
+        """Invent others than an earlier server with the same seed, which got to that version."""
+        if self._seed is not None:
+            self._random = random.Random(f"{self._seed} after {resource_version}")
 
     def uid(self) -> str:
         """A new version 4 UUID."""

@@ -39,6 +39,9 @@ from .port import Port, keep
 from .registry import Registry, Target
 from .responses import WholeResponse
 from .routes import Route
+from .state import StateError
+from .state.keeper import Keeper, StateFiles
+from .state.replaying import replay
 from .store import Store
 from .validation.cluster import SYSTEM_PRIORITIES
 from .verbs import Request
@@ -123,6 +126,7 @@ class FakeApiServer:
         faults: Iterable[Fault | Json | str | Path] = (),
         fault_log: Path | None = None,
         admin_endpoint: bool = True,
+        state: StateFiles | None = None,
     ) -> None:
         """Set up a server that listens once it is entered; port 0 picks a free one.
 
@@ -132,8 +136,9 @@ class FakeApiServer:
         fixes uids and generated names; versions begin at `initial_resource_version`, by default
         at the time of the clock; `kinds` are served in addition to the built-in ones. `faults`
         are values and files, `fault_log` is a file for what was injected, `admin_endpoint` says
-        whether faults may be set over HTTP. Raises LoadError for what cannot be loaded, FaultError
-        for faults that make no sense.
+        whether faults may be set over HTTP. `state` are files of an earlier state or for a later
+        one; what is restored takes the place of `load`. Raises LoadError for what cannot be loaded,
+        FaultError for faults that make no sense, StateError for files of state.
         """
         self._clock: Clock = SystemClock() if clock is None else clock
         if initial_resource_version is None:
@@ -156,14 +161,15 @@ class FakeApiServer:
         self._in_flight = 0
         self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
-        DefinitionController(self._registry)
-        self.kinds.listeners[self] = self._end_watches
-        self._create_system_objects()
-        self.load(load)
-        self.faults: Final = Faults(
-            self._registry, self._clock, seed=seed, read=_read, log_file=fault_log
+        self.state: Final = Keeper(
+            state or StateFiles(), self._registry.store, self._clock, self._journal
         )
-        self.faults.add(*faults)
+        with self.state.setting_up():
+            self._set_up(load)
+            self.faults: Final = Faults(
+                self._registry, self._clock, seed=seed, read=_read, log_file=fault_log
+            )
+            self.faults.add(*faults)
 
     @property
     def url(self) -> str:
@@ -232,6 +238,17 @@ class FakeApiServer:
         manifests += loading.read_all(value for value in given if not isinstance(value, dict))
         return loading.load(self._registry, manifests)
 
+    def save_snapshot(self, path: str | Path | None = None) -> Path:
+        """Write the state to a file, by default that of `state.snapshot`. Raises StateError."""
+        return self.state.save_snapshot(None if path is None else Path(path))
+
+    async def replay(self, path: str | Path, *, speed: float = 1.0) -> int:
+        """Make the changes of a recording again; how many. Raises StateError.
+
+        They have the gaps they had, on the server's clock, divided by `speed`; 0 leaves none.
+        """
+        return await replay(self._registry, Path(path), speed=speed)
+
     def object_keys(self) -> frozenset[tuple[ResourceKey, str]]:
         """What is stored, each object by its resource and its key in that."""
         return frozenset(
@@ -296,7 +313,10 @@ class FakeApiServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop: no new connections, watches end, requests finish."""
+        """Stop: no new connections, watches end, requests finish; the state is saved.
+
+        Raises StateError if it cannot be.
+        """
         assert self._port is not None
         assert self._connections is not None
         self.faults.server_stopping()
@@ -306,6 +326,17 @@ class FakeApiServer:
         self._connections.pre_shutdown()  # idle connections close, busy ones after their answer
         await self._connections.shutdown(_SHUTDOWN_SECONDS)
         await self._port.closed()
+        self.state.close()
+
+    def _set_up(self, load: Iterable[Json | str | Path]) -> None:
+        """Begin with what is there before anybody writes; a restored state is only completed."""
+        if self.state.is_restored:
+            self._registry.ids.go_on(self.resource_version)
+        DefinitionController(self._registry)
+        self.kinds.listeners[self] = self._end_watches
+        self._create_system_objects()
+        if not self.state.is_restored:
+            self.load(load)
 
     def _end_watches(self, kind: Kind) -> None:
         """What is watched is not what it was: clients begin anew, as upstream makes them."""
@@ -314,7 +345,7 @@ class FakeApiServer:
                 watcher.end()
 
     def _create_system_objects(self) -> None:
-        """What is there before anybody writes: four namespaces and two priority classes."""
+        """Four namespaces and two priority classes, as far as they are not there."""
         for name in _NAMESPACES:
             self._create("namespaces", {"metadata": {"name": name}})
         for name in SYSTEM_PRIORITY_CLASSES:
@@ -328,6 +359,8 @@ class FakeApiServer:
     def _create(self, plural: str, value: Json, group: str = "") -> None:
         kind = self.kinds.find(group, "v1", plural)
         assert kind is not None
+        if self._registry.store.get(kind.storage_key, "", name_of(value)) is not None:
+            return
         obj = registry.complete(kind, value)
         target = Target(kind, "", name_of(obj), WriteOptions(), manager=_MANAGER)
         registry.create(self._registry, target, obj)
@@ -336,11 +369,21 @@ class FakeApiServer:
         if self._admin_endpoint and http.raw_path.startswith(admin.PATH):
             return await self._administer(http)
         if self.faults.of_requests:
-            response = await self.faults.serve(http, self._answer)
+            response = await self.faults.serve(http, self._committed)
         else:
-            response = await self._answer(http)
+            response = await self._committed(http)
         if isinstance(response, web.Response):  # a watch has been noted when it began
             self._note(http, response.status)
+        return response
+
+    async def _committed(self, http: web.BaseRequest) -> web.StreamResponse:
+        """The answer, once all that it may tell of will outlive the server."""
+        response = await self._answer(http)
+        try:
+            await self.state.settled()
+        except StateError as error:
+            if not response.prepared:
+                return _response(answers.of_error(InternalError(str(error))))
         return response
 
     async def _administer(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -420,7 +463,8 @@ class FakeApiServer:
         try:
             await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)
-            async with self.faults.channel(http, watcher, response.write) as channel:
+            write = self.state.guarded(response.write)
+            async with self.faults.channel(http, watcher, write) as channel:
                 await watcher.serve(channel.write, timeout_seconds)
             with contextlib.suppress(ConnectionError):
                 await response.write_eof()

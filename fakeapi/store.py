@@ -216,10 +216,13 @@ class Collection:
                 state[change.key] = change.previous
         return state
 
-
     def rewind(self, resource_version: int) -> None:
         """Be as it was at an older version, and remember nothing. Raises Compacted."""
-        self.revisions = dict(self.at_version(resource_version))
+        self.begin(resource_version, dict(self.at_version(resource_version)))
+
+    def begin(self, resource_version: int, revisions: dict[str, Revision]) -> None:
+        """Hold these objects as of that version, and know nothing of what was before."""
+        self.revisions = revisions
         self._is_sorted = False
         self.log.restart(resource_version)
 
@@ -242,7 +245,8 @@ class Store:
 
     def __init__(self, *, resource_version: int, log_size: int) -> None:
         self.resource_version = resource_version
-        self._started_at = resource_version
+        #: The version before the first; what was never written to knows of all that came later.
+        self.started_at = resource_version
         self._log_size = log_size
         self._collections: dict[ResourceKey, Collection] = {}
         #: Called after every write, whatever it is to; for those who wait for a version.
@@ -254,7 +258,7 @@ class Store:
         """The objects of one resource; an empty collection if nothing was ever stored."""
         found = self._collections.get(resource)
         if found is None:
-            found = Collection(resource, self._log_size, self._started_at)
+            found = Collection(resource, self._log_size, self.started_at)
             self._collections[resource] = found
         return found
 
@@ -298,6 +302,11 @@ class Store:
         """Forget all past changes: watches and lists of earlier versions have expired."""
         for collection in self._collections.values():
             collection.log.compact()
+
+    def go_on(self, resource_version: int, *, started_at: int) -> None:
+        """Count on from a version that another store with the same contents has reached."""
+        self.resource_version = max(self.resource_version, resource_version)
+        self.started_at = started_at
 
     def rewind(self, versions: int) -> None:
         """Lose the newest versions, as far as the logs go back; others will take their numbers.

@@ -1,0 +1,23 @@
+"""What of a server outlives it: snapshots, recordings, a database.
+
+    snapshots.py   --snapshot, --restore   the whole state in one file, when asked and at the end
+    database.py    --data                  every write, before it is answered (SQLite)
+    recording.py   --record                every change with its time, as JSON lines
+    replaying.py   --replay, --speed       a recording once more, on the clock of the server
+    contents.py    what a store holds, as values: the objects as of the start of each log, and the
+                   changes since; taken from a store and put into one
+    keeper.py      what the server itself needs to know of all that
+
+Restored is everything that clients can tell apart: objects with their uids and resourceVersions,
+the counter of versions, which never goes back, and the logs, so that a watch resumes where it was,
+and versions older than a log get 410 Expired as before. Timers and connections are not state.
+
+    StateError     a file cannot be read or written or is damaged; `str()` is one line that names
+                   the file, where in it, and what is wrong
+"""
+
+from __future__ import annotations
+
+from .errors import StateError
+
+__all__ = ["StateError"]

@@ -1,0 +1,348 @@
+"""A server's state in a SQLite file, where every change is before anybody hears of it.
+
+One row for each version of an object that some watch or list may still ask for, as etcd keeps them:
+
+    revisions     version (primary key), resource, deleted, object
+    collections   where the log of each resource starts; what is older and superseded is gone
+    counter       the newest version of all, should its own row be gone
+
+A change is one insert. Changes are committed in groups: all that were made in one turn of the event
+loop, before the first byte of an answer or of a watch that could tell of them. So what clients have
+seen is in the file, and a version they have seen is never given to something else. The file is in
+WAL mode and `synchronous` is NORMAL: what is committed survives the death of the process at any
+moment (`kill -9`); a loss of power may cost the newest commits, but does not damage the file.
+
+One process at a time: the file is locked as long as it is open.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sqlite3
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from .contents import Contents, SavedChange, SavedCollection
+from .errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ..kinds import ResourceKey
+    from ..objects import Json
+    from ..store import Change, ChangeLog, Collection, Store
+
+__all__ = ["Database"]
+
+#: "kube" as a number, in the header of the file: whose it is.
+_APPLICATION_ID: Final = 0x6B756265
+_FORMAT_VERSION: Final = 1
+_SCHEMA: Final = (
+    """
+    CREATE TABLE collections (
+        id INTEGER PRIMARY KEY, api_group TEXT NOT NULL, resource TEXT NOT NULL,
+        start INTEGER NOT NULL, UNIQUE (api_group, resource)
+    )
+    """,
+    """
+    CREATE TABLE revisions (
+        version INTEGER PRIMARY KEY, collection INTEGER NOT NULL, deleted INTEGER NOT NULL,
+        object BLOB NOT NULL
+    )
+    """,
+    "CREATE TABLE counter (newest INTEGER NOT NULL, start INTEGER NOT NULL)",
+)
+#: Changes after which it is worth looking for rows that nobody can ask for any more.
+_FORGET_EVERY: Final = 512
+
+
+class _Row(NamedTuple):
+    """A row of `revisions`."""
+
+    version: int
+    collection: int
+    deleted: bool
+    object: bytes
+
+
+class _Entry(NamedTuple):
+    """A change that the log of its collection still holds, and what it will make superfluous."""
+
+    version: int
+    previous: int  # the version it superseded, 0 if it was the first
+    deleted: bool
+
+
+class _Written:
+    """What the file has of one collection: its number there, and the changes of its log."""
+
+    def __init__(self, number: int, log: ChangeLog) -> None:
+        self.number = number
+        self.log = log
+        self.entries: collections.deque[_Entry] = collections.deque()
+
+    def forget(self) -> tuple[int, list[tuple[int]]]:
+        """Where the log starts now, 0 if as before, and the versions that are superfluous."""
+        start, gone = 0, []
+        while self.entries and self.entries[0].version <= self.log.compacted_version:
+            entry = self.entries.popleft()
+            start = entry.version
+            if entry.previous:
+                gone.append((entry.previous,))
+            if entry.deleted:
+                gone.append((entry.version,))
+        return start, gone
+
+
+class Database:
+    """The file of one store: open it, restore the store, attach the store, then note and commit."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file, lock it and check it. Raises StateError."""
+        self._path = path
+        self._written: dict[ResourceKey, _Written] = {}
+        self._numbers: dict[ResourceKey, int] = {}
+        self._newest = 0
+        self._pending: list[tuple[Collection, Change]] = []
+        #: How many changes it was ever told of, and how many of these are in the file.
+        self.noted = 0
+        self.committed = 0
+        self._since_forgetting = 0
+        #: Versions from here on were taken back (a fault does that) and are given anew.
+        self._taken_back_from: int | None = None
+        try:
+            # Isolation None: transactions begin and end where the code says so.
+            self._connection = sqlite3.connect(
+                path, timeout=0.0, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise StateError(f"{path}: {error}") from error
+        try:
+            self.is_new = self._prepare()
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise StateError(f"{path}: {_reason(error)}") from error
+            raise
+
+    def _prepare(self) -> bool:
+        """Make the file ours; whether nothing was ever stored in it. Raises sqlite3.Error."""
+        execute = self._connection.execute
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = NORMAL")
+        execute("BEGIN EXCLUSIVE")  # the lock is taken here, and stays
+        (application,) = execute("PRAGMA application_id").fetchone()
+        (version,) = execute("PRAGMA user_version").fetchone()
+        (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables and not application:
+            for statement in _SCHEMA:
+                execute(statement)
+            execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
+        elif application != _APPLICATION_ID:
+            raise StateError(f"{self._path}: a SQLite file, but not one of kubesched-fakeapi")
+        elif version != _FORMAT_VERSION:
+            raise StateError(f"{self._path}: format version {version}, expected {_FORMAT_VERSION}")
+        execute("COMMIT")
+        (verdict,) = execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise StateError(f"{self._path}: damaged: {' '.join(verdict.split())}")
+        return execute("SELECT newest FROM counter").fetchone() is None
+
+    def contents(self) -> Contents:
+        """What a file that is not new holds. Raises StateError."""
+        try:
+            return self._read()
+        except sqlite3.Error as error:
+            raise StateError(f"{self._path}: {_reason(error)}") from error
+
+    def _read(self) -> Contents:
+        execute = self._connection.execute
+        newest, started_at = execute("SELECT newest, start FROM counter").fetchone()
+        saved: dict[int, SavedCollection] = {}
+        for number, group, resource, start in execute(
+            "SELECT id, api_group, resource, start FROM collections ORDER BY id"
+        ):
+            saved[number] = SavedCollection(group, resource, start, [], [])
+            self._numbers[group, resource] = number
+        for version, number, deleted, raw in execute(
+            "SELECT version, collection, deleted, object FROM revisions ORDER BY version"
+        ):
+            collection = saved.get(number)
+            if collection is None:
+                raise StateError(f"{self._path}: damaged: revision {version} is of no collection")
+            obj = self._decoded(raw, version)
+            newest = max(newest, version)
+            if version <= collection.start:
+                collection.objects.append(obj)
+            else:
+                collection.changes.append(SavedChange(obj, bool(deleted)))
+        return Contents(newest, started_at, list(saved.values()))
+
+    def _decoded(self, raw: object, version: int) -> Json:
+        if not isinstance(raw, bytes):
+            raise StateError(f"{self._path}: damaged: revision {version}: expected a blob")
+        try:
+            return msgspec.json.decode(raw, type=dict[str, object])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StateError(f"{self._path}: damaged: revision {version}: {error}") from error
+
+    def attach(self, store: Store) -> None:
+        """Follow a store that holds what the file holds, a new file is filled first.
+
+        Raises StateError.
+        """
+        self._newest = store.resource_version
+        try:
+            self._connection.execute("BEGIN")
+            if self.is_new:
+                counter = (store.resource_version, store.started_at)
+                self._connection.execute("INSERT INTO counter VALUES (?, ?)", counter)
+            for collection in store.collections():
+                self._attach(collection)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StateError(f"{self._path}: {_reason(error)}") from error
+        store.observers.insert(0, self.note)
+
+    def _attach(self, collection: Collection) -> None:
+        log = collection.log
+        start = log.compacted_version
+        written = self._of(collection)
+        changes = list(log.newer_than(start))[::-1]
+        for change in changes:
+            written.entries.append(_entry(change))
+        if self.is_new:
+            rows = [
+                _Row(revision.resource_version, written.number, False, revision.json())
+                for revision in collection.at_version(start).values()
+            ]
+            self._insert([*rows, *(_row(change, written.number) for change in changes)])
+
+    def _of(self, collection: Collection) -> _Written:
+        """What the file has of a collection; in a transaction, for it may have to get a number."""
+        written = self._written.get(collection.resource)
+        if written is None:
+            start = collection.log.compacted_version
+            number = self._numbers.get(collection.resource)
+            if number is None:
+                cursor = self._connection.execute(
+                    "INSERT INTO collections (api_group, resource, start) VALUES (?, ?, ?)",
+                    (*collection.resource, start),
+                )
+                number = cursor.lastrowid
+                assert number is not None
+            written = _Written(number, collection.log)
+            self._written[collection.resource] = written
+        return written
+
+    def note(self, collection: Collection, change: Change) -> None:
+        """A change has been made; it is in the file after the next `commit`."""
+        version = change.resource_version
+        if version <= self._newest:
+            self._take_back(version)
+        self._newest = version
+        self.noted += 1
+        self._pending.append((collection, change))
+
+    def _take_back(self, version: int) -> None:
+        self._pending = [
+            (collection, change)
+            for collection, change in self._pending
+            if change.resource_version < version
+        ]
+        before = self._taken_back_from
+        self._taken_back_from = version if before is None else min(version, before)
+
+    def commit(self) -> None:
+        """Write what has been noted. Raises StateError: then nothing of it is in the file."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        until = self.noted
+        try:
+            self._connection.execute("BEGIN")
+            self._write(pending)
+            self._connection.execute("COMMIT")
+            self.committed = until
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            raise StateError(f"{self._path}: {_reason(error)}") from error
+
+    def _write(self, pending: list[tuple[Collection, Change]]) -> None:
+        if self._taken_back_from is not None:
+            self._delete_from(self._taken_back_from)
+            self._taken_back_from = None
+        rows = []
+        for collection, change in pending:
+            written = self._of(collection)
+            written.entries.append(_entry(change))
+            rows.append(_row(change, written.number))
+        self._insert(rows)
+        self._since_forgetting += len(rows)
+        if self._since_forgetting >= _FORGET_EVERY:
+            self._forget()
+
+    def _insert(self, rows: Iterable[_Row]) -> None:
+        self._connection.executemany("INSERT INTO revisions VALUES (?, ?, ?, ?)", rows)
+
+    def _delete_from(self, version: int) -> None:
+        self._connection.execute("DELETE FROM revisions WHERE version >= ?", (version,))
+        for written in self._written.values():
+            while written.entries and written.entries[-1].version >= version:
+                written.entries.pop()
+
+    def _forget(self) -> None:
+        """Delete what the logs do not hold any more; in a transaction."""
+        self._since_forgetting = 0
+        execute = self._connection.execute
+        for written in self._written.values():
+            start, gone = written.forget()
+            if start:
+                self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
+                execute("UPDATE collections SET start = ? WHERE id = ?", (start, written.number))
+        execute("UPDATE counter SET newest = ?", (self._newest,))
+
+    def close(self) -> None:
+        """Commit, tidy up and unlock. Raises StateError if that cannot be done."""
+        try:
+            self.commit()
+            self._connection.execute("BEGIN")
+            self._forget()
+            self._connection.execute("COMMIT")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise StateError(f"{self._path}: {_reason(error)}") from error
+        finally:
+            self._connection.close()
+
+    def abandon(self) -> None:
+        """Unlock the file as it is."""
+        self._connection.close()
+
+
+def _entry(change: Change) -> _Entry:
+    previous = change.previous.resource_version if change.previous is not None else 0
+    return _Entry(change.resource_version, previous, change.current is None)
+
+
+def _row(change: Change, number: int) -> _Row:
+    if change.current is not None:
+        raw = change.current.json()  # the answer needs it as well
+    else:
+        assert change.final is not None, "a deletion has the object that is gone"
+        raw = msgspec.json.encode(change.final.object)
+    return _Row(change.resource_version, number, change.current is None, raw)
+
+
+def _reason(error: sqlite3.Error) -> str:
+    """What SQLite says, and what a person can do about it."""
+    if "locked" in str(error):
+        return f"{error}: another process is using it"
+    return str(error)

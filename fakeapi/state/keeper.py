@@ -1,0 +1,209 @@
+"""What a server does about its state: restores it first, keeps it while it runs, saves it last.
+
+    new or restored?   1. the database, if it holds anything   2. the file to restore from
+                       3. the snapshot, if it is there         4. nothing: a new state
+
+With a database, `settled` and `guarded` hold back whatever leaves the server until the changes it
+may tell of are committed. Requests wait for one turn of the event loop, so that all that write in
+the same turn share a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .contents import Contents, contents_of, put_into
+from .database import Database
+from .errors import StateError
+from .recording import Recording
+from .snapshots import read_snapshot, write_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ..clock import Clock
+    from ..journal import Journal
+    from ..store import Change, Collection, Store
+
+    _Write = Callable[[bytes], Awaitable[None]]
+
+__all__ = ["Keeper", "StateFiles"]
+
+_log = logging.getLogger("fakeapi")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StateFiles:
+    """The files of a server's state, each None if there is none.
+
+    `data` is a SQLite file with every change. `snapshot` is restored from if it is there, and
+    written at the end. `restore` is a snapshot to begin with that must be there. `record` is
+    written anew with every change.
+    """
+
+    data: Path | None = None
+    snapshot: Path | None = None
+    restore: Path | None = None
+    record: Path | None = None
+
+    @classmethod
+    def of(cls, **paths: str | Path | None) -> StateFiles:
+        """The files under these names."""
+        return cls(**{name: None if path is None else Path(path) for name, path in paths.items()})
+
+
+class Keeper:
+    """The state of one server beyond its memory."""
+
+    def __init__(self, files: StateFiles, store: Store, clock: Clock, journal: Journal) -> None:
+        """Restore a store that is still empty, and follow it. Raises StateError."""
+        self._files = files
+        self._store = store
+        self._clock = clock
+        self._database: Database | None = None
+        self._recording: Recording | None = None
+        self._commit_is_due = False
+        #: Why the database cannot be written any more; nothing is answered from then on.
+        self.failure: StateError | None = None
+        #: Called once when that happens.
+        self.on_failure: Callable[[StateError], None] | None = None
+        #: Whether the state is an earlier one.
+        self.is_restored = False
+        try:
+            self._restore()
+            if files.record is not None:
+                self._recording = Recording(files.record, store, clock, journal)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _restore(self) -> None:
+        files = self._files
+        if files.data is None:
+            self._restore_snapshot()
+            return
+        database = self._database = Database(files.data)
+        if database.is_new:
+            self._restore_snapshot()
+        elif files.restore is not None:
+            raise StateError(
+                f"{files.restore}: cannot be restored, {files.data} holds a state already"
+            )
+        else:
+            self._put(files.data, database.contents())
+        database.attach(self._store)
+        self._store.observers.append(self._changed)
+
+    def _restore_snapshot(self) -> None:
+        files = self._files
+        if files.restore is not None:
+            self._put(files.restore, read_snapshot(files.restore))
+        elif files.snapshot is not None and files.snapshot.exists():
+            self._put(files.snapshot, read_snapshot(files.snapshot))
+
+    def _put(self, path: Path, contents: Contents) -> None:
+        try:
+            put_into(self._store, contents)
+        except StateError as error:
+            raise StateError(f"{path}: {error}") from error
+        self.is_restored = True
+
+    @contextlib.contextmanager
+    def setting_up(self) -> Iterator[None]:
+        """While the server begins: at the end it is committed, or the files are let go of."""
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def save_snapshot(self, path: Path | None = None) -> Path:
+        """Write a snapshot, by default to the server's own file; where it is. Raises StateError."""
+        target = path or self._files.snapshot
+        if target is None:
+            raise StateError("no file for the snapshot: neither given now nor with the server")
+        write_snapshot(target, contents_of(self._store), now_seconds=self._clock.now())
+        return target
+
+    def _changed(self, _: Collection, __: Change) -> None:
+        """Commit soon, whoever made the change: not only requests write."""
+        if self._commit_is_due:
+            return
+        with contextlib.suppress(RuntimeError):  # there is no loop yet while the server is set up
+            asyncio.get_running_loop().call_soon(self._commit_now)
+            self._commit_is_due = True
+
+    def _commit_now(self) -> None:
+        self._commit_is_due = False
+        with contextlib.suppress(StateError):  # who waits for the commit will be told
+            self.commit()
+
+    def commit(self) -> None:
+        """Have all that was changed until now in the database. Raises StateError."""
+        if self.failure is not None:
+            raise self.failure
+        if self._database is None:
+            return
+        try:
+            self._database.commit()
+        except StateError as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: StateError) -> None:
+        _log.error("%s: nothing is answered any more", error)
+        self.failure = error
+        if self.on_failure is not None:
+            self.on_failure(error)
+
+    async def settled(self) -> None:
+        """Wait until what an answer may tell of is committed. Raises StateError."""
+        if self._database is None:
+            return
+        mine = self._database.noted
+        if self._database.committed < mine:
+            await asyncio.sleep(0)  # what others write in this turn goes along
+        if self._database.committed < mine or self.failure is not None:
+            self.commit()
+
+    def guarded(self, write: _Write) -> _Write:
+        """The same, but not before all it may tell of is committed: breaks off if it cannot be."""
+        if self._database is None:
+            return write
+
+        async def write_committed(data: bytes) -> None:
+            try:
+                self.commit()
+            except StateError as error:
+                raise ConnectionAbortedError(str(error)) from error
+            await write(data)
+
+        return write_committed
+
+    def close(self) -> None:
+        """Save what is to be saved at the end. Raises StateError; everything is closed even so."""
+        with contextlib.ExitStack() as closing:
+            if self._database is not None:
+                failed = self.failure is not None
+                closing.callback(self._database.abandon if failed else self._database.close)
+                self._database = None
+            if self._recording is not None:
+                closing.callback(self._recording.close)
+                self._recording = None
+            if self._files.snapshot is not None:
+                self.save_snapshot()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are: there will be no server."""
+        if self._database is not None:
+            self._database.abandon()
+            self._database = None
+        if self._recording is not None:
+            self._recording.close()
+            self._recording = None

@@ -1,0 +1,93 @@
+"""A server's whole state in one file: JSON, written beside its place and put there in one step.
+
+    {"format": "kubesched-fakeapi snapshot", "formatVersion": 1, "savedSeconds": 1790000000.0,
+     "contents": {"resourceVersion": 179..., "start": 179..., "collections": [...]}}
+
+So whoever reads the file sees an old snapshot or a new one, never half of one, and a crash while it
+is being written leaves the old one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from .contents import Contents
+from .errors import StateError, file_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["read_snapshot", "write_snapshot"]
+
+_FORMAT: Final = "kubesched-fakeapi snapshot"
+_FORMAT_VERSION: Final = 1
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    """What tells a snapshot from other files, and its version from later ones."""
+
+    format: str = ""
+    format_version: int = 0
+
+
+class _Snapshot(_Header, rename="camel", kw_only=True):
+    """The whole file. `saved_seconds` is for people, since 1970 on the server's clock."""
+
+    saved_seconds: float
+    contents: Contents
+
+
+def write_snapshot(path: Path, contents: Contents, *, now_seconds: float) -> None:
+    """Put a snapshot in the place of whatever is there. Raises StateError."""
+    snapshot = _Snapshot(_FORMAT, _FORMAT_VERSION, saved_seconds=now_seconds, contents=contents)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with beside.open("wb") as file:
+                file.write(msgspec.json.encode(snapshot))
+                file.write(b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def _sync_directory(path: Path) -> None:
+    """Have the new name of a file outlive a loss of power, too."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_snapshot(path: Path) -> Contents:
+    """What a snapshot holds. Raises StateError."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise file_error(path, error) from error
+    try:
+        header = msgspec.json.decode(raw, type=_Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateError(f"{path}: no snapshot, or a damaged one: {error}") from error
+    if header.format != _FORMAT:
+        raise StateError(f"{path}: format: expected {_FORMAT!r}, found {header.format!r}")
+    if header.format_version != _FORMAT_VERSION:
+        raise StateError(
+            f"{path}: formatVersion: expected {_FORMAT_VERSION}, found {header.format_version}"
+        )
+    try:
+        return msgspec.json.decode(raw, type=_Snapshot).contents
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateError(f"{path}: {error}") from error

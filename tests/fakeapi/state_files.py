@@ -1,0 +1,51 @@
+"""What tests of saved and restored states have in common."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from fakeapi import FakeApiServer, ManualClock, StateFiles
+
+from .api_client import ApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+FIRST_VERSION = 100
+_FILES = ("data", "snapshot", "restore", "record")
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    clock: ManualClock | None = None, **options: Any
+) -> AsyncIterator[tuple[FakeApiServer, ApiClient]]:
+    """A server with these files of state, and a client; other options are the server's."""
+    files = StateFiles.of(**{name: options.pop(name) for name in _FILES if name in options})
+    options.setdefault("initial_resource_version", FIRST_VERSION)
+    server = FakeApiServer(clock=clock or ManualClock(), state=files, **options)
+    async with server, aiohttp.ClientSession() as session:
+        yield server, ApiClient(session, server.url)
+
+
+async def everything(api: ApiClient, *paths: str) -> dict[str, Any]:
+    """The lists under these paths, as they are answered."""
+    return {path: (await api.get(path)).body for path in paths}
+
+
+def content_of(path: Path) -> bytes:
+    """What is in a file."""
+    return path.read_bytes()
+
+
+def names_beside(path: Path) -> list[str]:
+    """The names in the directory of a file."""
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+def cut(path: Path, kept: int) -> None:
+    """Keep only so many bytes of a file; all but so many if the number is negative."""
+    path.write_bytes(path.read_bytes()[:kept])
