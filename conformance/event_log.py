@@ -11,7 +11,8 @@ One JSON document a line, keys sorted, in the order in which things happened:
     {"at":90.0,"reason":"","verdict":"passed"}                    the case is over
 
 `at` is in seconds since the API server started, on its clock. A change comes before the request
-that made it. Of a scheduler that shares the suite's clock two runs with one seed write the same
+that made it. The server's own address, which the machine has chosen and which schedulers quote
+when a connection breaks, is written as `API-SERVER`. Of a scheduler that shares the suite's clock two runs with one seed write the same
 log; where two differ, `diff` shows the first object that does.
 """
 
@@ -40,6 +41,8 @@ _READING: Final = frozenset({"GET", "HEAD"})
 #: To the microsecond: beyond that, seconds since 1970 in a float are noise.
 _DIGITS: Final = 6
 
+_API_SERVER: Final = b"API-SERVER"
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -62,12 +65,14 @@ class EventLog:
         self._file = file
         self._clock: Clock | None = None
         self._start = 0.0
+        self._address = b""
 
     def following(self, server: FakeApiServer, clock: Clock) -> AbstractContextManager[None]:
         """Write all that happens on this server inside the block; its time starts now."""
         if self._file is None:
             return contextlib.nullcontext()
         self._clock, self._start = clock, clock.now()
+        self._address = server.url.removeprefix("http://").encode()
         return server.listening(on_change=self._changed, on_request=self._requested)
 
     def step(self, where: str) -> None:
@@ -83,7 +88,10 @@ class EventLog:
     def write(self, **fields: object) -> None:
         """A line of the log, if there is one."""
         if self._file is not None:
-            self._file.write(_encode(fields) + b"\n")
+            line = _encode(fields)
+            if self._address:
+                line = line.replace(self._address, _API_SERVER)
+            self._file.write(line + b"\n")
 
     def _changed(self, change: ObjectChange) -> None:
         group = f".{change.group}" if change.group else ""

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from conformance.clock import RealClock
 from conformance.errors import InputError
+from conformance.event_log import event_log
 from conformance.runner import Settings, run_cases
+from fakeapi import FakeApiServer
 
 from . import targets
 from .cases import in_process, write_cases
@@ -115,3 +118,19 @@ def test_it_is_in_the_order_of_the_cases_whatever_the_workers_do(
 def test_a_log_that_cannot_be_written_is_bad_input(two: list[Case], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--event-log: .*nowhere.*: No such file or directory"):
         _log_of(two, tmp_path / "nowhere" / "log")
+
+
+async def test_the_servers_address_is_not_in_it(tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        error = f"POST {server.url}/api/v1: connection reset"
+        config_map = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "c", "namespace": "default"},
+            "data": {"error": error},
+        }
+        with event_log(tmp_path / "log", "a/b") as log, log.following(server, RealClock()):
+            server.load([config_map])
+    (line,) = _lines((tmp_path / "log").read_bytes())[1:]
+    assert isinstance(line["object"], dict)
+    assert line["object"]["data"] == {"error": "POST http://API-SERVER/api/v1: connection reset"}
