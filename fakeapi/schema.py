@@ -199,7 +199,31 @@ def converter(type_name: str) -> Convert:
         return _SCALARS[type_name]
     if type_name in _SCHEMAS:
         return _schema_converter(type_name)
-    return _struct_converter(type_name)
+    struct = _struct_converter(type_name)
+    return _remembering(struct) if type_name in _REPEATING else struct
+
+
+def _remembering(convert: Convert) -> Convert:
+    """A converter that knows what it has made of a value, unless it had to drop something."""
+    made: dict[bytes, bytes] = {}
+
+    def convert_or_remember(value: object, dropped: list[str]) -> object:
+        try:
+            key = msgspec.json.encode(value)
+        except (ValueError, TypeError, RecursionError):
+            return convert(value, dropped)
+        known = made.get(key)
+        if known is not None:
+            return msgspec.json.decode(known)
+        before = len(dropped)
+        result = convert(value, dropped)
+        if len(dropped) == before:
+            if len(made) >= _REMEMBERED_MAX:
+                made.clear()
+            made[key] = msgspec.json.encode(result)
+        return result
+
+    return convert_or_remember
 
 
 def _json_type(value: object) -> str:
