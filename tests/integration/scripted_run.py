@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Plan = Callable[[Write], Fate | None]
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 #: So many looks in a row, a millisecond apart, must find everybody at rest.
 _LOOKS_AT_REST = 5
 _LOOK_SECONDS = 0.001
