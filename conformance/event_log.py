@@ -12,8 +12,9 @@ One JSON document a line, keys sorted, in the order in which things happened:
 
 `at` is in seconds since the API server started, on its clock. A change comes before the request
 that made it. The server's own address, which the machine has chosen and which schedulers quote
-when a connection breaks, is written as `API-SERVER`. Of a scheduler that shares the suite's clock two runs with one seed write the same
-log; where two differ, `diff` shows the first object that does.
+when a connection breaks, is written as `API-SERVER`. Of a scheduler that shares the suite's clock
+two runs with one seed write the same log; where two differ, `diff` shows the first object that
+does.
 """
 
 from __future__ import annotations
