@@ -44,16 +44,16 @@ class Faults:
         self,
         registry: Registry,
         clock: Clock,
+        read: Callable[[web.BaseRequest], Awaitable[bytes]],
         *,
         seed: int | None,
-        read: Callable[[web.BaseRequest], Awaitable[bytes]],
-        log_file: Path | None = None,
+        log: Path | None = None,
     ) -> None:
-        """Set up without faults. Raises OSError if the log cannot be written."""
+        """Set up without faults; `read` reads a body. Raises OSError if `log` cannot be written."""
         self._registry = registry
         self._clock = clock
         seed = random.randrange(1 << 32) if seed is None else seed
-        self._book = Book(clock, seed=str(seed), log_file=log_file)
+        self._book = Book(clock, seed=str(seed), log_file=log)
         self._requests = RequestFaults(self._book, registry, clock, read)
         self._channels: dict[Watcher, Channel] = {}
         self._incidents: Incidents | None = None
