@@ -31,7 +31,10 @@ _UNITS: Final = (
     "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "hour",
     "d", "day", "w", "wk", "week",
 )  # fmt: skip
-_HOST: Final = re.compile(r"[^\W_](?:-?[^\W_])*(?:\.[^\W_](?:[\w-]*[^\W_])?)*", re.UNICODE)
+#: One label, with at most one dash, or several of which the last has letters only.
+_HOST: Final = re.compile(
+    r"[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}"
+)
 _CARD: Final = re.compile(
     r"4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
     r"|(?:2131|1800|35\d{3})\d{11}"

@@ -11,8 +11,8 @@ import re
 from typing import Final
 
 _TOKEN: Final = re.compile(
-    r"\\Q.*?(?:\\E|$)|\\[pP]\{\^?\w+\}|\\[pP]\w|\\x\{[0-9A-Fa-f]+\}|\\.|\[\^?\]?|\]"
-    r"|\[:\^?\w+:\]|\(\?[^:)]*[:)]?|[$^]|.",
+    r"\\Q.*?(?:\\E|$)|\\[pP]\{\^?\w+\}|\\[pP]\w|\\x\{[0-9A-Fa-f]+\}|\\.|\[:\^?\w+:\]"
+    r"|\[\^?\]?|\]|\(\?[^:)]*[:)]?|[$^]|.",
     re.DOTALL,
 )
 _POSIX: Final = {
@@ -42,7 +42,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
             translated.append(_in_class(token))
             in_class = token != "]"
             continue
-        if token.startswith("["):
+        if token.startswith("[:"):
+            translated.append(token)  # no class within a class, just these letters
+        elif token.startswith("["):
             in_class = True
             translated.append(token.replace("]", r"\]"))
         elif token.startswith("\\"):

@@ -37,6 +37,7 @@ _AT_ROOT: Final = (
     "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
 )  # fmt: skip
 _PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_EITHER: Final = "x-kubernetes-int-or-string"
 _LIST_TYPE: Final = "x-kubernetes-list-type"
 _LIST_KEYS: Final = "x-kubernetes-list-map-keys"
 _MAP_TYPE: Final = "x-kubernetes-map-type"
@@ -138,9 +139,21 @@ def _value_errors(node: Json, value: object, path: str) -> Iterator[FieldError]:
     if embedded:
         yield from embedded
         return
-    for found in validate(node, value):
+    for found in validate(_of_any_type(node), value):
         field = path if found.field == "<nil>" else f"{path}.{found.field}"
         yield FieldError(found.reason, field, found.detail, found.value)
+
+
+def _of_any_type(node: Json) -> Json:
+    """The schema as upstream judges defaults by it: int-or-string means nothing to it there."""
+    relaxed = {name: item for name, item in node.items() if name != _EITHER}
+    for name in ("items", "additionalProperties"):
+        if isinstance(node.get(name), dict):
+            relaxed[name] = _of_any_type(mapping(node[name]))
+    if "properties" in node:
+        fields = mapping(node["properties"])
+        relaxed["properties"] = {name: _of_any_type(mapping(fields[name])) for name in fields}
+    return relaxed
 
 
 def _keyword_errors(

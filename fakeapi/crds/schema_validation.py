@@ -73,7 +73,7 @@ class Correlated:
         if inner is None or not self._has_keys or not isinstance(item, dict):
             return None
         keys = texts(self.node.get("x-kubernetes-list-map-keys"))
-        if any(key not in item for key in keys):
+        if any(isinstance(item.get(key), dict | list | None) for key in keys):
             return None
         for candidate in mappings(self.value):
             if all(_same(candidate.get(key), item.get(key)) for key in keys):
