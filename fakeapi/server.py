@@ -166,7 +166,7 @@ class FakeApiServer:
         )
         with self.state.setting_up():
             self._set_up(load)
-            self.faults: Final = Faults(self._registry, self._clock, _read, seed=seed, log=fault_log)
+            self.faults = Faults(self._registry, self._clock, _read, seed=seed, log=fault_log)
             self.faults.add(*faults)
 
     @property
