@@ -46,7 +46,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.watched_kinds import kinds_to_watch
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.cache import CacheDifference, CacheStatistics
@@ -363,9 +363,9 @@ class SchedulerApp:
             if self.has_synced and self.is_idle:
                 self.compare_cache()
 
-    def metrics_text(self) -> bytes:
-        """What /metrics answers: all numbers in Prometheus' text format."""
-        return self._exposition.text()
+    def metrics_text(self, names: Collection[str] = ()) -> bytes:
+        """What /metrics answers: all numbers, or those of these names, in Prometheus' format."""
+        return self._exposition.text(names)
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """What has happened to a pod, as JSON; None if nothing is known of it, or no longer."""

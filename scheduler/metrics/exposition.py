@@ -21,7 +21,7 @@ from scheduler.metrics.catalogue import Family, Kind
 from scheduler.metrics.instruments import Histogram, HistogramVec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 __all__ = ["CONTENT_TYPE", "Exposition"]
 
@@ -31,22 +31,35 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _text_of: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
 
 
-class Exposition(Collector):
-    """Writes out whatever families there are when it is asked, and the process's own numbers."""
+class _Families(Collector):
+    """Families as the library's registry wants them."""
 
     def __init__(self, families: Callable[[], Iterable[Family]]) -> None:
         self._families: Final = families
-        self._registry: Final = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
-        ProcessCollector(registry=self._registry)
-
-    def text(self) -> bytes:
-        """The whole page."""
-        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         """One metric of the library's for each family with values; called by the registry."""
         return (metric for f in self._families() if (metric := _metric(f)).samples)
+
+
+class Exposition:
+    """Writes out whatever families there are when it is asked, and the process's own numbers."""
+
+    def __init__(self, families: Callable[[], Iterable[Family]]) -> None:
+        self._families: Final = families
+        self._everything: Final = CollectorRegistry(auto_describe=False)
+        self._everything.register(_Families(families))
+        ProcessCollector(registry=self._everything)
+
+    def text(self, names: Collection[str] = ()) -> bytes:
+        """The whole page, or the families of these names alone."""
+        if not names:
+            return generate_latest(self._everything)
+        some = CollectorRegistry(auto_describe=False)
+        some.register(
+            _Families(lambda: (f for f in self._families() if f.definition.name in names))
+        )
+        return generate_latest(some)
 
 
 def _metric(family: Family) -> Metric:

@@ -77,6 +77,16 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     assert "_created" not in text
 
 
+def test_some_metrics_can_be_asked_for_by_name() -> None:
+    metrics = SchedulerMetrics()
+    metrics.attempt_ended("scheduled", "default-scheduler", 0.003)
+    page = Exposition(lambda: families(metrics, NOTHING))
+    text = page.text(["scheduler_schedule_attempts_total", "no_such_metric"]).decode()
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(samples) == 1
+    assert samples[0].startswith("scheduler_schedule_attempts_total{")
+
+
 def test_a_bound_that_is_whole_has_no_point() -> None:
     metrics = SchedulerMetrics()
     metrics.pod_scheduling_attempts.observe(1)

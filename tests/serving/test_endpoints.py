@@ -37,7 +37,7 @@ class Scheduler:
             config=default_config(),
             has_synced=lambda: self.has_synced,
             is_shutting_down=lambda: self.is_shutting_down,
-            metrics_text=lambda: METRICS,
+            metrics_text=lambda names: METRICS if not names else str(names).encode(),
             resource_metrics_text=lambda: b"",
             story=self.story,
             known_stories=lambda: ["default/web"],
@@ -137,6 +137,8 @@ async def test_it_is_not_ready_once_it_is_told_to_stop(
 async def test_numbers_come_as_prometheus_text(client: Client) -> None:
     kind = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     assert await client.ask("/metrics") == (200, kind, METRICS.decode())
+    some = "/metrics?name[]=up&name[]=down"
+    assert await client.ask(some) == (200, kind, "['up', 'down']")
     assert client.headers["Process-Start-Time-Unix"] == "1795311453"
     assert await client.ask("/metrics/resources") == (200, kind, "")
     assert (await client.ask("/metrics", "DELETE"))[0] == 405

@@ -58,7 +58,11 @@ class Asker:
 
 @contextlib.asynccontextmanager
 async def _served(gate: Gate, clock: VirtualClock) -> AsyncIterator[Asker]:
-    sources = Sources(config=default_config(), has_synced=lambda: True, metrics_text=METRICS.encode)
+    sources = Sources(
+        config=default_config(),
+        has_synced=lambda: True,
+        metrics_text=lambda names: METRICS.encode(),
+    )
     endpoints = Endpoints(sources, started_at=clock.now())
     server = SchedulerServer(endpoints, create_listener("127.0.0.1", None), gate=gate)
     async with server, aiohttp.ClientSession() as session:
