@@ -13,6 +13,8 @@ import click
 from .faults import FaultError
 from .loading import LoadError
 from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
+from .state import StateError
+from .state.command_line import StateOptions, state_options
 
 _GARBAGE_THRESHOLD = 50_000
 
@@ -90,6 +92,7 @@ _GARBAGE_THRESHOLD = 50_000
     show_default=True,
     help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
+@state_options
 def command(
     *,
     host: str,
@@ -105,6 +108,7 @@ def command(
     faults: tuple[Path, ...],
     fault_log: Path | None,
     admin_endpoint: bool,
+    state: StateOptions,
 ) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
@@ -121,17 +125,20 @@ def command(
         faults=faults,
         fault_log=fault_log,
         admin_endpoint=admin_endpoint,
+        state=state.files,
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    asyncio.run(_run(server, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
+    asyncio.run(_run(server, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
 
 
-async def _run(server: FakeApiServer, *, to_stdout: bool, to_file: Path | None) -> None:
+async def _run(
+    server: FakeApiServer, state: StateOptions, *, to_stdout: bool, to_file: Path | None
+) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with server:
+    async with server, state.running(server, stop):
         if to_file is not None:
             server.write_kubeconfig(to_file)
         if to_stdout:
@@ -146,7 +153,7 @@ def main() -> None:
     """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
     try:
         command()
-    except (LoadError, FaultError) as error:
+    except (LoadError, FaultError, StateError) as error:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:

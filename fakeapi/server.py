@@ -40,7 +40,7 @@ from .registry import Registry, Target
 from .responses import WholeResponse
 from .routes import Route
 from .state import StateError
-from .state.keeper import Keeper, StateFiles
+from .state.keeper import Keeper
 from .state.replaying import replay
 from .store import Store
 from .validation.cluster import SYSTEM_PRIORITIES
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .kinds import Kind, ResourceKey
     from .objects import Json
     from .presentation import Presentation
+    from .state.keeper import StateFiles
     from .watch import Watcher
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000
@@ -161,9 +162,7 @@ class FakeApiServer:
         self._in_flight = 0
         self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
-        self.state: Final = Keeper(
-            state or StateFiles(), self._registry.store, self._clock, self._journal
-        )
+        self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
             self.faults = Faults(self._registry, self._clock, _read, seed=seed, log=fault_log)

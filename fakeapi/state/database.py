@@ -151,7 +151,10 @@ class Database:
         (verdict,) = execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise StateError(f"{self._path}: damaged: {' '.join(verdict.split())}")
-        return execute("SELECT newest FROM counter").fetchone() is None
+        is_new = execute("SELECT newest FROM counter").fetchone() is None
+        if is_new and execute("SELECT version FROM revisions LIMIT 1").fetchone() is not None:
+            raise StateError(f"{self._path}: damaged: revisions, but no counter of versions")
+        return is_new
 
     def contents(self) -> Contents:
         """What a file that is not new holds. Raises StateError."""
@@ -194,6 +197,7 @@ class Database:
     def attach(self, store: Store) -> None:
         """Follow a store that holds what the file holds, a new file is filled first.
 
+        That becomes part of the first commit: a server that cannot be set up leaves no state.
         Raises StateError.
         """
         self._newest = store.resource_version
@@ -204,7 +208,6 @@ class Database:
                 self._connection.execute("INSERT INTO counter VALUES (?, ?)", counter)
             for collection in store.collections():
                 self._attach(collection)
-            self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise StateError(f"{self._path}: {_reason(error)}") from error
         store.observers.insert(0, self.note)
@@ -260,12 +263,13 @@ class Database:
 
     def commit(self) -> None:
         """Write what has been noted. Raises StateError: then nothing of it is in the file."""
-        if not self._pending:
+        if not self._pending and not self._connection.in_transaction:
             return
         pending, self._pending = self._pending, []
         until = self.noted
         try:
-            self._connection.execute("BEGIN")
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN")
             self._write(pending)
             self._connection.execute("COMMIT")
             self.committed = until

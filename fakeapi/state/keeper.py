@@ -60,9 +60,11 @@ class StateFiles:
 class Keeper:
     """The state of one server beyond its memory."""
 
-    def __init__(self, files: StateFiles, store: Store, clock: Clock, journal: Journal) -> None:
+    def __init__(
+        self, files: StateFiles | None, store: Store, clock: Clock, journal: Journal
+    ) -> None:
         """Restore a store that is still empty, and follow it. Raises StateError."""
-        self._files = files
+        files = self._files = files or StateFiles()
         self._store = store
         self._clock = clock
         self._database: Database | None = None
