@@ -7,8 +7,10 @@ Source: `pkg/scheduler/framework/runtime/registry.go`.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
+import sys
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -62,8 +64,8 @@ class Registry:
     def register_entry_points(self) -> list[str]:
         """Add what installed packages announce; returns the names. Raises `PluginSetupError`."""
         names = []
-        for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-            plugin_class = _checked(_import(entry_point.value), entry_point.value)
+        for reference in _announced(tuple(sys.path)):
+            plugin_class = _checked(_import(reference), reference)
             self.register(plugin_class)
             names.append(plugin_class.name)
         return names
@@ -127,6 +129,14 @@ def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | 
     if isinstance(args, dict):
         args = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
     return msgspec.convert(args or {}, expected)
+
+
+@functools.lru_cache(maxsize=8)
+def _announced(path: tuple[str, ...]) -> tuple[str, ...]:
+    """What the packages on this path announce; looking takes longer than building a profile."""
+    del path
+    found = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    return tuple(entry_point.value for entry_point in found)
 
 
 def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:
