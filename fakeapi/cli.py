@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from .loading import LoadError
 from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
 from .state import StateError
 from .state.command_line import StateOptions, state_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _GARBAGE_THRESHOLD = 50_000
 
