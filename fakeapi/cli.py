@@ -133,7 +133,18 @@ def command(
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    asyncio.run(_run(server, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_run(server, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's if it is installed (the extra `fast`): a third less work for each request."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 async def _run(

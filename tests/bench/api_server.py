@@ -17,12 +17,11 @@ import os
 import subprocess
 import sys
 import time
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
 __all__ = ["api_server_numbers"]
 
@@ -104,7 +103,8 @@ def request(method: str, path: str, body: object = None) -> bytes:
     raw = b"" if body is None else json.dumps(body).encode()
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n"
-        f"User-Agent: bench/1\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
+        "User-Agent: bench/1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(raw)}\r\n\r\n"
     )
     return head.encode() + raw
 
