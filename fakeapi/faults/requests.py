@@ -16,7 +16,7 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from .. import answers
-from ..errors import Expired, ResourceVersionTooLarge
+from ..errors import ApiError, Expired, ResourceVersionTooLarge
 from ..listing import listing
 from ..options import ListOptions, list_options
 from ..views import status_event
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ..clock import Clock
-    from ..errors import ApiError
     from ..registry import Registry
     from ..routes import Route
     from .book import Book, RequestFacts, Strike
@@ -70,6 +69,12 @@ class RequestFaults:
 
     async def serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
         """Answer a request, as the faults want it; `serve` carries it out."""
+        try:
+            return await self._serve(http, serve)
+        except ApiError as error:  # what the server would have said to it, had it come so far
+            return _response(error)
+
+    async def _serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
         facts = request_facts(http, self._registry.kinds)
         if facts.verb == "create" and not facts.name and self._book.asks_for_names:
             facts = facts._replace(name=name_in(await self._read(http)))
@@ -181,7 +186,9 @@ class RequestFaults:
         serve: Serve,
     ) -> web.StreamResponse:
         """Its initial events are the state at the version; it goes on with what came after."""
-        options = list_options(facts.query, route.kind, route.namespace, watch=True)
+        options = list_options(
+            facts.query, route.kind, route.namespace, watch=True, name=route.name
+        )
         past = ListOptions(
             selection=options.selection, resource_version=str(version), match="Exact"
         )

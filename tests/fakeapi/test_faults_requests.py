@@ -337,6 +337,24 @@ async def test_a_group_may_be_named_with_its_resource(
     assert (server.faults.count("a"), server.faults.count("b")) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(match=Match(name="p"), observe=Observe()),
+        Fault(match=Match(verb="create"), answer=AnswerWith(code=503)),
+    ],
+)
+async def test_what_the_server_itself_refuses_is_refused_as_ever(
+    server: FakeApiServer, api: ApiClient, fault: Fault
+) -> None:
+    server.faults.add(fault)
+    assert (await api.post(CONFIG_MAPS, b'"' + b"x" * (4 << 20) + b'"')).code == 413
+    server.faults.clear()
+    server.faults.add(Fault(match=Match(verb="watch"), stale=Stale()))
+    bad = {**WATCH_LIST, "resourceVersionMatch": "Exact"}
+    assert (await api.get(CONFIG_MAPS, watch="true", **bad)).code == 422
+
+
 async def test_clients_may_say_who_they_are(server: FakeApiServer, api: ApiClient) -> None:
     server.faults.add(Fault(match=Match(client="second"), answer=AnswerWith(code=503)))
     first = await api.request("GET", PODS, headers={"X-Fakeapi-Client": "first"})
