@@ -12,7 +12,8 @@
 
 Conversion between versions is by name only (strategy None): a definition with the strategy Webhook
 is stored, but its objects are converted as if it had none. Rules in CEL (x-kubernetes-validations)
-are stored and shown, but not evaluated; whoever creates a definition that has any is warned.
+are evaluated where `kubesched[cel]` is installed, see cel_rules; whoever defines one that is not
+evaluated is warned.
 """
 
 from __future__ import annotations

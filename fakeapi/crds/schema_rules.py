@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import FieldError, forbidden, in_order, invalid, not_supported, required
 from ..objects import Json, mapping, mappings, text, texts
 from ..schema import DecodeError
-from . import formats, pruning
+from . import cel_rules, formats, pruning
 from .embedded import validate_embedded
 from .schema_validation import equal, validate
 from .structural_rules import validate_structural
@@ -41,7 +41,7 @@ _EITHER: Final = "x-kubernetes-int-or-string"
 _LIST_TYPE: Final = "x-kubernetes-list-type"
 _LIST_KEYS: Final = "x-kubernetes-list-map-keys"
 _MAP_TYPE: Final = "x-kubernetes-map-type"
-_RULES: Final = "x-kubernetes-validations"
+_RULES: Final = cel_rules.RULES
 _REASONS: Final = (
     "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
 )  # fmt: skip
@@ -73,6 +73,14 @@ def unknown_formats(node: Json) -> list[str]:
         found.append(declared)
     for inner in _inner_schemas(node):
         found += unknown_formats(inner)
+    return found
+
+
+def rules_not_evaluated(node: Json) -> list[str]:
+    """The CEL rules in a schema that are not evaluated here, each with the reason."""
+    found = list(cel_rules.not_evaluated(node))
+    for inner in _inner_schemas(node):
+        found += rules_not_evaluated(inner)
     return found
 
 
@@ -332,12 +340,14 @@ def _has_breaks(value: str) -> bool:
 
 
 def _rule_errors(node: Json, path: str) -> Iterator[FieldError]:
-    """The texts around CEL rules; the rules themselves are not looked into."""
+    """Rules in CEL: whether they are CEL at all, and the texts around them."""
     for index, rule in enumerate(mappings(node.get(_RULES))):
         where = f"{path}.{_RULES}[{index}]"
         expression, message = text(rule.get("rule")), text(rule.get("message"))
         if not expression.strip():
             yield required(f"{where}.rule", "rule is not specified")
+        elif syntax := cel_rules.problem(expression):
+            yield invalid(f"{where}.rule", rule, f"compilation failed: {syntax}")
         elif message and not message.strip():
             yield invalid(f"{where}.message", message, "must be non-empty if specified")
         elif _has_breaks(message.strip()):

@@ -10,9 +10,10 @@ from .. import schema
 from ..errors import FieldError, in_order, invalid
 from ..objects import Json, mapping
 from ..schema import DecodeError
-from . import pruning
+from . import cel_rules, pruning
 from .embedded import validate_embedded
 from .list_types import validate_lists
+from .schema_rules import has_rules
 from .schema_validation import Correlated, validate
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class CustomStructure:
         self._node = _ANYTHING if node is None else node
         self._stored = stored
         self._scale = scale
+        self._has_rules = has_rules(self._node) and cel_rules.is_available()
 
     def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
         """The stored form: a fresh object without unknown fields, defaults filled in.
@@ -91,7 +93,15 @@ class CustomStructure:
         errors += validate_embedded(obj, self._node)
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)
-        return in_order(errors)
+        return in_order(errors + self._rule_errors(whole, before, errors))
+
+    def _rule_errors(
+        self, whole: Json, before: Correlated | None, errors: list[FieldError]
+    ) -> list[FieldError]:
+        """What the rules in CEL say of an object that is right in all other respects."""
+        if not self._has_rules:
+            return []
+        return cel_rules.blocks(errors) or list(cel_rules.evaluate(self._node, whole, before))
 
     def _status_errors(self, obj: Json, old: Json | None) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -106,7 +116,11 @@ class CustomStructure:
         errors += self._scale_errors(obj, "status_replicas")
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)
-        return in_order(errors)
+        before = None
+        if old is not None:
+            before = Correlated({**self._type_meta, **old}, self._node)
+        whole = {**self._type_meta, **obj}
+        return in_order(errors + self._rule_errors(whole, before, errors))
 
     def _scale_errors(self, obj: Json, which: str) -> list[FieldError]:
         """The numbers that the scale subresource shows have to be numbers of replicas."""

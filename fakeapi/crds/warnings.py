@@ -11,7 +11,7 @@ from typing import Final
 
 from .. import names
 from ..objects import Json, finalizers_of, mapping, mappings
-from .schema_rules import has_rules, unknown_formats
+from .schema_rules import rules_not_evaluated, unknown_formats
 
 _STANDARD: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _CONFLICTS: Final = "to avoid accidental conflicts with other finalizer writers"
@@ -35,11 +35,11 @@ def of_definition(definition: Json, old: Json | None = None) -> list[str]:
     """What the author of a definition should know, though it is accepted."""
     before = _formats(old) if old is not None else []
     found = [f'unrecognized format "{name}"' for name in _formats(definition) if name not in before]
-    if any(map(has_rules, _schemas(definition))) and not (
-        old is not None and any(map(has_rules, _schemas(old)))
-    ):
-        found.append("x-kubernetes-validations: this server does not evaluate CEL rules")
-    return found
+    known = [line for node in _schemas(old or {}) for line in rules_not_evaluated(node)]
+    lines = [line for node in _schemas(definition) for line in rules_not_evaluated(node)]
+    new = [line for line in dict.fromkeys(lines) if line not in known]
+    ignored = "x-kubernetes-validations: this server does not evaluate"
+    return found + [f"{ignored} {line}" for line in new]
 
 
 def _schemas(definition: Json) -> list[Json]:
