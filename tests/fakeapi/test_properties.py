@@ -1,7 +1,9 @@
 """Invariants under any order of writes, over HTTP.
 
-Replaying a watch onto the list it began with equals the list now; versions strictly grow; the watch
-of a selector is the filtered log; a uid is bound at most once; pages are one snapshot.
+Replaying a watch from any version onto the list at that version equals the list now; versions
+strictly grow over all kinds and are never used twice; the watch of a selector is the filtered log;
+a uid is bound at most once and never comes back; a write that changes nothing makes no event; pages
+are one snapshot; what a write answers is what watchers are told.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from hypothesis import strategies as st
 
 from fakeapi import FakeApiServer, ManualClock
 
-from .api_client import ApiClient
-from .objects import PODS, binding, pod
+from .api_client import JSON_PATCH, STRATEGIC, ApiClient
+from .objects import CONFIG_MAPS, PODS, binding, config_map, pod
 
 Json = dict[str, Any]
 
@@ -181,5 +183,145 @@ def test_the_watch_of_a_selector_is_the_filter_of_the_whole_one(after: list[Any]
             (e["type"], e["object"]["metadata"]["name"], version_of(e["object"])) for e in events
         ]
         assert found == expected
+
+    asyncio.run(run([], after, check))
+
+
+#: Selectors whose objects come and go with labels, phase and node.
+SELECTORS: list[dict[str, str]] = [
+    {},
+    {"labelSelector": "team=x"},
+    {"labelSelector": "team!=x"},
+    {"labelSelector": "team"},
+    {"fieldSelector": "spec.nodeName="},
+    {"fieldSelector": "spec.nodeName!="},
+    {"fieldSelector": "status.phase!=Succeeded,spec.nodeName=n1"},
+    {"labelSelector": "team in (x)", "fieldSelector": "metadata.name!=a"},
+]
+
+
+@thorough
+@given(st.lists(steps, min_size=1, max_size=16), st.sampled_from(SELECTORS), st.data())
+def test_a_watch_from_any_version_leads_from_the_list_then_to_the_list_now(
+    after: list[Any], selector: dict[str, str], data: st.DataObject
+) -> None:
+    async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
+        versions = [(await api.get(PODS)).version]
+        for step in after:
+            await perform(api, step)
+            versions.append((await api.get(PODS)).version)
+        version = data.draw(st.sampled_from(sorted(set(versions))))
+        exact = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
+        then = await api.get(PODS, **exact, **selector)
+        assert then.version == version
+        events = await watched(api, clock, version, **selector)
+        now = await api.get(PODS, **selector)
+        assert replayed(then.body["items"], events) == now.body["items"]
+
+    asyncio.run(run([], after, check))
+
+
+@thorough
+@given(st.lists(steps, max_size=14), st.sampled_from(SELECTORS))
+def test_a_watch_list_is_the_list_and_then_the_watch(
+    after: list[Any], selector: dict[str, str]
+) -> None:
+    async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
+        half = len(after) // 2
+        for step in after[:half]:
+            await perform(api, step)
+        listed = await api.get(PODS, **selector)
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        async with api.watch(
+            PODS, allowWatchBookmarks="true", timeoutSeconds=9, **query, **selector
+        ) as stream:
+            initial = []
+            while (event := await stream.next()) and event["type"] == "ADDED":
+                initial.append(event)
+            assert event is not None
+            assert event["type"] == "BOOKMARK"
+            assert version_of(event["object"]) == listed.version
+            assert replayed([], initial) == listed.body["items"]
+            for step in after[half:]:
+                await perform(api, step)
+            clock.advance(9)
+            events = [e for e in await stream.rest() if e["type"] != "BOOKMARK"]
+        now = await api.get(PODS, **selector)
+        assert replayed(listed.body["items"], events) == now.body["items"]
+
+    asyncio.run(run([], after, check))
+
+
+@thorough
+@given(st.lists(st.tuples(st.booleans(), steps), max_size=14))
+def test_versions_grow_over_all_kinds_and_answers_say_what_watchers_hear(after: list[Any]) -> None:
+    async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
+        start = (await api.get(PODS)).version
+        answered = []
+        for number, (is_pod, step) in enumerate(after):
+            if is_pod:
+                await perform(api, step)
+            else:
+                made = await api.create(CONFIG_MAPS, config_map(f"c{number}"))
+                answered.append(version_of(made))
+        assert answered == sorted(set(answered))
+        pods = [version_of(e["object"]) for e in await watched(api, clock, start)]
+        async with api.watch(CONFIG_MAPS, resourceVersion=start, timeoutSeconds=9) as stream:
+            await asyncio.sleep(0)
+            clock.advance(9)
+            maps = [version_of(event["object"]) for event in await stream.rest()]
+        assert maps == answered
+        assert pods == sorted(set(pods))
+        assert not set(pods) & set(maps)
+        assert all(version > start for version in pods + maps)
+        newest = (await api.get(PODS)).version
+        assert max([start, *pods, *maps]) == newest
+
+    asyncio.run(run([], after, check))
+
+
+@thorough
+@given(
+    st.lists(steps, max_size=10), st.sampled_from(["put", "merge", "json", "status", "strategic"])
+)
+def test_a_write_that_changes_nothing_makes_no_event(after: list[Any], how: str) -> None:
+    async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
+        for step in after:
+            await perform(api, step)
+        before = await api.get(PODS)
+        for item in before.body["items"]:
+            path = f"{PODS}/{item['metadata']['name']}"
+            if how == "put":
+                reply = await api.put(path, {"kind": "Pod", "apiVersion": "v1", **item})
+            elif how == "merge":
+                labels = item["metadata"].get("labels", {})
+                reply = await api.patch(path, {"metadata": {"labels": labels}})
+            elif how == "json":
+                reply = await api.patch(path, [], JSON_PATCH)
+            elif how == "status":
+                reply = await api.patch(f"{path}/status", {"status": item["status"]})
+            else:
+                change = {"spec": {"containers": item["spec"]["containers"]}}
+                reply = await api.patch(path, change, STRATEGIC)
+            assert reply.code == 200, reply.body
+            assert version_of(reply.body) == version_of(item)
+        assert (await api.get(PODS)).body == before.body
+        assert await watched(api, clock, before.version) == []
+
+    asyncio.run(run([], after, check))
+
+
+@thorough
+@given(st.lists(steps, max_size=20))
+def test_a_uid_that_is_gone_never_comes_back(after: list[Any]) -> None:
+    async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
+        start = (await api.get(PODS)).version
+        for step in after:
+            await perform(api, step)
+        gone: set[str] = set()
+        for event in await watched(api, clock, start):
+            uid = event["object"]["metadata"]["uid"]
+            assert uid not in gone
+            gone |= {uid} if event["type"] == "DELETED" else set()
 
     asyncio.run(run([], after, check))
