@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.affinity import AFFINITIES, affinity_workload
+from tests.bench.api_server import api_server_numbers
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
@@ -44,6 +45,9 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best counts")
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
+    parser.add_argument(
+        "--api-server", action="store_true", help="and what the fake API server does"
+    )
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
@@ -63,12 +67,14 @@ def main() -> None:
         mebibytes = resident_mebibytes(*LARGE_CLUSTER)
         numbers["memory-mebibytes"] = round(mebibytes, 1)
         print("{} nodes, {} running pods: {:.0f} MiB".format(*LARGE_CLUSTER, mebibytes))
+    served = api_server_numbers() if arguments.api_server else {}
     if arguments.history:
         line = {
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": platform.processor() or platform.machine(),
             "python": platform.python_version(),
             "cycles_per_second": numbers,
+            **({"api_server": served} if served else {}),
         }
         with arguments.history.open("a", encoding="utf-8") as history:
             history.write(json.dumps(line) + "\n")
