@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
     parser.add_argument(
-        "--api-server", action="store_true", help="and what the fake API server does"
+        "--api-server", action="store_true", help="and the fake API server"
     )
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
