@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import pod_resources
+from . import extension_defaults, pod_resources
 from .crds import defaulting as custom_definitions
 from .objects import Json, child, labels_of, mapping, mappings, name_of, text
 from .quantity import render
@@ -270,6 +270,15 @@ def _job(job: Json) -> None:
     _template(spec)
 
 
+def _cron_job(cron_job: Json) -> None:
+    spec = child(cron_job, "spec")
+    _default(spec, "concurrencyPolicy", "Allow")
+    _default(spec, "suspend", value=False)
+    _default(spec, "successfulJobsHistoryLimit", 3)
+    _default(spec, "failedJobsHistoryLimit", 1)
+    _template(child(child(spec, "jobTemplate"), "spec"))
+
+
 def _service(service: Json) -> None:
     spec = child(service, "spec")
     _default(spec, "sessionAffinity", "None")
@@ -398,9 +407,12 @@ _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
     ("apps", "deployments"): _deployment,
     ("apps", "daemonsets"): _daemon_set,
     ("batch", "jobs"): _job,
+    ("batch", "cronjobs"): _cron_job,
+    ("", "podtemplates"): _template,
     ("storage.k8s.io", "storageclasses"): _storage_class,
     ("storage.k8s.io", "csidrivers"): _csi_driver,
     ("scheduling.k8s.io", "priorityclasses"): _priority_class,
     ("resource.k8s.io", "resourceclaims"): _resource_claim,
     ("resource.k8s.io", "resourceclaimtemplates"): _resource_claim_template,
+    **extension_defaults.BY_RESOURCE,
 }
