@@ -29,7 +29,7 @@ _SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
 #: How much of a body that cannot be read is shown.
 _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-_META_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_META_SCHEME: Final = "pkg/apis/meta/internalversion/scheme/register.go:27"
 _DELETE_OPTIONS: Final = "DeleteOptions"
 
 _decode_json = msgspec.json.Decoder().decode

@@ -18,6 +18,7 @@ import binascii
 import bisect
 import dataclasses
 import posixpath
+import string
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .options import ListOptions
     from .store import Collection, Revision, Store
 
+_TOKEN_MARKS: Final = frozenset(string.ascii_letters + string.digits + "-_")
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 _TOKEN_TOO_OLD: Final = (
@@ -148,7 +150,10 @@ def _parse_token(token: str) -> tuple[int, str]:
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
-        raise BadRequest(f"{problem}: {error}") from error
+        # Go names the first byte that does not belong there.
+        wrong = next((index for index, mark in enumerate(token) if mark not in _TOKEN_MARKS), 0)
+        why = f"illegal base64 data at input byte {wrong}"
+        raise BadRequest(f"{problem}: {why}") from error
     try:
         content = msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:

@@ -69,6 +69,8 @@ def _resolve_in(parts: list[str], group: str, kinds: KindTable) -> Route | Disco
         return DiscoveryRoute(group)
     version = parts[0]
     if not kinds.serves(group, version):
+        if any(group == served for served, _ in kinds.versions()):
+            raise UnknownResource
         return None
     if len(parts) == 1:
         return DiscoveryRoute(group, version)

@@ -9,6 +9,7 @@
     body: the body, a string as it is
     save: {variable: path.to.value}     of the answer
     quiet: true                         the answer is not compared
+    until: text                         asked again until the answer has it, when recording
     differs: why ours is another        the answer is recorded and not compared
 
 `exchanges/NAME.jsonl` is written by record_exchanges.py from a real server: one line for each
@@ -36,6 +37,8 @@ AGENT = "probe/1"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _VERSION = re.compile(r"(record \()\d+")
+#: Where in the sources the binary's types are registered, which depends on how it was built.
+_SCHEME = re.compile(r'in scheme "[^"]*"')
 _GENERATED = re.compile(r"(gen-)[a-z0-9]{5}")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -93,6 +96,7 @@ class Script:
             return "<version>"
         if key == "continue":
             return "<continue>"
+        value = _SCHEME.sub('in scheme "<place>"', value)
         shown = _GENERATED.sub(r"\1<gen>", _TIME.sub("<time>", _UID.sub("<uid>", value)))
         return _VERSION.sub(r"\1<version>", shown.replace(self._values["ns"], "<ns>"))
 

@@ -12,11 +12,14 @@ import json
 import random
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 from typing import Any
 
 from . import exchange as exchanges
+
+_PAUSE_SECONDS = 2.0
 
 
 def send(url: str, token: str, request: exchanges.Exchange, filled: Any) -> tuple[int, str, Any]:
@@ -51,6 +54,11 @@ def record(url: str, token: str, name: str) -> None:
     lines = []
     for request in exchanges.read(name):
         answer = send(url, token, request, script.filled(request))
+        while request.get("until", "") not in answer[1]:
+            time.sleep(_PAUSE_SECONDS)
+            answer = send(url, token, request, script.filled(request))
+        if "until" in request:
+            time.sleep(_PAUSE_SECONDS)  # endpoints follow a little later
         found = exchanges.outcome(script, request, *answer)
         if not request.get("quiet"):
             lines.append(json.dumps(found, sort_keys=True))

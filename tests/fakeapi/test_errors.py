@@ -48,11 +48,19 @@ async def test_wrong_paths_and_methods(
     assert reply.headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/apis/foo.io/v1/bars", "/foo", "/api/v2/pods", "/apis/apps/v9"])
+@pytest.mark.parametrize("path", ["/apis/foo.io/v1/bars", "/foo"])
 async def test_unknown_groups_and_paths_are_plain_text(api: ApiClient, path: str) -> None:
     reply = await api.get(path)
     assert (reply.code, reply.body) == (404, "404 page not found\n")
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize("path", ["/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments/x"])
+async def test_unknown_versions_of_known_groups_are_resources_nobody_serves(
+    api: ApiClient, path: str
+) -> None:
+    reply = await api.get(path)
+    assert (reply.code, reply.reason, reply.body["details"]) == (404, "NotFound", {})
 
 
 async def test_an_unknown_resource_has_empty_details(api: ApiClient) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from . import exchange as exchanges
+from .api_client import eventually
 from .objects import NAMESPACES
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from fakeapi import FakeApiServer
+    from fakeapi import FakeApiServer, ManualClock
 
     from .api_client import ApiClient
 
@@ -34,7 +36,11 @@ async def _send(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_answers_are_those_of_the_real_server(
-    server: FakeApiServer, api: ApiClient, session: aiohttp.ClientSession, name: str
+    server: FakeApiServer,
+    clock: ManualClock,
+    api: ApiClient,
+    session: aiohttp.ClientSession,
+    name: str,
 ) -> None:
     namespace = {"metadata": {"name": NAMESPACE}}
     await api.request("POST", NAMESPACES, namespace, headers={"User-Agent": exchanges.AGENT})
@@ -42,7 +48,11 @@ async def test_answers_are_those_of_the_real_server(
     wanted = {answer["name"]: answer for answer in exchanges.recorded(name)}
     different = []
     for exchange in exchanges.read(name):
-        answer = await _send(session, server.url, exchange, script.filled(exchange))
+        sending = asyncio.create_task(_send(session, server.url, exchange, script.filled(exchange)))
+        if "watch=" in exchange["request"]:  # it lasts as long as the clock says
+            await eventually(lambda task=sending: task.done() or server.statistics().watchers > 0)
+            clock.advance(2)
+        answer = await sending
         found = exchanges.outcome(script, exchange, *answer)
         compared = not exchange.get("quiet") and not exchange.get("differs")
         if compared and found != wanted[exchange["name"]]:
