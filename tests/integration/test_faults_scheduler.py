@@ -133,6 +133,35 @@ def test_row_30_pods_wait_for_a_first_node(tmp_path: Path) -> None:
     )
 
 
+def test_row_35_a_victim_is_deleted_though_nobody_says_so(tmp_path: Path) -> None:
+    """kube-scheduler sometimes leaves the preemptor among the unschedulable for five minutes."""
+    run(
+        tmp_path,
+        """
+        - node: {name: a}
+        - pod:
+            name: victim
+            node: a
+            cpu: 3
+            priority: 10
+            spec: {terminationGracePeriodSeconds: 0}
+        """,
+        """
+        - inject:
+          - name: lost
+            match: {verb: delete, resource: pods}
+            when: {times: 1}
+            reset: {after_write: true}
+        - create: [pod: {name: preemptor, priority: 1000, cpu: 3}]
+        - advance: 15s
+        - expect: {fault: lost, injected: 1}
+        - expect: {pod: victim, deleted: true}
+        - expect: {pod: preemptor, bound_to: a}
+        - expect: {nodes: no_overcommit}
+        """,
+    )
+
+
 def test_rows_8_and_24_throttled_bindings_are_made_in_the_same_attempt(tmp_path: Path) -> None:
     """A 429 says that nothing was carried out; kube-scheduler needs a Retry-After to ask again."""
     run(
