@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
+from ..aggregated import SUBRESOURCES
+from ..objects import text, texts
 from . import definitions
 from .definitions import DELETE_OPTIONS, PATCH, RESOURCE_LIST, STATUS, reference
 
@@ -86,6 +88,13 @@ _PARAMETERS: Final = {
     ),
     "timeoutSeconds": _parameter("timeoutSeconds", "integer", "Seconds after which a watch ends."),
     "watch": _parameter("watch", "boolean", "Send changes as they come instead of a list."),
+}
+#: The types of subresources that are something else than the object itself.
+_SUBRESOURCE_TYPES: Final = {
+    "Binding": "core/v1.Binding",
+    "Eviction": "policy/v1.Eviction",
+    "Scale": "autoscaling/v1.Scale",
+    "TokenRequest": "authentication/v1.TokenRequest",
 }
 _LIST: Final = (
     "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit",
@@ -227,25 +236,25 @@ def _patch(subject: Subject, answered: str, suffix: str = "") -> Json:
 
 
 def _subresource(subject: Subject, name: str) -> Json:
-    """status, finalize and scale are read and written, all others are created."""
-    suffix = _capital(name)
-    if name in ("status", "scale", "finalize"):
-        item = subject.item
-        if name == "scale":
-            item = definitions.definition_name("autoscaling/v1.Scale")
-        put = _operation(
+    """The operations of a subresource, by the verbs that discovery shows for it."""
+    row, suffix = SUBRESOURCES[name], _capital(name)
+    type_name = _SUBRESOURCE_TYPES.get(text(row.get("kind")))
+    item = definitions.definition_name(type_name) if type_name else subject.item
+    made: Json = {}
+    verbs = texts(row["verbs"])
+    if "get" in verbs:
+        made["get"] = _operation(subject, "read", "get", (), item, ("200",), suffix=suffix)
+    if "update" in verbs:
+        made["put"] = _operation(
             subject, "replace", "put", _WRITE, item, ("200", "201"), item, suffix=suffix
         )
-        if name == "finalize":
-            return {"put": put}
-        get = _operation(subject, "read", "get", (), item, ("200",), suffix=suffix)
-        return {"get": get, "put": put, "patch": _patch(subject, item, suffix)}
-    kinds = {"binding": "core/v1.Binding", "eviction": "policy/v1.Eviction"}
-    body = definitions.definition_name(kinds[name]) if name in kinds else subject.item
-    post = _operation(
-        subject, "create", "post", _WRITE, body, ("200", "201", "202"), body, suffix=suffix
-    )
-    return {"post": post}
+    if "patch" in verbs:
+        made["patch"] = _patch(subject, item, suffix)
+    if "create" in verbs:
+        made["post"] = _operation(
+            subject, "create", "post", _WRITE, item, ("200", "201", "202"), item, suffix=suffix
+        )
+    return made
 
 
 def _operation(
