@@ -81,9 +81,10 @@ class Review:
 
     def is_for(self, resource: ResourceKey, *operations: Operation) -> bool:
         """Whether the object itself, no subresource, of that kind is written that way."""
+        target = self.target
         return (
-            self.resource == resource
-            and not self.target.subresource
+            target.kind.resource_key == resource
+            and not target.subresource
             and self.operation in operations
         )
 

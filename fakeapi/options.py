@@ -54,6 +54,11 @@ class Query:
         """Whether the parameter is there, with or without a value."""
         return name in self._parameters
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no parameter was given."""
+        return not self._parameters
+
     def text(self, name: str) -> str:
         """The parameter, empty if it is not there."""
         values = self._parameters.get(name)
@@ -219,8 +224,13 @@ class WriteOptions:
     force: bool = False
 
 
+_NO_OPTIONS: Final = WriteOptions()
+
+
 def write_options(query: Query, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
     """Read and check the options of a write; `options_kind` is what errors call them."""
+    if query.is_empty and not is_apply:
+        return _NO_OPTIONS
     manager, field_validation = query.text("fieldManager"), query.text("fieldValidation")
     errors = []
     if is_apply and not manager:

@@ -65,9 +65,7 @@ def bind(state: Registry, request: Request) -> Answer:
     pods = state.kinds.find("", "v1", "pods")
     assert pods is not None
     name = request.route.name if request.route.kind is pods else name_of(binding)
-    target = dataclasses.replace(
-        request.target(options), kind=pods, name=name, subresource="binding"
-    )
+    target = request.target(options, name=name, of=pods, part="binding")
     state.admission.mutate(Review(state, target, Operation.CREATE, binding))
     if name_of(binding) != name:
         raise BadRequest("name in URL does not match name in Binding object")
@@ -96,6 +94,8 @@ def _binding_errors(target: Json) -> list[FieldError]:
 def _check_binding_preconditions(target: Target, existing: Revision, binding: Json) -> None:
     metadata = metadata_of(binding)
     wanted, version = text(metadata.get("uid")), text(metadata.get("resourceVersion"))
+    if not wanted and not version:
+        return
     actual = text(metadata_of(existing.object).get("uid"))
     prefix = (
         f"StorageError: invalid object, Code: 4, Key: /registry/pods/{target.key}, "

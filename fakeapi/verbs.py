@@ -58,16 +58,21 @@ class Request:
     warnings: list[str] = dataclasses.field(default_factory=list)
     user_agent: str = ""
 
-    def target(self, options: WriteOptions) -> Target:
-        """What a write of this request is aimed at, and who will own what it changes."""
+    def target(
+        self, options: WriteOptions, *, name: str = "", of: Kind | None = None, part: str = ""
+    ) -> Target:
+        """What a write of this request is aimed at, and who will own what it changes.
+
+        That is what the URL says, or another object, another kind or part of it.
+        """
         route = self.route
         manager = options.field_manager or manager_of(self.user_agent)
         return Target(
-            route.kind,
+            of or route.kind,
             route.namespace,
-            route.name,
+            name or route.name,
             options,
-            route.subresource,
+            part or route.subresource,
             manager,
             self.warnings,
         )
@@ -86,7 +91,7 @@ def create(state: Registry, request: Request) -> Answer:
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     obj = _decoded(kind, value, options, request)
-    target = dataclasses.replace(request.target(options), name=name_of(obj))
+    target = request.target(options, name=name_of(obj))
     outcome = registry.create(state, target, obj)
     if kind.resource_key == _PODS:
         request.warnings += pod_warnings(outcome.object)

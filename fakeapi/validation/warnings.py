@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from .. import names
 from ..objects import Json, mapping, mappings, text, texts
 from ..quantity import NANO, parse_nano
+from .remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +51,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def pod_warnings(pod: Json) -> list[str]:
-    """What to say about a new pod."""
+def _found_in(pod: Json) -> list[str]:
     spec = mapping(pod.get("spec"))
     annotations = mapping(mapping(pod.get("metadata")).get("annotations"))
     found = [*_node_warnings(spec), *_spread_warnings(spec)]
@@ -133,3 +133,9 @@ def _affinity_warnings(affinity: Json) -> Iterator[str]:
             if "labelSelector" not in mapping(weighted.get("podAffinityTerm")):
                 field = f"{path}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector"
                 yield f"{field}: {_MATCHES_NOTHING}"
+
+
+#: What to say about a new pod.
+pod_warnings: Final = remembering(
+    _found_in, lambda pod: [pod.get("spec"), mapping(pod.get("metadata")).get("annotations")]
+)
