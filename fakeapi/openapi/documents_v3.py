@@ -120,7 +120,7 @@ def _own_definitions(subject: paths.Subject) -> dict[str, Json]:
     own: dict[str, Json] = {}
     if "list" in kind.verbs:
         listed = definitions.list_definition(subject.item, f"A list of {kind.kind} objects.")
-        gvk = {"group": kind.group, "kind": f"{kind.kind}List", "version": kind.version}
+        gvk = {"group": kind.group, "kind": kind.list_kind_name, "version": kind.version}
         own[subject.list] = {**listed, _GVK: [gvk]}
     if not kind.schema:
         own[subject.item] = {**_custom(kind), _GVK: [subject.group_version_kind]}
