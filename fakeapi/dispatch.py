@@ -9,6 +9,7 @@ from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .negotiation import streamable
 from .options import list_options
+from .security.reviews import REVIEWS
 from .views import PresentedView
 from .watch import Watcher, wait_for_version
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from .answers import Answer
     from .documents import Asked
+    from .kinds import ResourceKey
     from .options import ListOptions
     from .presentation import Presentation
     from .registry import Registry
@@ -47,7 +49,8 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("binding", "POST"): subresources.bind,
     ("eviction", "POST"): subresources.evict,
 }
-_BINDINGS: Final = ("", "bindings")
+#: What else a create may be than to store an object.
+_CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind, **REVIEWS}
 
 
 def document(
@@ -98,9 +101,7 @@ def perform(state: Registry, request: Request) -> Answer:
     needs_namespace = route.kind.namespaced and not route.namespace
     if verb is None or name not in route.kind.verbs or needs_namespace:
         raise MethodNotAllowed
-    if route.kind.resource_key == _BINDINGS:
-        verb = subresources.bind
-    return verb(state, request)
+    return _CREATED.get(route.kind.resource_key, verb)(state, request)
 
 
 def options_of(request: Request) -> ListOptions:

@@ -537,6 +537,22 @@ _PERMISSIONS: Final = tuple(
     )
 )  # fmt: skip
 
+#: Asked and answered, never stored: security/reviews.py.
+_REVIEWS: Final = tuple(
+    Kind(
+        f"{group}.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=kind.startswith("Local"),
+        schema=f"{group}/v1.{kind}", verbs=("create",),
+    )
+    for group, kind in (
+        ("authentication", "TokenReview"),
+        ("authentication", "SelfSubjectReview"),
+        ("authorization", "LocalSubjectAccessReview"),
+        ("authorization", "SelfSubjectAccessReview"),
+        ("authorization", "SelfSubjectRulesReview"),
+        ("authorization", "SubjectAccessReview"),
+    )
+)  # fmt: skip
+
 _EXTENSIONS: Final = (
     Kind(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
@@ -548,6 +564,6 @@ _EXTENSIONS: Final = (
 
 #: What a server serves unless it is told otherwise, the groups in the order of their priority.
 BUILT_IN: Final = (
-    *_CORE, *_WORKLOADS, *_NETWORKING, *_PERMISSIONS, *_STORAGE, *_EXTENSIONS, *_SCHEDULING,
-    *_DEVICES,
+    *_CORE, *_REVIEWS, *_WORKLOADS, *_NETWORKING, *_PERMISSIONS, *_STORAGE, *_EXTENSIONS,
+    *_SCHEDULING, *_DEVICES,
 )  # fmt: skip

@@ -26,6 +26,7 @@ from .errors import (
     invalid,
 )
 from .objects import Json, child, finalizers_of, mapping, metadata_of, name_of, text, texts
+from .security.access import Access
 from .store import object_key
 from .views import View
 
@@ -63,6 +64,8 @@ class Registry:
     admission: AdmissionChain
     #: Whether objects have managedFields from the start, or only once somebody has applied them.
     tracks_fields: bool = True
+    #: Who its users are and what they may do, for reviews.
+    access: Access = dataclasses.field(default_factory=Access)
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
 
     def now(self) -> str:
@@ -146,7 +149,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
 def create(registry: Registry, target: Target, obj: Json) -> Written:
     """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
     kind = target.kind
-    _place(kind, target.namespace, obj)
+    place(kind, target.namespace, obj)
     metadata = child(obj, "metadata")
     for name in _SYSTEM_FIELDS:
         metadata.pop(name, None)
@@ -178,7 +181,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     return Written(revision.object, revision, created=True)
 
 
-def _place(kind: Kind, namespace: str, obj: Json) -> None:
+def place(kind: Kind, namespace: str, obj: Json) -> None:
     """Put the object into the namespace of the request. Raises BadRequest."""
     metadata = child(obj, "metadata")
     if not kind.namespaced:
@@ -252,7 +255,7 @@ def replace(registry: Registry, target: Target, obj: Json) -> Written:
 def update(registry: Registry, target: Target, existing: Revision, obj: Json) -> Written:
     """Store a new state of an object; nothing happens if it is no new state. Raises ApiError."""
     kind, old = target.kind, existing.object
-    _place(kind, target.namespace, obj)
+    place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
     ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)

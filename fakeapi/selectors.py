@@ -270,6 +270,16 @@ def parse_field_selector(source: str, kind: Kind) -> tuple[FieldTerm, ...]:
     return tuple(terms)
 
 
+def is_field_selector(source: str) -> bool:
+    """Whether it can be read as a `fieldSelector` of whatever kind."""
+    try:
+        for part in filter(None, _split_terms(source)):
+            _unescape(_split_term(source, part)[2])
+    except SelectorError:
+        return False
+    return True
+
+
 def _reader(kind: Kind, label: str) -> Callable[[Json], str]:
     fields = DEFAULT_FIELDS if kind.fields is None else kind.fields
     read = fields.get(label)

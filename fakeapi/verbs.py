@@ -29,6 +29,7 @@ from .options import ListOptions, Query, delete_options, list_options, write_opt
 from .patching import json_patch, merge_patch
 from .registry import Registry, Target, Written
 from .schema import DecodeError
+from .security.users import ANONYMOUS, User
 from .strategic import strategic_merge
 from .validation.warnings import pod_warnings
 
@@ -57,6 +58,8 @@ class Request:
     content_type: str
     warnings: list[str] = dataclasses.field(default_factory=list)
     user_agent: str = ""
+    #: Who asks; without authentication that is nobody in particular.
+    user: User = ANONYMOUS
 
     def target(
         self, options: WriteOptions, *, name: str = "", of: Kind | None = None, part: str = ""
@@ -85,12 +88,18 @@ def get(state: Registry, request: Request) -> Answer:
     return answers.Answer(200, state.view(route.kind).body(revision))
 
 
+def decoded_body(state: Registry, request: Request, options: WriteOptions) -> Json:
+    """The object in the body of a create or update, in its stored form. Raises ApiError."""
+    kind = request.route.kind
+    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
+    return _decoded(kind, value, options, request)
+
+
 def create(state: Registry, request: Request) -> Answer:
     """A new object."""
     options = write_options(request.query, "CreateOptions")
     kind = request.route.kind
-    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
-    obj = _decoded(kind, value, options, request)
+    obj = decoded_body(state, request, options)
     target = request.target(options, name=name_of(obj))
     outcome = registry.create(state, target, obj)
     if kind.resource_key == _PODS:
@@ -102,8 +111,7 @@ def update(state: Registry, request: Request) -> Answer:
     """A whole object in place of the stored one."""
     options = write_options(request.query, "UpdateOptions")
     kind = request.route.kind
-    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
-    obj = _decoded(kind, value, options, request)
+    obj = decoded_body(state, request, options)
     return _written(state, kind, registry.replace(state, request.target(options), obj))
 
 

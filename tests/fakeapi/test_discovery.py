@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 GROUPS = {
     "apiextensions.k8s.io",
     "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
     "autoscaling",
     "batch",
     "coordination.k8s.io",

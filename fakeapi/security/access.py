@@ -1,0 +1,18 @@
+"""What a server knows about its users: how they show who they are, and what they may do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .authentication import Authenticator
+from .authorization import AlwaysAllow, Authorizer
+
+__all__ = ["Access"]
+
+
+@dataclasses.dataclass(slots=True)
+class Access:
+    """Authentication and authorization of one server; by default nothing is guarded."""
+
+    authenticator: Authenticator = dataclasses.field(default_factory=Authenticator)
+    authorizer: Authorizer = dataclasses.field(default_factory=AlwaysAllow)
