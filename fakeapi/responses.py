@@ -16,7 +16,7 @@ from aiohttp.helpers import rfc822_formatted_time
 from multidict import CIMultiDict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from aiohttp.abc import AbstractStreamWriter
 
@@ -72,6 +72,24 @@ class WholeResponse(web.Response):
             self._eof_sent = True
             if len(self._whole) > _UNREAD_BYTES_MAX:
                 await self._payload_writer.drain()
+
+
+def chunk_writer(request: web.BaseRequest) -> Callable[[bytes], Awaitable[None]]:
+    """A function that sends a piece of a chunked response whose head has been sent.
+
+    It waits for a client that is behind with reading, and raises ClientConnectionResetError if the
+    client is gone.
+    """
+    writer = request.writer
+
+    async def write(data: bytes) -> None:
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ClientConnectionResetError("Cannot write to closing transport")
+        transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        await writer.drain()
+
+    return write
 
 
 def _connection(keep_alive: bool) -> str:  # noqa: FBT001

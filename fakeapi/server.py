@@ -37,7 +37,7 @@ from .objects import name_of
 from .options import Query, WriteOptions
 from .port import Port, keep
 from .registry import Registry, Target
-from .responses import WholeResponse
+from .responses import WholeResponse, chunk_writer
 from .routes import Route
 from .state import StateError
 from .state.keeper import Keeper
@@ -460,7 +460,7 @@ class FakeApiServer:
         try:
             await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)
-            write = self.state.guarded(response.write)
+            write = self.state.guarded(chunk_writer(http))
             async with self.faults.channel(http, watcher, write) as channel:
                 await watcher.serve(channel.write, timeout_seconds)
             with contextlib.suppress(ConnectionError):

@@ -169,8 +169,18 @@ class Watcher:
         if self._options.send_initial_events and self._options.allow_bookmarks:
             self._initial_version = self._store.resource_version
 
+    def _has_news(self) -> bool:
+        return (
+            self._position != self._collection.log.end
+            or bool(self._initial)
+            or self._initial_version > 0
+            or self._bookmark_due
+        )
+
     def _next_chunk(self) -> bytes:
         """The next bytes to write, empty if there is nothing to say. Raises Compacted."""
+        if not self._has_news():
+            return b""
         parts: list[bytes] = []
         size = 0
         while self._initial and size < _CHUNK_BYTES:
