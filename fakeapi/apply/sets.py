@@ -211,7 +211,8 @@ def canonical(fields: FieldSet) -> FieldSet:
     key = _encode(fields)
     found = _interned.get(key)
     if found is None:
-        found = _in_order(fields)
+        ordered = _in_order(fields)
+        found = _interned.setdefault(_encode(ordered), ordered)
         if len(_interned) >= _INTERNED_MAX:
             _interned.clear()
             _canonical.clear()
