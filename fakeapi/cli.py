@@ -45,7 +45,8 @@ _GARBAGE_THRESHOLD = 50_000
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Manifests to start with: a YAML or JSON file, or a directory. May be repeated.",
+    help="Manifests to start with: a YAML or JSON file, a directory, or - for the standard input; "
+    "what `kubectl get -o yaml` prints will do. May be repeated.",
 )
 @click.option(
     "--event-log-size",

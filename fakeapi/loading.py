@@ -1,135 +1,148 @@
-"""Manifests into the store: files, directories, Lists and the output of `kubectl get -o yaml`.
+"""Manifests into the store: written by hand, or the output of `kubectl get -o yaml`.
 
-    LoadError        a file that cannot be read, or a manifest that is refused; `str()` is one line
-                     that names the file, the number of the document in it, and the field
+What others refer to is stored before them, whatever the order of the files: definitions of custom
+resources, namespaces, priority classes, owners. A namespace that objects are in and nobody defines
+is created. Fields that the server sets are taken out; uids are given anew wherever they are named.
+A status in a manifest is stored, too: a dump of a cluster keeps its state, its pods their nodes,
+its volumes their claims.
 
-Fields that the server sets are taken out first. Namespaces come before all else, then priority
-classes, so that the order of the files does not matter; a namespace that objects are in and nobody
-defines is created. A status in a manifest is stored, too: a dump of a cluster keeps its state.
+What has a uid was in a cluster before: it was admitted there, so it is not admitted again, and if
+it is in this one already (a server makes some objects by itself), it takes its place.
+
+All or nothing: on a running server everything is stored in a copy of the store first.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from . import bodies, registry
-from .errors import ApiError
-from .objects import Json, child, mapping, metadata_of, name_of, text
+from .admission import AdmissionChain
+from .crds.controller import DefinitionController
+from .dumps import GivenUid, Identities, cleaned, in_order, is_dumped
+from .errors import AlreadyExists, ApiError
+from .kinds import KindTable
+from .manifests import LoadError, Manifest, manifests_of, read_all
+from .objects import Json, metadata_of, name_of, namespace_of, text
 from .options import WriteOptions
 from .registry import Registry, Target
 from .schema import DecodeError
+from .store import Store, object_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from .kinds import Kind
+    from .kinds import Kind, ResourceKey
 
-_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
-_SERVER_FIELDS: Final = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "managedFields",
-    "selfLink",
-)
-_FIRST: Final = {"Namespace": 0, "PriorityClass": 1}
+__all__ = ["LoadError", "Manifest", "load", "manifests_of", "read_all"]
+
 _DEFINITION: Final = "CustomResourceDefinition"
-_ALL_OTHERS: Final = 2
+#: default, kube-system, system-node-critical...: there from the start, but a manifest may say more.
+_FROM_THE_START: Final = frozenset({"Namespace", "PriorityClass"})
 _OPTIONS: Final = WriteOptions(field_validation="Strict")
 _MANAGER: Final = "kubesched-fakeapi"
+_ADMITTED: Final = AdmissionChain(())
 
 
-class LoadError(Exception):
-    """A manifest cannot be loaded; the message is one line for a person."""
+def load(
+    state: Registry, manifests: Iterable[Manifest], *, keeps_uids: bool = False, rehearses: bool
+) -> int:
+    """Store the objects and say how many there were. Raises LoadError at the first that fails.
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Manifest:
-    """One object to load and where it comes from, for messages."""
-
-    value: Json
-    origin: str
-
-
-def read_manifests(path: Path) -> list[Manifest]:
-    """The objects in a file, or in all manifests below a directory. Raises LoadError."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
-        return [manifest for file in files for manifest in read_manifests(file)]
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise LoadError(f"{path}: {error.strerror or error}") from error
-    try:
-        documents = bodies.load_yaml_documents(raw)  # JSON is YAML
-    except ValueError as error:
-        raise LoadError(f"{path}: {error}") from error
-    return [
-        manifest
-        for number, document in enumerate(documents, 1)
-        if document is not None
-        for manifest in _flattened(document, f"{path}: document {number}")
-    ]
-
-
-def _flattened(document: object, origin: str) -> Iterator[Manifest]:
-    """A document as single objects; a List of any kind is taken apart."""
-    if not isinstance(document, dict):
-        raise LoadError(f"{origin}: expected an object with kind and apiVersion")
-    kind = document.get("kind")
-    if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
-        version = document.get("apiVersion")
-        for index, item in enumerate(mapping_items(document, origin)):
-            # Items of a typed list, as the API sends it, do not say what they are.
-            typed = {"kind": kind.removesuffix("List"), "apiVersion": version, **item}
-            yield from _flattened(item if kind == "List" else typed, f"{origin}: items[{index}]")
-        return
-    yield Manifest(document, origin)
-
-
-def mapping_items(document: Json, origin: str) -> list[Json]:
-    """The items of a List, all of which must be objects. Raises LoadError."""
-    items = document["items"]
-    assert isinstance(items, list)
-    for index, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise LoadError(f"{origin}: items[{index}]: expected an object")
-    return items
-
-
-def manifests_of(objects: Iterable[Json]) -> list[Manifest]:
-    """Objects from a program as manifests, named by their position."""
-    return [
-        manifest
-        for index, value in enumerate(objects)
-        for manifest in _flattened(value, f"object {index}")
-    ]
-
-
-def load(state: Registry, manifests: Iterable[Manifest]) -> int:
-    """Store the objects and say how many there were. Raises LoadError at the first that fails."""
-    everything = list(manifests)
+    `keeps_uids` leaves objects the uids they bring along. With `rehearses` nothing is stored if one
+    fails; without, what came before it is.
+    """
+    everything = in_order(manifests)
     defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
     others = [m for m in everything if m.value.get("kind") != _DEFINITION]
-    return _load(state, defining) + _load(state, others)  # definitions make more kinds known
+    identities = Identities(
+        [*defining, *others],
+        state.ids.uid,
+        lambda value: _uid_of_existing(state, value),
+        keeps_uids=keeps_uids,
+    )
+    for where in (_copy(state), state) if rehearses and everything else (state,):
+        loader = _Loader(where, identities)
+        loader.load(defining)  # which make more kinds known
+        loader.load(others)
+    return len(everything)
 
 
-def _load(state: Registry, manifests: list[Manifest]) -> int:
-    known = [(manifest, _kind_of(state, manifest)) for manifest in manifests]
-    known.sort(key=lambda pair: _FIRST.get(pair[1].kind, _ALL_OTHERS))
-    for manifest, kind in known:
-        try:
-            _store(state, kind, manifest.value)
-        except DecodeError as error:
-            raise LoadError(f"{_title(manifest)}: {error}") from error
-        except ApiError as error:
-            raise LoadError(f"{_title(manifest)}: {error.message}") from error
-    return len(known)
+def _copy(state: Registry) -> Registry:
+    """The same state once more, where things may be tried."""
+    store = Store(resource_version=state.store.resource_version, log_size=1)
+    for collection in state.store.collections():
+        copied = store.collection(collection.resource)
+        copied.begin(store.resource_version, dict(collection.revisions))
+    copy = dataclasses.replace(state, kinds=KindTable(tuple(state.kinds)), store=store, views={})
+    DefinitionController(copy)
+    return copy
+
+
+def _uid_of_existing(state: Registry, value: Json) -> str:
+    kind = state.kinds.find_kind(text(value.get("apiVersion")), text(value.get("kind")))
+    if kind is None:
+        return ""
+    found = state.store.get(kind.storage_key, _namespace(kind, value), name_of(value))
+    return "" if found is None else text(metadata_of(found.object).get("uid"))
+
+
+def _namespace(kind: Kind, value: Json) -> str:
+    return (namespace_of(value) or "default") if kind.namespaced else ""
+
+
+class _Loader:
+    """Stores manifests one after another, and knows which it has stored."""
+
+    def __init__(self, state: Registry, identities: Identities) -> None:
+        self._state = state
+        self._identities = identities
+        self._loaded: set[tuple[ResourceKey, str]] = set()
+
+    def load(self, manifests: list[Manifest]) -> None:
+        """Store them, all of kinds that are known now. Raises LoadError."""
+        known = [(manifest, _kind_of(self._state, manifest)) for manifest in manifests]
+        for manifest, kind in known:
+            try:
+                self._store(kind, manifest.value)
+            except DecodeError as error:
+                raise LoadError(f"{_title(manifest)}: {error}") from error
+            except ApiError as error:
+                raise LoadError(f"{_title(manifest)}: {error.message}") from error
+
+    def _store(self, kind: Kind, value: Json) -> None:
+        state, uid = self._state, self._identities.uid(value)
+        state = dataclasses.replace(state, ids=GivenUid(state.ids, uid))
+        if is_dumped(value):
+            state.admission = _ADMITTED
+        namespace = _namespace(kind, value)
+        if namespace and state.store.get(("", "namespaces"), "", namespace) is None:
+            _create_namespace(self._state, namespace)
+        whole = cleaned(self._identities.renamed(value))
+        dropped: list[str] = []
+        obj = registry.complete(kind, whole, dropped)
+        if dropped:
+            raise DecodeError("; ".join(bodies.unknown_in(kind, whole)))
+        target = Target(kind, namespace, name_of(obj), _OPTIONS, manager=_MANAGER)
+        status = obj.get("status")
+        if self._replaces(target, value):
+            written = registry.replace(state, target, obj)
+        else:
+            written = registry.create(state, target, obj)
+        name = name_of(written.object)
+        self._loaded.add((kind.storage_key, object_key(namespace, name)))
+        if "status" in whole and kind.has_status and written.object.get("status") != status:
+            _store_status(state, kind, namespace, name, status)
+
+    def _replaces(self, target: Target, value: Json) -> bool:
+        """Whether it takes the place of what is there. Raises AlreadyExists if it must not."""
+        kind = target.kind
+        if self._state.store.get(kind.storage_key, target.namespace, target.name) is None:
+            return False
+        if (kind.storage_key, target.key) in self._loaded:
+            raise AlreadyExists(kind.plural, kind.group, target.name)
+        return kind.kind in _FROM_THE_START or is_dumped(value)
 
 
 def _title(manifest: Manifest) -> str:
@@ -152,28 +165,6 @@ def _kind_of(state: Registry, manifest: Manifest) -> Kind:
     return found
 
 
-def _store(state: Registry, kind: Kind, value: Json) -> None:
-    cleaned = _cleaned(value)
-    namespace = text(metadata_of(cleaned).get("namespace")) or "default"
-    if not kind.namespaced:
-        namespace = ""
-    elif state.store.get(("", "namespaces"), "", namespace) is None:
-        _create_namespace(state, namespace)
-    dropped: list[str] = []
-    obj = registry.complete(kind, cleaned, dropped)
-    if dropped:
-        raise DecodeError("; ".join(bodies.unknown_in(kind, cleaned)))
-    target = Target(kind, namespace, name_of(obj), _OPTIONS, manager=_MANAGER)
-    existing = state.store.get(kind.storage_key, namespace, target.name)
-    if existing is not None and kind.kind in _FIRST:  # default, kube-system... exist from the start
-        registry.replace(state, target, obj)
-        return
-    status = obj.get("status")
-    written = registry.create(state, target, obj)
-    if "status" in value and kind.has_status and written.object.get("status") != status:
-        _store_status(state, kind, namespace, name_of(written.object), status)
-
-
 def _store_status(state: Registry, kind: Kind, namespace: str, name: str, status: object) -> None:
     existing = state.find(kind, namespace, name)
     target = Target(kind, namespace, name, _OPTIONS, "status", _MANAGER)
@@ -187,22 +178,3 @@ def _create_namespace(state: Registry, name: str) -> None:
     assert kind is not None
     obj = registry.complete(kind, {"metadata": {"name": name}})
     registry.create(state, Target(kind, "", name, _OPTIONS, manager=_MANAGER), obj)
-
-
-def _cleaned(value: Json) -> Json:
-    """The object without what only a server may say."""
-    metadata = {
-        name: item
-        for name, item in mapping(value.get("metadata")).items()
-        if name not in _SERVER_FIELDS
-    }
-    cleaned = {**value, "metadata": metadata}
-    if value.get("kind") == "Namespace":
-        child(cleaned, "metadata")
-        cleaned.pop("status", None)
-    return cleaned
-
-
-def read_all(paths: Iterable[str | Path]) -> list[Manifest]:
-    """The objects of several files and directories. Raises LoadError."""
-    return [manifest for path in paths for manifest in read_manifests(Path(path))]

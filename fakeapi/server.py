@@ -228,12 +228,18 @@ class FakeApiServer:
         target.write_text(self.kubeconfig, encoding="utf-8")
         return target
 
-    def load(self, objects: Iterable[Json | str | Path]) -> int:
-        """Store objects, or those in files and directories; how many. Raises LoadError."""
+    def load(self, objects: Iterable[Json | str | Path], *, keep_uids: bool = False) -> int:
+        """Store objects, or those in files and directories; how many. Raises LoadError.
+
+        Nothing is stored if one of them is refused. "-" is the standard input. With `keep_uids`
+        objects keep the uids they have, instead of getting new ones wherever they are named.
+        """
         given = list(objects)
         manifests = loading.manifests_of(value for value in given if isinstance(value, dict))
         manifests += loading.read_all(value for value in given if not isinstance(value, dict))
-        return loading.load(self._registry, manifests)
+        return loading.load(
+            self._registry, manifests, keeps_uids=keep_uids, rehearses=not self.state.is_setting_up
+        )
 
     def save_snapshot(self, path: str | Path | None = None) -> Path:
         """Write the state to a file, by default that of `state.snapshot`. Raises StateError."""
@@ -333,7 +339,7 @@ class FakeApiServer:
         self.kinds.listeners[self] = self._end_watches
         self._create_system_objects()
         if not self.state.is_restored:
-            self.load(load)
+            self.load(load, keep_uids=self.state.files.keep_uids)
 
     def _end_watches(self, kind: Kind) -> None:
         """What is watched is not what it was: clients begin anew, as upstream makes them."""

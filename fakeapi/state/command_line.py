@@ -47,6 +47,11 @@ _OPTIONS = (
         "--load.",
     ),
     click.option(
+        "--keep-uids",
+        is_flag=True,
+        help="Leave what --load finds the uids it has, instead of new ones.",
+    ),
+    click.option(
         "--record",
         metavar="FILE.jsonl",
         type=_FILE,

@@ -43,18 +43,20 @@ class StateFiles:
 
     `data` is a SQLite file with every change. `snapshot` is restored from if it is there, and
     written at the end. `restore` is a snapshot to begin with that must be there. `record` is
-    written anew with every change.
+    written anew with every change. `keep_uids` leaves loaded objects the uids they have.
     """
 
     data: Path | None = None
     snapshot: Path | None = None
     restore: Path | None = None
     record: Path | None = None
+    keep_uids: bool = False
 
     @classmethod
-    def of(cls, **paths: str | Path | None) -> StateFiles:
+    def of(cls, *, keep_uids: bool = False, **paths: str | Path | None) -> StateFiles:
         """The files under these names."""
-        return cls(**{name: None if path is None else Path(path) for name, path in paths.items()})
+        files = {name: None if path is None else Path(path) for name, path in paths.items()}
+        return cls(keep_uids=keep_uids, **files)
 
 
 class Keeper:
@@ -64,7 +66,7 @@ class Keeper:
         self, files: StateFiles | None, store: Store, clock: Clock, journal: Journal
     ) -> None:
         """Restore a store that is still empty, and follow it. Raises StateError."""
-        files = self._files = files or StateFiles()
+        files = self.files = files or StateFiles()
         self._store = store
         self._clock = clock
         self._database: Database | None = None
@@ -76,6 +78,8 @@ class Keeper:
         self.on_failure: Callable[[StateError], None] | None = None
         #: Whether the state is an earlier one.
         self.is_restored = False
+        #: Whether the server is not there yet: if something fails, it never will be.
+        self.is_setting_up = False
         try:
             self._restore()
             if files.record is not None:
@@ -85,7 +89,7 @@ class Keeper:
             raise
 
     def _restore(self) -> None:
-        files = self._files
+        files = self.files
         if files.data is None:
             self._restore_snapshot()
             return
@@ -102,7 +106,7 @@ class Keeper:
         self._store.observers.append(self._changed)
 
     def _restore_snapshot(self) -> None:
-        files = self._files
+        files = self.files
         if files.restore is not None:
             self._put(files.restore, read_snapshot(files.restore))
         elif files.snapshot is not None and files.snapshot.exists():
@@ -119,7 +123,9 @@ class Keeper:
     def setting_up(self) -> Iterator[None]:
         """While the server begins: at the end it is committed, or the files are let go of."""
         try:
+            self.is_setting_up = True
             yield
+            self.is_setting_up = False
             self.commit()
         except BaseException:
             self.abandon()
@@ -127,7 +133,7 @@ class Keeper:
 
     def save_snapshot(self, path: Path | None = None) -> Path:
         """Write a snapshot, by default to the server's own file; where it is. Raises StateError."""
-        target = path or self._files.snapshot
+        target = path or self.files.snapshot
         if target is None:
             raise StateError("no file for the snapshot: neither given now nor with the server")
         write_snapshot(target, contents_of(self._store), now_seconds=self._clock.now())
@@ -198,7 +204,7 @@ class Keeper:
             if self._recording is not None:
                 closing.callback(self._recording.close)
                 self._recording = None
-            if self._files.snapshot is not None:
+            if self.files.snapshot is not None:
                 self.save_snapshot()
 
     def abandon(self) -> None:
