@@ -72,7 +72,7 @@ def test_what_is_no_element_is_refused(broken: str) -> None:
 
 def test_elements_are_ordered_by_kind_and_value() -> None:
     wanted = ["f:a", "f:b", 'k:{"port":9}', 'k:{"port":80}', "v:2", "v:10", 'v:"a"', "i:1", "i:10"]
-    assert sorted(reversed(wanted), key=paths.order) == wanted
+    assert sorted(set(wanted), key=paths.order) == wanted
 
 
 def test_paths_are_shown_as_messages_have_them() -> None:
