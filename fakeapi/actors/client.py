@@ -1,0 +1,171 @@
+"""The HTTP client of all actors: whole answers and watches, failures as `ActorApiError`."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+import msgspec
+
+from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from .resources import Resource
+
+__all__ = ["ActorApiError", "Client"]
+
+MERGE: Final = "application/merge-patch+json"
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+_DISCOVERY: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+)
+_GZIP_LEVEL_NONE: Final = "identity"
+
+
+class ActorApiError(Exception):
+    """The server refused a request, or could not be reached (then `code` is 0)."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+
+
+class Client:
+    """Requests under one user agent, `fakeapi-actors/<name>`; many share one session."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, name: str) -> None:
+        self._session = session
+        self._url = url
+        self._headers: Final = {
+            "User-Agent": f"fakeapi-actors/{name}",
+            "Accept-Encoding": _GZIP_LEVEL_NONE,
+        }
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        """The answer to one request. Raises ActorApiError."""
+        headers = {**self._headers, "Accept": accept}
+        data = None
+        if body is not None:
+            data = msgspec.json.encode(body)
+            headers["Content-Type"] = content_type
+        try:
+            async with self._session.request(
+                method, self._url + path, data=data, headers=headers, params=query
+            ) as response:
+                raw = await response.read()
+                answer = _decoded(raw)
+                if response.status >= 400:
+                    raise _failure(response.status, answer)
+                return answer
+        except (aiohttp.ClientError, OSError) as error:
+            raise ActorApiError(0, "Unreachable", f"{method} {path}: {error!r}") from error
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json:
+        """One object. Raises ActorApiError."""
+        return await self.request("GET", resource.path(namespace, name))
+
+    async def list_all(self, resource: Resource, namespace: str = "") -> Json:
+        """The list of a resource, as it comes. Raises ActorApiError."""
+        return await self.request("GET", resource.path(namespace))
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        """Create an object, in the namespace it says. Raises ActorApiError."""
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self.request("POST", resource.path(namespace_of(obj)), body)
+
+    async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Json:
+        """Put an object in the place of the version it was made from. Raises ActorApiError."""
+        path = resource.path(namespace_of(obj), name_of(obj), subresource)
+        return await self.request("PUT", path, obj)
+
+    async def patch(
+        self,
+        resource: Resource,
+        obj: Json,
+        patch: Json,
+        *,
+        subresource: str = "",
+        content_type: str = MERGE,
+    ) -> Json:
+        """Patch the object that has that name and uid. Raises ActorApiError."""
+        path = resource.path(namespace_of(obj), name_of(obj), subresource)
+        metadata = {"uid": metadata_of(obj).get("uid"), **mapping(patch.get("metadata"))}
+        body: Json = {**patch, "metadata": metadata}
+        return await self.request("PATCH", path, body, content_type=content_type)
+
+    async def delete(self, resource: Resource, obj: Json, **options: object) -> Json:
+        """Delete the object that has that name and uid; `options` are DeleteOptions.
+
+        Raises ActorApiError.
+        """
+        preconditions = {"uid": metadata_of(obj).get("uid"), **mapping(options.pop("pre", None))}
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": preconditions,
+            **options,
+        }
+        return await self.request("DELETE", resource.path(namespace_of(obj), name_of(obj)), body)
+
+    async def discover(self) -> list[Json]:
+        """Both documents of aggregated discovery. Raises ActorApiError."""
+        return [await self.request("GET", path, accept=_DISCOVERY) for path in ("/api", "/apis")]
+
+    @contextlib.asynccontextmanager
+    async def watch(self, resource: Resource, version: str) -> AsyncIterator[AsyncIterator[Json]]:
+        """The events of a resource since that version. Raises ActorApiError."""
+        path = resource.path()
+        query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
+        try:
+            async with self._session.get(
+                self._url + path, params=query, headers=self._headers
+            ) as response:
+                if response.status >= 400:
+                    raise _failure(response.status, _decoded(await response.read()))
+                yield _lines(response)
+        except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
+            raise ActorApiError(0, "Unreachable", f"watch of {path}: {error!r}") from error
+
+
+def new_session() -> aiohttp.ClientSession:
+    """A session without limits: each watch holds a connection."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+    )
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
+    """The JSON documents of a stream, one a line; a line may be of any length."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line:
+                yield msgspec.json.decode(line)
+
+
+def _decoded(raw: bytes) -> Json:
+    try:
+        value: Any = msgspec.json.decode(raw) if raw else {}
+    except msgspec.DecodeError:
+        value = {"message": raw.decode(errors="replace")}
+    return value if isinstance(value, dict) else {}
+
+
+def _failure(code: int, status: Json) -> ActorApiError:
+    return ActorApiError(code, text(status.get("reason")), text(status.get("message")))

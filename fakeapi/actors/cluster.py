@@ -1,0 +1,104 @@
+"""All actors of a cluster, started and stopped together; a test holds them in its hands.
+
+async with FakeApiServer(clock=clock) as server, Actors(server, kubelet=True) as actors:
+    ...
+    await actors.wait_until_idle()
+    clock.advance(1)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from ..clock import SystemClock
+from . import client
+from .controller import Context, Controller
+from .kubelet import Kubelet, KubeletOptions
+
+if TYPE_CHECKING:
+    from ..clock import Clock
+    from ..journal import ObjectChange
+    from ..server import FakeApiServer
+
+__all__ = ["Actors"]
+
+
+class Actors:
+    """Actors that live beside a server and know it over HTTP only; a context manager."""
+
+    def __init__(
+        self,
+        server: FakeApiServer | None = None,
+        *,
+        url: str = "",
+        clock: Clock | None = None,
+        kubelet: bool | KubeletOptions = False,
+    ) -> None:
+        """Choose the actors; they begin when this is entered.
+
+        They speak to `url` if it is given (a proxy, another server), else to the server itself, and
+        live on `clock`, else on the server's. Without a server `is_idle` cannot know of news that
+        is still on its way. Raises ValueError if there is neither server nor url.
+        """
+        if server is None and not url:
+            raise ValueError("actors need a server or a url")
+        self._server = server
+        self._url = url
+        self._clock: Clock = clock or (server.clock if server is not None else SystemClock())
+        self._kubelet_wish = kubelet
+        self._exits = contextlib.AsyncExitStack()
+        self._context: Context | None = None
+        self._controllers: list[Controller] = []
+        self._versions: dict[tuple[str, str], int] = {}
+        self._progress = asyncio.Event()
+        self.kubelet: Kubelet | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way until an object changes or time passes."""
+        if self._context is None:
+            return True
+        if not all(controller.is_idle for controller in self._controllers):
+            return False
+        for resource, informer in self._context.informers.items():
+            newest = self._versions.get((resource.group, resource.plural), 0)
+            if not informer.has_synced or informer.version < newest:
+                return False
+        return True
+
+    async def wait_until_idle(self) -> None:
+        """Return once nothing is under way; never, if the server is out of reach for good."""
+        while not self.is_idle:
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def __aenter__(self) -> Actors:
+        """Begin; the actors do their first work as soon as they are let."""
+        session = await self._exits.enter_async_context(client.new_session())
+        if self._server is not None:
+            self._exits.enter_context(self._server.listening(on_change=self._changed))
+        url = self._url or (self._server.url if self._server is not None else "")
+        self._context = Context(session, url, self._clock, self._progress.set)
+        self._exits.push_async_callback(self._context.close)
+        self._populate(self._context)
+        for controller in self._controllers:
+            self._exits.callback(controller.close)
+            controller.start()
+        self._context.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop in the midst of whatever they do."""
+        await self._exits.aclose()
+        self._context = None
+
+    def _populate(self, context: Context) -> None:
+        wish = self._kubelet_wish
+        if wish:
+            self.kubelet = Kubelet(context, KubeletOptions() if wish is True else wish)
+            self._controllers += [self.kubelet, self.kubelet.heartbeats]
+
+    def _changed(self, change: ObjectChange) -> None:
+        self._versions[change.group, change.resource] = change.resource_version

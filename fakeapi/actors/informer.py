@@ -1,0 +1,218 @@
+"""A copy of a resource, kept by list and watch, that tells of every change.
+
+    list ──> diff with the copy ──> watch from there ──broken──> watch from the last version
+      ^                                   │ 410 Gone, an ERROR event
+      └───────────────────────────────────┘
+
+Source: the contract of client-go tools/cache (reflector, shared informer) of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from ..objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
+from .client import ActorApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..clock import Clock
+    from .client import Client
+    from .resources import Resource
+
+__all__ = ["Informer", "Note", "key_of"]
+
+_BACKOFF_SECONDS: Final = (0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0)
+
+
+def key_of(obj: Json) -> str:
+    """The key of an object in its resource: namespace and name, or the name alone."""
+    namespace = namespace_of(obj)
+    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+
+
+def version_of(obj: Json) -> int:
+    """The resourceVersion as a number; 0 if there is none."""
+    value = text(metadata_of(obj).get("resourceVersion"))
+    return int(value) if value.isdecimal() else 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Note:
+    """A write that an informer has to see before anybody decides anew on what it changed."""
+
+    key: str
+    uid: str
+    version: int  # 0: it was deleted, or marked for deletion
+    lists_begun: int
+
+
+class Informer:
+    """The copy of one resource."""
+
+    def __init__(
+        self, client: Client, resource: Resource, clock: Clock, progress: Callable[[], None]
+    ) -> None:
+        self.resource: Final = resource
+        self.objects: Final[dict[str, Json]] = {}
+        self.version = 0
+        self.has_synced = False
+        self._client = client
+        self._clock = clock
+        self._progress = progress
+        self._handlers: list[Callable[[Json | None, Json | None], None]] = []
+        self._namespaces: collections.defaultdict[str, dict[str, Json]] = collections.defaultdict(
+            dict
+        )
+        self._lists_begun = 0
+        self._newest_list = 0  # the last list that was begun of those that arrived
+        self._waiting: list[tuple[Note, asyncio.Future[None]]] = []
+        self._unsynced: list[asyncio.Future[None]] = []
+
+    def subscribe(self, handler: Callable[[Json | None, Json | None], None]) -> None:
+        """Tell of every change from now on, and of what is there already."""
+        self._handlers.append(handler)
+        for obj in list(self.objects.values()):
+            handler(None, obj)
+
+    def get(self, namespace: str, name: str) -> Json | None:
+        """The object of that name, if there is one."""
+        return self.objects.get(f"{namespace}/{name}" if namespace else name)
+
+    def of_namespace(self, namespace: str) -> Iterable[Json]:
+        """The objects of a namespace."""
+        return list(self._namespaces[namespace].values()) if namespace in self._namespaces else ()
+
+    def note_write(self, obj: Json) -> Note:
+        """What to wait for after a write that was answered with that object."""
+        uid = text(metadata_of(obj).get("uid"))
+        return Note(key_of(obj), uid, version_of(obj), self._lists_begun)
+
+    def note_delete(self, obj: Json) -> Note:
+        """What to wait for after that object was deleted."""
+        return Note(key_of(obj), text(metadata_of(obj).get("uid")), 0, self._lists_begun)
+
+    async def wait_for(self, note: Note) -> None:
+        """Return once the copy tells of the write."""
+        while not self._has_seen(note):
+            seen = asyncio.get_running_loop().create_future()
+            self._waiting.append((note, seen))
+            await seen
+
+    async def synced(self) -> None:
+        """Return once there is a copy."""
+        while not self.has_synced:
+            listed = asyncio.get_running_loop().create_future()
+            self._unsynced.append(listed)
+            await listed
+
+    def _has_seen(self, note: Note) -> bool:
+        if self._newest_list > note.lists_begun:
+            return True
+        if note.version:
+            return self.version >= note.version
+        metadata = metadata_of(self.objects.get(note.key, {}))
+        return metadata.get("uid") != note.uid or metadata.get("deletionTimestamp") is not None
+
+    async def run(self) -> None:
+        """Keep the copy until cancelled; failures are tried again, later and later."""
+        failures = 0
+        needs_list = True
+        while True:
+            try:
+                if needs_list:
+                    await self._list()
+                    needs_list = False
+                before = self.version
+                await self._watch()
+                failures = 0 if self.version > before else failures + 1
+            except ActorApiError as error:
+                needs_list = needs_list or error.code == 410
+                failures += 1
+            except _ListAnewError:
+                needs_list = True
+            await self._pause(failures)
+
+    async def _pause(self, failures: int) -> None:
+        seconds = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1] if failures else 0.0
+        await (self._clock.sleep(seconds) if seconds else asyncio.sleep(0))
+
+    async def _list(self) -> None:
+        self._lists_begun += 1
+        begun = self._lists_begun
+        answer = await self._client.list_all(self.resource)
+        present: dict[str, Json] = {}
+        for item in mappings(answer.get("items")):
+            item.setdefault("apiVersion", self.resource.api_version)
+            item.setdefault("kind", self.resource.kind)
+            present[key_of(item)] = item
+        for key in [key for key in self.objects if key not in present]:
+            self._remove(key)
+        for key, item in present.items():
+            old = self.objects.get(key)
+            if old is None or version_of(old) != version_of(item):
+                self._store(key, item)
+        self.version = version_of(answer)
+        self._newest_list = begun
+        self.has_synced = True
+        self._advanced()
+
+    async def _watch(self) -> None:
+        async with self._client.watch(self.resource, str(self.version)) as events:
+            async for event in events:
+                self._take(text(event.get("type")), mapping(event.get("object")))
+
+    def _take(self, kind: str, obj: Json) -> None:
+        if kind == "ERROR":
+            raise _ListAnewError
+        version, key = version_of(obj), key_of(obj)
+        if kind != "BOOKMARK" and version <= self.version:
+            return  # told twice
+        if kind in ("ADDED", "MODIFIED"):
+            self._store(key, obj)
+        elif kind == "DELETED":
+            self._remove(key, obj)
+        self.version = max(self.version, version)
+        self._advanced()
+
+    def _store(self, key: str, obj: Json) -> None:
+        old = self.objects.get(key)
+        if old is not None and metadata_of(old).get("uid") != metadata_of(obj).get("uid"):
+            self._remove(key)  # another of that name: its end was missed
+            old = None
+        self.objects[key] = obj
+        self._namespaces[namespace_of(obj)][key] = obj
+        self._tell(old, obj)
+
+    def _remove(self, key: str, final: Json | None = None) -> None:
+        old = self.objects.pop(key, None)
+        if old is None:
+            return
+        self._namespaces[namespace_of(old)].pop(key, None)
+        self._tell(final or old, None)
+
+    def _tell(self, old: Json | None, new: Json | None) -> None:
+        for handler in self._handlers:
+            handler(old, new)
+
+    def _advanced(self) -> None:
+        listed, self._unsynced = self._unsynced, []
+        for waiter in listed:
+            if not waiter.done():
+                waiter.set_result(None)
+        waiting, self._waiting = self._waiting, []
+        for note, seen in waiting:
+            if self._has_seen(note):
+                if not seen.done():
+                    seen.set_result(None)
+            else:
+                self._waiting.append((note, seen))
+        self._progress()
+
+
+class _ListAnewError(Exception):
+    """The watch cannot go on from where it is."""

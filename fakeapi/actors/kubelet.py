@@ -1,0 +1,337 @@
+"""A kubelet for every node: runs pods that are bound, ends those that are deleted, and says so.
+
+Annotations of a pod say what its containers do (`fakeapi.kubesched.io/` and then `startup-seconds`,
+`run-seconds`, `exit-codes` (`1,1,0`: of run after run), `termination-seconds`); what they do not
+say is said by `KubeletOptions`. A node with the annotation `fakeapi.kubesched.io/stopped: "true"`
+has a kubelet that does nothing, as `Kubelet.stop_node` makes it.
+
+Source: pkg/kubelet (syncPod, status manager, nodelease, nodestatus) of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Final
+
+from .. import times
+from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
+from . import pod_runs
+from .client import STRATEGIC, ActorApiError
+from .conditions import with_condition
+from .controller import Context, Controller, annotation
+from .informer import key_of
+from .resources import LEASES, NODES, PODS
+
+if TYPE_CHECKING:
+    from .pod_runs import PodPlan, PodRun
+
+__all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats"]
+
+PREFIX: Final = "fakeapi.kubesched.io/"
+STOPPED: Final = f"{PREFIX}stopped"
+LEASE_NAMESPACE: Final = "kube-node-lease"
+_LEASE_DURATION_SECONDS: Final = 40
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletOptions:
+    """How all pods behave that do not say otherwise; seconds.
+
+    `run_seconds` None lets pods run until they are deleted, `termination_seconds` None lets them
+    use all their grace. Leases are renewed and statuses sent as often as upstream's kubelet does.
+    """
+
+    startup_seconds: float = 1.0
+    run_seconds: float | None = None
+    exit_code: int = 0
+    termination_seconds: float | None = None
+    lease_renew_seconds: float = 10.0
+    status_report_seconds: float = 300.0
+
+
+class Kubelet(Controller):
+    """Runs the pods of all nodes but those that are stopped."""
+
+    name = "kubelet"
+
+    def __init__(self, context: Context, options: KubeletOptions) -> None:
+        super().__init__(context)
+        self.options: Final = options
+        self._stopped: set[str] = set()
+        self._runs: dict[str, PodRun] = {}
+        self._noticed: dict[str, float] = {}  # when the end of a pod was first seen, by uid
+        self._addresses: dict[str, str] = {}
+        self._addresses_of_pods: dict[str, int] = {}
+        self._pod_count = 0
+        self._nodes = self.informer(NODES)
+        self._pods = self.informer(PODS)
+        self._nodes.subscribe(self._node_changed)
+        self._pods.subscribe(self._pod_changed)
+        self.heartbeats: Final = NodeHeartbeats(context, self)
+
+    def stop_node(self, name: str) -> None:
+        """Let the node's kubelet do nothing from now on, as if the machine were gone."""
+        self._stopped.add(name)
+        self._requeue(name)
+
+    def start_node(self, name: str) -> None:
+        """Let the node's kubelet go on."""
+        self._stopped.discard(name)
+        self._requeue(name)
+
+    def is_stopped(self, node: Json) -> bool:
+        """Whether the node's kubelet does nothing."""
+        return name_of(node) in self._stopped or annotation(node, STOPPED) == "true"
+
+    async def sync(self, key: str) -> None:
+        """Bring one pod to where it should be by now. Raises ActorApiError."""
+        pod = self._pods.objects.get(key)
+        if pod is None:
+            return
+        node = self._nodes.get("", _node_name(pod))
+        if node is None or self.is_stopped(node):
+            return
+        if is_deleting(pod):
+            await self._end(key, pod, node)
+        else:
+            await self._run(key, pod, node)
+
+    async def _run(self, key: str, pod: Json, node: Json) -> None:
+        now = self.clock.now()
+        run = self._run_of(pod, now)
+        remaining = pod_runs.step(run, pod, self._plan(pod), now)
+        await self._report(pod, node, run, now)
+        if remaining is not None:
+            self.queue.add_after(key, remaining)
+
+    async def _end(self, key: str, pod: Json, node: Json) -> None:
+        """Wait until the grace is over, say how the containers ended, then let go of the pod."""
+        now, uid = self.clock.now(), text(metadata_of(pod).get("uid"))
+        run, plan = self._run_of(pod, now), self._plan(pod)
+        end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
+        killed = plan.termination_seconds is None
+        if plan.termination_seconds is not None:
+            noticed = self._noticed.setdefault(uid, now)
+            own = noticed + plan.termination_seconds
+            killed, end = own > end, min(end, own)
+        if end > now and run.state == "running":
+            self.queue.add_after(key, end - now)
+            return
+        self._runs[uid] = run = pod_runs.terminated(run, now, killed=killed)
+        await self._report(pod, node, run, now)
+        await self.delete(PODS, pod, gracePeriodSeconds=0)
+
+    async def _report(self, pod: Json, node: Json, run: PodRun, now: float) -> None:
+        host_ip = self.address_of(node)
+        status = pod_runs.status_of(
+            run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
+        )
+        old = mapping(pod.get("status"))
+        changes = {name: value for name, value in status.items() if old.get(name) != value}
+        conditions = mappings(old.get("conditions"))
+        if all(condition in conditions for condition in mappings(status["conditions"])):
+            changes.pop("conditions", None)
+        if changes:
+            await self.patch(
+                PODS, pod, {"status": changes}, subresource="status", content_type=STRATEGIC
+            )
+
+    def _run_of(self, pod: Json, now: float) -> PodRun:
+        uid = text(metadata_of(pod).get("uid"))
+        run = self._runs.get(uid)
+        if run is None:
+            fresh = not mapping(pod.get("status")).get("startTime")
+            run = pod_runs.begun(now) if fresh else pod_runs.recovered(pod, now)
+            self._runs[uid] = run
+        return run
+
+    def _plan(self, pod: Json) -> PodPlan:
+        options = self.options
+        startup = _number(pod, "startup-seconds", options.startup_seconds)
+        codes = annotation(pod, f"{PREFIX}exit-codes").replace(" ", "").split(",")
+        numbers = tuple(int(code) for code in codes if code.isdecimal())
+        return pod_runs.PodPlan(
+            startup_seconds=startup or 0.0,
+            run_seconds=_number(pod, "run-seconds", options.run_seconds),
+            exit_codes=numbers or (options.exit_code,),
+            termination_seconds=_number(pod, "termination-seconds", options.termination_seconds),
+        )
+
+    def address_of(self, node: Json) -> str:
+        """The node's internal address; one is made up for a node that has none."""
+        for address in mappings(mapping(node.get("status")).get("addresses")):
+            if address.get("type") == "InternalIP":
+                return text(address.get("address"))
+        number = len(self._addresses) + 1
+        made = f"172.{16 + number // 65536}.{number // 256 % 256}.{number % 256}"
+        return self._addresses.setdefault(name_of(node), made)
+
+    def _pod_ip(self, pod: Json, host_ip: str) -> str:
+        present = text(mapping(pod.get("status")).get("podIP"))
+        if present:
+            return present
+        if mapping(pod.get("spec")).get("hostNetwork"):
+            return host_ip
+        uid = text(metadata_of(pod).get("uid"))
+        number = self._addresses_of_pods.get(uid)
+        if number is None:
+            self._pod_count += 1
+            number = self._addresses_of_pods[uid] = self._pod_count
+        return f"10.{number // 65536 % 256}.{number // 256 % 256}.{number % 256}"
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        if new is not None and _node_name(new):
+            self.queue.add(key_of(new))
+        elif new is None and old is not None:
+            uid = text(metadata_of(old).get("uid"))
+            self._runs.pop(uid, None)
+            self._noticed.pop(uid, None)
+            self._addresses_of_pods.pop(uid, None)
+
+    def _node_changed(self, old: Json | None, new: Json | None) -> None:
+        was = old is not None and not self.is_stopped(old)
+        runs = new is not None and not self.is_stopped(new)
+        if runs and not was:
+            self._requeue(name_of(new or {}))
+
+    def _requeue(self, node: str) -> None:
+        for key, pod in self._pods.objects.items():
+            if _node_name(pod) == node:
+                self.queue.add(key)
+        self.heartbeats.queue.add(node)
+
+
+class NodeHeartbeats(Controller):
+    """Renews the lease of every node, and sends its status now and then."""
+
+    name = "kubelet"
+
+    def __init__(self, context: Context, kubelet: Kubelet) -> None:
+        super().__init__(context)
+        self._kubelet = kubelet
+        self._nodes = self.follow(NODES)
+        self._leases = self.informer(LEASES)
+
+    async def sync(self, key: str) -> None:
+        """Renew one lease and send one status, each when it is time. Raises ActorApiError."""
+        node = self._nodes.get("", key)
+        if node is None or self._kubelet.is_stopped(node):
+            return
+        now, options = self.clock.now(), self._kubelet.options
+        lease = await self._lease_of(node, now)
+        renewed = _epoch(mapping(lease.get("spec")).get("renewTime"))
+        if now - renewed >= options.lease_renew_seconds:
+            lease = await self._renew(lease, now)
+            renewed = now
+        reported = _reported(node, now)
+        if now - reported >= options.status_report_seconds:
+            await self._report(node, now)
+            reported = math.floor(now)
+        due = min(renewed + options.lease_renew_seconds, reported + options.status_report_seconds)
+        self.queue.add_after(key, max(due - now, 0.001))
+
+    async def _lease_of(self, node: Json, now: float) -> Json:
+        lease = self._leases.get(LEASE_NAMESPACE, name_of(node))
+        if lease is not None:
+            return lease
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": name_of(node),
+            "uid": metadata_of(node).get("uid"),
+        }
+        metadata: Json = {
+            "name": name_of(node),
+            "namespace": LEASE_NAMESPACE,
+            "ownerReferences": [owner],
+        }
+        spec: Json = {
+            "holderIdentity": name_of(node),
+            "leaseDurationSeconds": _LEASE_DURATION_SECONDS,
+            "renewTime": _micro(now),
+        }
+        return await self.create(LEASES, {"metadata": metadata, "spec": spec})
+
+    async def _renew(self, lease: Json, now: float) -> Json:
+        spec = {**mapping(lease.get("spec")), "renewTime": _micro(now)}
+        try:
+            return await self.update(LEASES, {**lease, "spec": spec})
+        except ActorApiError as error:
+            if error.code == 404:  # deleted just now: the next turn makes a new one
+                self.queue.add(name_of(lease))
+                return lease
+            raise
+
+    async def _report(self, node: Json, now: float) -> None:
+        stamp = times.timestamp(now)
+        conditions: object = mapping(node.get("status")).get("conditions")
+        for kind, status, reason, message in _CONDITIONS:
+            condition: Json = {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": stamp,
+            }
+            conditions = with_condition(conditions, condition, stamp)
+        patch: Json = {"conditions": conditions}
+        if not mappings(mapping(node.get("status")).get("addresses")):
+            patch["addresses"] = [
+                {"type": "InternalIP", "address": self._kubelet.address_of(node)},
+                {"type": "Hostname", "address": name_of(node)},
+            ]
+        await self.patch(
+            NODES, node, {"status": patch}, subresource="status", content_type=STRATEGIC
+        )
+
+
+_CONDITIONS: Final = (
+    (
+        "MemoryPressure",
+        "False",
+        "KubeletHasSufficientMemory",
+        "kubelet has sufficient memory available",
+    ),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def _reported(node: Json, now: float) -> float:
+    """When the kubelet last sent the node's status; long ago if others have changed it since."""
+    conditions = {
+        one.get("type"): one for one in mappings(mapping(node.get("status")).get("conditions"))
+    }
+    beats = []
+    for kind, status, *_ in _CONDITIONS:
+        condition = conditions.get(kind, {})
+        if condition.get("status") != status:
+            return -math.inf
+        beats.append(_epoch(condition.get("lastHeartbeatTime")))
+    return min(min(beats), now)
+
+
+def _epoch(stamp: object) -> float:
+    return times.epoch_seconds(text(stamp)) if stamp else -math.inf
+
+
+def _micro(now: float) -> str:
+    whole = math.floor(now)
+    fraction = int((now - whole) * 1_000_000)
+    return f"{times.timestamp(whole)[:-1]}.{fraction:06}Z"
+
+
+def _node_name(pod: Json) -> str:
+    return text(mapping(pod.get("spec")).get("nodeName"))
+
+
+def _number(pod: Json, name: str, default: float | None) -> float | None:
+    """A number of seconds from an annotation; nonsense counts as not said."""
+    value = annotation(pod, PREFIX + name)
+    try:
+        seconds = float(value)
+    except ValueError:
+        return default
+    return seconds if 0 <= seconds < math.inf else default

@@ -1,0 +1,86 @@
+"""Which resources there are and where they are found: what an actor needs to know of a kind."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from ..objects import Json, mapping, mappings, text, texts
+
+__all__ = ["Resource", "discovered"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of the API, as clients address it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """What objects carry as apiVersion."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of the collection, of an object in it, or of a subresource of that."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
+DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
+CONTROLLER_REVISIONS: Final = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+JOBS: Final = Resource("batch", "v1", "jobs", "Job")
+BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+STORAGE_CLASSES: Final = Resource(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False
+)
+DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+
+
+def discovered(document: Json, *verbs: str) -> list[Resource]:
+    """The resources of an aggregated discovery document that can all of that.
+
+    Each resource comes once, in the version its group prefers.
+    """
+    found = []
+    for group in mappings(document.get("items")):
+        name = text(mapping(group.get("metadata")).get("name"))
+        seen: set[str] = set()
+        for version in mappings(group.get("versions")):
+            for resource in mappings(version.get("resources")):
+                plural = text(resource.get("resource"))
+                if plural in seen or not set(verbs) <= set(texts(resource.get("verbs"))):
+                    continue
+                seen.add(plural)
+                found.append(
+                    Resource(
+                        name,
+                        text(version.get("version")),
+                        plural,
+                        text(mapping(resource.get("responseKind")).get("kind")),
+                        namespaced=resource.get("scope") == "Namespaced",
+                    )
+                )
+    return found

@@ -1,0 +1,92 @@
+"""A server with actors and a clock that tests move; the builders that tests of actors share."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from fakeapi import Actors, FakeApiServer, ManualClock
+
+from .api_client import ApiClient, Json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Cluster:
+    """What a test holds: the server, its actors, a client and the clock."""
+
+    def __init__(
+        self, server: FakeApiServer, actors: Actors, api: ApiClient, clock: ManualClock
+    ) -> None:
+        self.server, self.actors, self.api, self.clock = server, actors, api, clock
+
+    async def settle(self) -> None:
+        await self.actors.wait_until_idle()
+
+    async def advance(self, seconds: float, *, step_seconds: float = 0) -> None:
+        """Let time pass, in steps, so that what begins in one step goes on in the next."""
+        step = step_seconds or seconds
+        await self.settle()
+        while seconds > 1e-9:
+            self.clock.advance(min(step, seconds))
+            seconds -= step
+            await self.settle()
+
+    async def create(self, path: str, body: Json) -> Json:
+        created = await self.api.create(path, body)
+        await self.settle()
+        return created
+
+    async def read(self, path: str) -> Json:
+        reply = await self.api.get(path)
+        assert reply.code == 200, reply.body
+        body: Json = reply.body
+        return body
+
+    async def items(self, path: str, **query: Any) -> list[Json]:
+        found: list[Json] = (await self.api.get(path, **query)).body["items"]
+        return found
+
+    async def code(self, path: str) -> int:
+        return (await self.api.get(path)).code
+
+
+@contextlib.asynccontextmanager
+async def cluster(*, load: list[Json] | None = None, **actors: Any) -> AsyncIterator[Cluster]:
+    clock = ManualClock()
+    async with (
+        FakeApiServer(clock=clock, seed=1, load=load or [node("n1")], requests_kept=1000) as server,
+        Actors(server, **actors) as running,
+        aiohttp.ClientSession() as session,
+    ):
+        result = Cluster(server, running, ApiClient(session, server.url), clock)
+        await result.settle()
+        yield result
+
+
+def node(name: str, **metadata: Any) -> Json:
+    """A node as manifests have it, without a status."""
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}}
+
+
+def pod(name: str = "p", *, node: str = "n1", spec: Json | None = None, **says: str) -> Json:
+    """A pod that is bound; `says` are annotations for the kubelet, `run_seconds="5"`."""
+    annotations = {
+        f"fakeapi.kubesched.io/{key.replace('_', '-')}": value for key, value in says.items()
+    }
+    return {
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "x"}], **(spec or {})},
+    }
+
+
+def conditions(obj: Json) -> dict[str, str]:
+    """Status of each condition by type."""
+    found = obj.get("status", {}).get("conditions", [])
+    return {one["type"]: one["status"] for one in found}
