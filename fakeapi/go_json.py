@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from . import gotext
+
 _SPACE: Final = frozenset(b" \t\r\n")
 _DIGITS: Final = frozenset(b"0123456789")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
@@ -15,7 +17,6 @@ _LITERALS: Final = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _CLOSERS: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 _AFTER: Final = {ord("{"): "after object key:value pair", ord("["): "after array element"}
 _DEPTH_MAX: Final = 10_000
-_NAMED: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r"}
 
 _VALUE: Final = "looking for beginning of value"
 _KEY: Final = "looking for beginning of object key string"
@@ -154,14 +155,9 @@ class _Scanner:
 
 
 def _quoted(byte: int) -> str:
-    """A byte as Go quotes a character."""
+    """A byte as Go's scanner quotes a character."""
     if byte == ord("'"):
         return "'\\''"
-    if byte == ord("\\"):
-        return "'\\\\'"
-    character = chr(byte)
-    if byte in _NAMED:
-        character = f"\\{_NAMED[byte]}"
-    elif not character.isprintable():
-        character = f"\\x{byte:02x}" if byte < 0x80 else f"\\u{byte:04x}"
-    return f"'{character}'"
+    if byte == ord('"'):
+        return "'\"'"
+    return f"'{gotext.quoted(chr(byte))[1:-1]}'"
