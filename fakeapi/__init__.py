@@ -16,7 +16,6 @@ from .clock import Clock, ManualClock, SystemClock, Timer
 from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
 from .loading import LoadError
-from .security import Security, SecurityError, User
 from .server import FakeApiServer, Statistics
 from .state import StateError
 from .state.keeper import StateFiles
@@ -33,12 +32,9 @@ __all__ = [
     "LoadError",
     "ManualClock",
     "ObjectChange",
-    "Security",
-    "SecurityError",
     "StateError",
     "StateFiles",
     "Statistics",
     "SystemClock",
     "Timer",
-    "User",
 ]
