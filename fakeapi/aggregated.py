@@ -53,6 +53,7 @@ SUBRESOURCES: Final[Mapping[str, Json]] = {
     "binding": {"kind": "Binding", "verbs": ["create"]},
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
     "finalize": {"verbs": ["update"]},
+    "resize": {"verbs": ["get", "patch", "update"]},
     "scale": {
         "group": "autoscaling",
         "version": "v1",

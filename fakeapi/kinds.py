@@ -292,7 +292,8 @@ _RETURNED: Final = True
 _CORE: Final = (
     Kind(
         "", "v1", "pods", "Pod", schema="core/v1.Pod", short_names=("po",), categories=("all",),
-        subresources=("binding", "eviction", "status"), generation=_SPEC, fields=_POD_FIELDS,
+        subresources=("binding", "eviction", "resize", "status"), generation=_SPEC,
+        fields=_POD_FIELDS,
         deletes_gracefully=True, returns_deleted=_RETURNED,
     ),
     Kind(

@@ -257,6 +257,9 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     kind, old = target.kind, existing.object
     place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
+    if target.subresource == "resize":
+        # What else was sent is not the client's to own, either.
+        strategies.prepare_for_resize(obj, old)
     ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)
     registry.admission.mutate(review)
@@ -305,6 +308,8 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
 def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
     if target.subresource == "status":
         strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
+    elif target.subresource == "resize":
+        strategies.prepare_for_resize(obj, old)
     elif target.subresource == "finalize":
         strategies.prepare_for_finalize(obj, old)
     else:

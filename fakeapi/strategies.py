@@ -27,6 +27,7 @@ from .objects import (
     text,
     texts,
 )
+from .validation.pod_resizes import resized_spec
 
 if TYPE_CHECKING:
     from .kinds import Kind
@@ -200,6 +201,17 @@ def prepare_for_status_update(kind: Kind, new: Json, old: Json, now: str) -> Non
     if key in _STATUS_RESETS_METADATA or not kind.schema:
         for field in _CLIENT_METADATA:
             _take_back(child(new, "metadata"), metadata_of(old), field)
+
+
+def prepare_for_resize(new: Json, old: Json) -> None:
+    """The resize endpoint of pods: only resources and resize policies may change."""
+    new["spec"] = resized_spec(mapping(new.get("spec")), mapping(old.get("spec")))
+    _take_back(new, old, "status")
+    metadata = child(new, "metadata")
+    for field in ("deletionTimestamp", *_CLIENT_METADATA):
+        _take_back(metadata, metadata_of(old), field)
+    if new["spec"] != old.get("spec"):
+        metadata["generation"] = integer(metadata_of(old).get("generation")) + 1
 
 
 def prepare_for_finalize(new: Json, old: Json) -> None:

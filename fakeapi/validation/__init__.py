@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..crds import definition_rules
-from . import cluster, metadata, pod_updates, pods, volumes, workloads
+from . import cluster, metadata, pod_resizes, pod_updates, pods, volumes, workloads
 from .remembered import remembering
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     if kind.resource_key == _PODS:
         if subresource == "status":
             return errors + pod_updates.validate_status_update(obj, old)
+        if subresource == "resize":
+            return errors + pod_resizes.validate_resize(obj, old)
         return errors + pod_updates.validate_update(obj, old)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj, old, subresource=subresource)
