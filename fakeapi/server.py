@@ -316,7 +316,11 @@ class FakeApiServer:
             auto_decompress=False,  # upstream takes bodies as they come, too
         )
         self._port = Port(self._connections, self._host, self._requested_port)
-        await self._port.open()
+        try:
+            await self._port.open()
+        except OSError:
+            self.state.abandon()  # without a port there is no server
+            raise
         self.faults.server_started(Incidents(self._port, self._registry.store, self._clock))
         return self
 

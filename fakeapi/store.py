@@ -314,7 +314,7 @@ class Store:
         It is what restoring a backup does if nobody takes care, and what no server may do.
         """
         logs = [collection.log for collection in self._collections.values()]
-        oldest = max((log.compacted_version for log in logs), default=0)
+        oldest = max((log.compacted_version for log in logs), default=self.started_at)
         version = max(oldest, self.resource_version - versions)
         for collection in self._collections.values():
             collection.rewind(version)

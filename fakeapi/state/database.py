@@ -105,6 +105,8 @@ class Database:
         self._path = path
         self._written: dict[ResourceKey, _Written] = {}
         self._numbers: dict[ResourceKey, int] = {}
+        #: Where the logs of resources that are new to the file started.
+        self._starts: dict[ResourceKey, int] = {}
         self._newest = 0
         self._pending: list[tuple[Collection, Change]] = []
         #: How many changes it was ever told of, and how many of these are in the file.
@@ -230,7 +232,7 @@ class Database:
         """What the file has of a collection; in a transaction, for it may have to get a number."""
         written = self._written.get(collection.resource)
         if written is None:
-            start = collection.log.compacted_version
+            start = self._starts.pop(collection.resource, collection.log.compacted_version)
             number = self._numbers.get(collection.resource)
             if number is None:
                 cursor = self._connection.execute(
@@ -250,6 +252,9 @@ class Database:
             self._take_back(version)
         self._newest = version
         self.noted += 1
+        if collection.resource not in self._written:
+            # By the time of the commit the log may have moved on beyond its first changes.
+            self._starts.setdefault(collection.resource, collection.log.compacted_version)
         self._pending.append((collection, change))
 
     def _take_back(self, version: int) -> None:

@@ -119,6 +119,25 @@ async def test_revisions_that_no_watch_can_ask_for_are_deleted(path: Path) -> No
             assert listed.code == code
 
 
+async def test_more_may_be_loaded_than_the_log_holds(path: Path) -> None:
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}}
+        for number in range(5)
+    ]
+    for _ in range(2):
+        async with killed(path, load=nodes, event_log_size=1) as (_, api):
+            assert (await api.get(NODES)).names == ["n0", "n1", "n2", "n3", "n4"]
+
+
+async def test_a_port_that_is_taken_leaves_the_file_free(path: Path) -> None:
+    async with serving() as (server, _):
+        with pytest.raises(OSError, match="address already in use"):
+            async with serving(data=path, port=server.port):
+                pass
+    async with serving(data=path) as (_, api):
+        assert (await api.get(NODES)).names == []
+
+
 async def test_rows_are_deleted_while_it_runs(path: Path) -> None:
     async with killed(path, event_log_size=4) as (_, api):
         await api.create(CONFIG_MAPS, config_map("busy"))
