@@ -11,7 +11,7 @@ of kube-apiserver v1.36.3. A kubelet and controllers are there if they are asked
 
 from __future__ import annotations
 
-from .actors import Actors, KubeletOptions
+from .actors import Actors, KubeletOptions, NodeLifecycleOptions
 from .clock import Clock, ManualClock, SystemClock, Timer
 from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
@@ -31,6 +31,7 @@ __all__ = [
     "KubeletOptions",
     "LoadError",
     "ManualClock",
+    "NodeLifecycleOptions",
     "ObjectChange",
     "StateError",
     "StateFiles",

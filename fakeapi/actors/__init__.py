@@ -11,5 +11,6 @@ from __future__ import annotations
 from .client import ActorApiError
 from .cluster import Actors
 from .kubelet import KubeletOptions
+from .node_lifecycle import NodeLifecycleOptions
 
-__all__ = ["ActorApiError", "Actors", "KubeletOptions"]
+__all__ = ["ActorApiError", "Actors", "KubeletOptions", "NodeLifecycleOptions"]

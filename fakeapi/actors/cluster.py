@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 from ..clock import SystemClock
 from . import client
 from .controller import Context, Controller
+from .garbage import GarbageCollector
 from .kubelet import Kubelet, KubeletOptions
+from .namespaces import NamespaceCollector
+from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 
 if TYPE_CHECKING:
     from ..clock import Clock
@@ -35,6 +38,8 @@ class Actors:
         url: str = "",
         clock: Clock | None = None,
         kubelet: bool | KubeletOptions = False,
+        node_lifecycle: bool | NodeLifecycleOptions = False,
+        garbage_collector: bool = False,
     ) -> None:
         """Choose the actors; they begin when this is entered.
 
@@ -48,6 +53,8 @@ class Actors:
         self._url = url
         self._clock: Clock = clock or (server.clock if server is not None else SystemClock())
         self._kubelet_wish = kubelet
+        self._lifecycle_wish = node_lifecycle
+        self._collects = garbage_collector
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -99,6 +106,14 @@ class Actors:
         if wish:
             self.kubelet = Kubelet(context, KubeletOptions() if wish is True else wish)
             self._controllers += [self.kubelet, self.kubelet.heartbeats]
+        lifecycle = self._lifecycle_wish
+        if lifecycle:
+            options = NodeLifecycleOptions() if lifecycle is True else lifecycle
+            nodes = NodeLifecycle(context, options)
+            self._controllers += [nodes, nodes.eviction]
+        if self._collects:
+            collector = GarbageCollector(context)
+            self._controllers += [collector, collector.discovery, NamespaceCollector(context)]
 
     def _changed(self, change: ObjectChange) -> None:
         self._versions[change.group, change.resource] = change.resource_version

@@ -18,7 +18,7 @@ from .informer import Informer, key_of
 from .work import WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     import aiohttp
 
@@ -47,6 +47,7 @@ class Context:
         self._session = session
         self._url = url
         self._tasks: set[asyncio.Task[None]] = set()
+        self._informing: dict[Resource, asyncio.Task[None]] = {}
         self._runs = False
 
     def client(self, name: str) -> Client:
@@ -60,21 +61,33 @@ class Context:
             informer = Informer(self.client("informer"), resource, self.clock, self.progress)
             self.informers[resource] = informer
             if self._runs:
-                self.spawn(informer.run())
+                self._run(informer)
         return informer
+
+    def forget(self, resource: Resource) -> None:
+        """End the informer of a resource that is no longer served."""
+        informer = self.informers.pop(resource, None)
+        if informer is not None:
+            informer.abandon()
+        task = self._informing.pop(resource, None)
+        if task is not None:
+            task.cancel()
 
     def start(self) -> None:
         """Let the informers begin."""
         self._runs = True
         for informer in self.informers.values():
-            self.spawn(informer.run())
+            self._run(informer)
 
-    def spawn(self, work: object) -> None:
+    def _run(self, informer: Informer) -> None:
+        self._informing[informer.resource] = self.spawn(informer.run())
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run a coroutine until the actors end."""
-        assert asyncio.iscoroutine(work)
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def close(self) -> None:
         """End everything that was spawned."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import dataclasses
+import sys
 from typing import TYPE_CHECKING, Final
 
 from ..objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
@@ -109,6 +110,12 @@ class Informer:
             listed = asyncio.get_running_loop().create_future()
             self._unsynced.append(listed)
             await listed
+
+    def abandon(self) -> None:
+        """Let nobody wait for a copy that will never be, nor for news that will never come."""
+        self.has_synced = True
+        self._newest_list = sys.maxsize
+        self._advanced()
 
     def _has_seen(self, note: Note) -> bool:
         if self._newest_list > note.lists_begun:

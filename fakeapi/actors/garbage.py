@@ -1,0 +1,285 @@
+"""The garbage collector: objects whose owners are gone go too, before, after, or stay as orphans.
+
+    background   the owner goes, then what nobody else owns
+    foreground   the owner waits, marked, until its dependents that block it are gone
+    orphan       dependents lose the reference, then the owner goes
+
+It follows every resource that can be listed, watched and deleted, custom ones as they come.
+Source: pkg/controller/garbagecollector of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ..deletion import FOREGROUND, ORPHAN
+from ..objects import (
+    Json,
+    finalizers_of,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    namespace_of,
+    text,
+)
+from .client import ActorApiError
+from .controller import Context, Controller
+from .informer import key_of
+from .resources import DEFINITIONS, Resource, discovered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .informer import Informer
+
+__all__ = ["GarbageCollector"]
+
+_DISCOVER: Final = "discover"
+_VERBS: Final = ("delete", "list", "watch", "patch", "get")
+#: Upstream leaves these alone: they are many, and go by themselves.
+_IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
+_REDISCOVER_SECONDS: Final = 1.0
+_log = logging.getLogger("fakeapi.actors")
+
+
+def owners_of(obj: Json) -> list[Json]:
+    """The object's owner references."""
+    return mappings(metadata_of(obj).get("ownerReferences"))
+
+
+class GarbageCollector(Controller):
+    """Deletes what has no owner left. Keys are `group/plural namespace/name`."""
+
+    name = "garbage-collector"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._resources: dict[tuple[str, str], Resource] = {}  # by group and plural
+        self._kinds: dict[tuple[str, str], Resource] = {}  # by group and kind
+        self._by_uid: dict[str, tuple[Resource, str]] = {}
+        self._dependents: collections.defaultdict[str, set[str]] = collections.defaultdict(set)
+        self._informers: dict[Resource, Informer] = {}
+        self.discovery: Final = _Discovery(context, self)
+
+    async def sync(self, key: str) -> None:
+        """Deal with one object. Raises ActorApiError."""
+        resource, obj = self._item(key)
+        if resource is None or obj is None:
+            return
+        if is_deleting(obj):
+            finalizers = finalizers_of(obj)
+            if FOREGROUND in finalizers:
+                await self._delete_dependents_first(resource, obj)
+            elif ORPHAN in finalizers:
+                await self._orphan_dependents(resource, obj)
+            if FOREGROUND not in finalizers:
+                return
+        if owners_of(obj):
+            await self._judge(resource, obj)
+
+    def _item(self, key: str) -> tuple[Resource | None, Json | None]:
+        which, _, name = key.partition(" ")
+        group, _, plural = which.rpartition("/")
+        resource = self._resources.get((group, plural))
+        informer = self._informers.get(resource) if resource else None
+        return resource, informer.objects.get(name) if informer else None
+
+    def serve(self, resources: Iterable[Resource]) -> None:
+        """Follow what has come, and let go of what has left."""
+        wanted = {(one.group, one.plural): one for one in resources}
+        for which in set(self._resources) - set(wanted):
+            resource = self._resources.pop(which)
+            self._kinds.pop((resource.group, resource.kind), None)
+            gone = self._informers.pop(resource)
+            self._needed.remove(gone)
+            self.context.forget(resource)
+        for which, resource in wanted.items():
+            self._kinds[resource.group, resource.kind] = resource
+            if which not in self._resources:
+                self._resources[which] = resource
+                self._follow(resource)
+
+    def _follow(self, resource: Resource) -> None:
+        informer = self.context.informer(resource)
+        self._informers[resource] = informer
+        self._needed.append(informer)
+        informer.subscribe(lambda old, new: self._changed(resource, old, new))
+
+    def _changed(self, resource: Resource, old: Json | None, new: Json | None) -> None:
+        obj = new or old or {}
+        uid, key = text(metadata_of(obj).get("uid")), _key(resource, obj)
+        for owner in owners_of(old or {}):
+            self._disown(text(owner.get("uid")), key)
+        for owner in owners_of(new or {}):
+            self._dependents[text(owner.get("uid"))].add(key)
+        if new is None:
+            self._by_uid.pop(uid, None)
+            for dependent in sorted(self._dependents.get(uid, ())):
+                self.queue.add(dependent)
+            self._wake_owners(obj)
+            return
+        self._by_uid[uid] = (resource, key_of(new))
+        waits = is_deleting(new) and {FOREGROUND, ORPHAN} & set(finalizers_of(new))
+        if waits or (old is not None and owners_of(old) != owners_of(new)):
+            self.queue.add(key)
+            self._wake_owners(old or {})
+        elif owners_of(new) and any(not self._is_at_ease(one, new) for one in owners_of(new)):
+            self.queue.add(key)
+        if is_deleting(new):
+            self._wake_owners(new)
+
+    def _disown(self, uid: str, key: str) -> None:
+        self._dependents[uid].discard(key)
+        if not self._dependents[uid]:
+            del self._dependents[uid]
+
+    def _is_at_ease(self, owner: Json, dependent: Json) -> bool:
+        """Whether the owner is known to be there and to stay."""
+        found = self._owner(owner, dependent)
+        return found is not None and not is_deleting(found)
+
+    def _wake_owners(self, obj: Json) -> None:
+        for owner in owners_of(obj):
+            known = self._by_uid.get(text(owner.get("uid")))
+            if known is not None:
+                self.queue.add(f"{known[0].group}/{known[0].plural} {known[1]}")
+
+    def _owner(self, reference: Json, dependent: Json) -> Json | None:
+        """The owner as the copies have it; one in another namespace does not count."""
+        known = self._by_uid.get(text(reference.get("uid")))
+        informer = self._informers.get(known[0]) if known else None
+        found = informer.objects.get(known[1]) if informer and known else None
+        if found is None or namespace_of(found) not in ("", namespace_of(dependent)):
+            return None
+        return found
+
+    async def _delete_dependents_first(self, resource: Resource, owner: Json) -> None:
+        uid = text(metadata_of(owner).get("uid"))
+        blocking = False
+        for key in sorted(self._dependents.get(uid, ())):
+            _, dependent = self._item(key)
+            if dependent is None:
+                continue
+            references = [one for one in owners_of(dependent) if one.get("uid") == uid]
+            blocking = blocking or any(one.get("blockOwnerDeletion") for one in references)
+            if not is_deleting(dependent):
+                self.queue.add(key)
+        if not blocking:
+            await self._take_off(resource, owner, FOREGROUND)
+
+    async def _orphan_dependents(self, resource: Resource, owner: Json) -> None:
+        uid = text(metadata_of(owner).get("uid"))
+        for key in sorted(self._dependents.get(uid, ())):
+            of, dependent = self._item(key)
+            if of is not None and dependent is not None:
+                await self._keep_owners(of, dependent, without={uid})
+        await self._take_off(resource, owner, ORPHAN)
+
+    async def _take_off(self, resource: Resource, obj: Json, finalizer: str) -> None:
+        metadata: Json = {
+            "resourceVersion": metadata_of(obj).get("resourceVersion"),
+            "finalizers": [one for one in finalizers_of(obj) if one != finalizer],
+        }
+        try:
+            await self.patch(resource, obj, {"metadata": metadata})
+        except ActorApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _keep_owners(self, resource: Resource, obj: Json, *, without: set[str]) -> None:
+        kept = [one for one in owners_of(obj) if one.get("uid") not in without]
+        metadata: Json = {
+            "resourceVersion": metadata_of(obj).get("resourceVersion"),
+            "ownerReferences": kept,
+        }
+        try:
+            await self.patch(resource, obj, {"metadata": metadata})
+        except ActorApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _judge(self, resource: Resource, obj: Json) -> None:
+        """Upstream's attemptToDeleteItem: what becomes of it hangs on its owners."""
+        solid, gone, waiting = False, set(), set()
+        for reference in owners_of(obj):
+            owner = self._owner(reference, obj) or await self._live(reference, obj)
+            uid = text(reference.get("uid"))
+            if owner is None:
+                gone.add(uid)
+            elif is_deleting(owner) and FOREGROUND in finalizers_of(owner):
+                waiting.add(uid)
+            else:
+                solid = True
+        if solid:
+            if gone or waiting:
+                await self._keep_owners(resource, obj, without=gone | waiting)
+            return
+        if is_deleting(obj):
+            return
+        await self._collect(resource, obj, waiting=bool(waiting))
+
+    async def _collect(self, resource: Resource, obj: Json, *, waiting: bool) -> None:
+        uid = text(metadata_of(obj).get("uid"))
+        finalizers = finalizers_of(obj)
+        if waiting and self._dependents.get(uid):
+            policy = "Foreground"
+        elif ORPHAN in finalizers:
+            policy = "Orphan"
+        else:
+            policy = "Foreground" if FOREGROUND in finalizers else "Background"
+        version = {"resourceVersion": metadata_of(obj).get("resourceVersion")}
+        _log.debug("collecting %s %s, %s", resource.plural, key_of(obj), policy)
+        await self.delete(resource, obj, propagationPolicy=policy, pre=version)
+
+    async def _live(self, reference: Json, dependent: Json) -> Json | None:
+        """The owner as the server has it, for one that no copy knows. Raises ActorApiError."""
+        group, _, _ = text(reference.get("apiVersion")).rpartition("/")
+        resource = self._kinds.get((group, text(reference.get("kind"))))
+        if resource is None:
+            raise ActorApiError(0, "NoMatch", f"no resource is {reference.get('kind')}")
+        namespace = namespace_of(dependent) if resource.namespaced else ""
+        if resource.namespaced and not namespace:
+            raise ActorApiError(0, "BadOwner", f"{key_of(dependent)} has an owner in a namespace")
+        try:
+            found = await self.client.get(resource, namespace, text(reference.get("name")))
+        except ActorApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        return found if metadata_of(found).get("uid") == reference.get("uid") else None
+
+
+class _Discovery(Controller):
+    """Tells the collector what there is, anew whenever a custom resource is defined or removed."""
+
+    name = "garbage-collector"
+
+    def __init__(self, context: Context, collector: GarbageCollector) -> None:
+        super().__init__(context)
+        self._collector = collector
+        self._definitions = self.informer(DEFINITIONS)
+        self._definitions.subscribe(lambda _old, _new: self.queue.add(_DISCOVER))
+        self.queue.add(_DISCOVER)
+
+    async def sync(self, key: str) -> None:
+        """Ask what is served. Raises ActorApiError."""
+        found: list[Resource] = []
+        for document in await self.client.discover():
+            found += discovered(document, *_VERBS)
+        wanted = {(one.group, one.plural): one for one in found}
+        self._collector.serve(one for which, one in wanted.items() if which not in _IGNORED)
+        defined = set()
+        for definition in self._definitions.objects.values():
+            spec = mapping(definition.get("spec"))
+            plural = text(mapping(spec.get("names")).get("plural"))
+            if not is_deleting(definition):
+                defined.add((text(spec.get("group")), plural))
+        if not defined <= set(wanted):  # not served yet
+            self.queue.add_after(key, _REDISCOVER_SECONDS)
+
+
+def _key(resource: Resource, obj: Json) -> str:
+    return f"{resource.group}/{resource.plural} {key_of(obj)}"

@@ -1,0 +1,178 @@
+"""The end of a namespace: everything in it is deleted, pods first, then its finalizer is taken off.
+
+Source: pkg/controller/namespace/deletion of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import times
+from ..objects import (
+    Json,
+    finalizers_of,
+    integer,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    text,
+    texts,
+)
+from .client import ActorApiError
+from .conditions import with_condition
+from .controller import Context, Controller
+from .resources import NAMESPACES, PODS, Resource, discovered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NamespaceCollector"]
+
+_FINALIZER: Final = "kubernetes"
+#: How long what has no grace period but does not go is waited for, as upstream does.
+_WAIT_SECONDS: Final = 15
+
+
+class NamespaceCollector(Controller):
+    """Empties namespaces that are being deleted."""
+
+    name = "namespace-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._namespaces = self.follow(NAMESPACES)
+        self._pods = self.informer(PODS)
+        self._pods.subscribe(self._pod_changed)
+
+    async def sync(self, key: str) -> None:
+        """Go on with the deletion of one namespace. Raises ActorApiError."""
+        namespace = self._namespaces.get("", key)
+        if namespace is None or not is_deleting(namespace):
+            return
+        if _FINALIZER not in texts(mapping(namespace.get("spec")).get("finalizers")):
+            return
+        resources: list[Resource] = []
+        for document in await self.client.discover():
+            resources += discovered(document, "list", "delete")
+        remaining = await self._empty(key, [one for one in resources if one.namespaced])
+        namespace = await self._tell(namespace, remaining)
+        if not any(remaining.values()):
+            await self._release(namespace)
+        else:
+            self.queue.add_after(key, _estimate_seconds(remaining))
+
+    async def _empty(
+        self, namespace: str, resources: Iterable[Resource]
+    ) -> dict[Resource, list[Json]]:
+        """Delete what is there; what is left of each resource. Nothing else goes before pods."""
+        remaining = {PODS: await self._delete_all(PODS, namespace)}
+        if remaining[PODS]:
+            return remaining
+        for resource in resources:
+            if resource != PODS:
+                remaining[resource] = await self._delete_all(resource, namespace)
+        return remaining
+
+    async def _delete_all(self, resource: Resource, namespace: str) -> list[Json]:
+        try:
+            if not mappings((await self.client.list_all(resource, namespace)).get("items")):
+                return []
+            background: Json = {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Background",
+            }
+            await self.client.request("DELETE", resource.path(namespace), background)
+            return mappings((await self.client.list_all(resource, namespace)).get("items"))
+        except ActorApiError as error:
+            if error.code in (404, 405):  # no longer served, or not to be deleted
+                return []
+            raise
+
+    async def _tell(self, namespace: Json, remaining: dict[Resource, list[Json]]) -> Json:
+        """Set the conditions that say what is in the way. Raises ActorApiError."""
+        status = dict(mapping(namespace.get("status")))
+        now = times.timestamp(self.clock.now())
+        conditions: object = status.get("conditions")
+        for condition in _conditions(remaining):
+            conditions = with_condition(conditions, condition, now)
+        status["conditions"] = conditions
+        return await self.update_status(NAMESPACES, namespace, status)
+
+    async def _release(self, namespace: Json) -> None:
+        spec = dict(mapping(namespace.get("spec")))
+        spec["finalizers"] = [one for one in texts(spec.get("finalizers")) if one != _FINALIZER]
+        await self.update(NAMESPACES, {**namespace, "spec": spec}, subresource="finalize")
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        if new is None:
+            self.queue.add(text(metadata_of(old or {}).get("namespace")))
+
+
+def _estimate_seconds(remaining: dict[Resource, list[Json]]) -> float:
+    """Half of the longest grace, and one, as upstream waits."""
+    graces = [
+        integer(mapping(pod.get("spec")).get("terminationGracePeriodSeconds"))
+        for pod in remaining.get(PODS, ())
+    ]
+    return max(graces, default=_WAIT_SECONDS) // 2 + 1
+
+
+def _conditions(remaining: dict[Resource, list[Json]]) -> list[Json]:
+    left = {
+        f"{resource.plural}.{resource.group}": objects
+        for resource, objects in remaining.items()
+        if objects
+    }
+    content = ", ".join(
+        f"{name} has {len(objects)} resource instances" for name, objects in sorted(left.items())
+    )
+    counts: dict[str, int] = {}
+    for objects in left.values():
+        for obj in objects:
+            for finalizer in finalizers_of(obj):
+                counts[finalizer] = counts.get(finalizer, 0) + 1
+    finalizers = ", ".join(
+        f"{name} in {count} resource instances" for name, count in sorted(counts.items())
+    )
+    return [
+        _condition(
+            "DiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"
+        ),
+        _condition(
+            "GroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        _condition(
+            "ContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        {
+            "type": "NamespaceContentRemaining",
+            "status": "True" if content else "False",
+            "reason": "SomeResourcesRemain" if content else "ContentRemoved",
+            "message": f"Some resources are remaining: {content}"
+            if content
+            else "All content successfully removed",
+        },
+        {
+            "type": "NamespaceFinalizersRemaining",
+            "status": "True" if finalizers else "False",
+            "reason": "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
+            "message": f"Some content in the namespace has finalizers remaining: {finalizers}"
+            if finalizers
+            else "All content-preserving finalizers finished",
+        },
+    ]
+
+
+def _condition(kind: str, reason: str, message: str) -> Json:
+    return {
+        "type": f"NamespaceDeletion{kind}",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+    }

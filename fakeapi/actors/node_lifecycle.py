@@ -1,0 +1,268 @@
+"""What becomes of nodes that are silent, and of the pods on them.
+
+    no heartbeat for 50 s ──> conditions Unknown ──> taints unreachable ──> pods are deleted
+                                     └─> pods not ready            once they bear it no longer
+
+A heartbeat is a renewed lease or a new time in the Ready condition; what counts is when it is seen.
+Source: pkg/controller/{nodelifecycle,tainteviction} of Kubernetes v1.36.3. Evictions are not
+slowed down when many nodes of a zone fail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from .. import times
+from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
+from .client import STRATEGIC
+from .conditions import condition_of, is_ready, with_condition
+from .controller import Context, Controller
+from .informer import key_of
+from .kubelet import LEASE_NAMESPACE
+from .resources import LEASES, NODES, PODS
+from .tolerations import patience_seconds, taints_of
+
+__all__ = ["NodeLifecycle", "NodeLifecycleOptions", "TaintEviction"]
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_WATCHED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_TAINT_KEYS: Final = {
+    ("Ready", "False"): NOT_READY,
+    ("Ready", "Unknown"): UNREACHABLE,
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+}
+_OURS: Final = frozenset(
+    [(key, "NoSchedule") for key in (*_TAINT_KEYS.values(), UNSCHEDULABLE)]
+    + [(NOT_READY, "NoExecute"), (UNREACHABLE, "NoExecute")]
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLifecycleOptions:
+    """How long a node may be silent, and how long one that has never spoken; seconds."""
+
+    monitor_grace_seconds: float = 50.0
+    startup_grace_seconds: float = 60.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Health:
+    """The newest heartbeat that was seen, and when that was."""
+
+    beat: tuple[str, str]
+    seen_at: float
+    was_ready: bool = True
+
+
+class NodeLifecycle(Controller):
+    """Watches over heartbeats and sets conditions and taints."""
+
+    name = "node-lifecycle"
+
+    def __init__(self, context: Context, options: NodeLifecycleOptions) -> None:
+        super().__init__(context)
+        self.options: Final = options
+        self._health: dict[str, _Health] = {}
+        self._nodes = self.follow(NODES)
+        self._pods = self.informer(PODS)
+        self._leases = self.informer(LEASES)
+        self._leases.subscribe(self._lease_changed)
+        self.eviction: Final = TaintEviction(context)
+
+    async def sync(self, key: str) -> None:
+        """Judge one node. Raises ActorApiError."""
+        node = self._nodes.get("", key)
+        if node is None:
+            self._health.pop(key, None)
+            return
+        health = self._observed(node)
+        known = bool(condition_of(node, "Ready"))
+        options = self.options
+        grace = options.monitor_grace_seconds if known else options.startup_grace_seconds
+        silent_since = health.seen_at + grace
+        remaining = silent_since - self.clock.now()
+        if remaining > 0:
+            self.queue.add_after(key, remaining)
+        else:
+            node = await self._declare_unknown(node)
+        await self._taint(node)
+        await self._disown_pods(node, health)
+
+    def _observed(self, node: Json) -> _Health:
+        lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or {}
+        beat = (
+            text(mapping(lease.get("spec")).get("renewTime")),
+            text(condition_of(node, "Ready").get("lastHeartbeatTime")),
+        )
+        now = self.clock.now()
+        health = self._health.setdefault(name_of(node), _Health(beat, now))
+        if health.beat != beat:
+            health.beat, health.seen_at = beat, now
+        return health
+
+    async def _declare_unknown(self, node: Json) -> Json:
+        now = times.timestamp(self.clock.now())
+        changed: list[Json] = []
+        for kind in _WATCHED:
+            condition = condition_of(node, kind)
+            if condition.get("status") == "Unknown":
+                continue
+            reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
+            heartbeat = condition.get("lastHeartbeatTime")
+            if not condition:
+                reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
+                heartbeat = metadata_of(node).get("creationTimestamp")
+            changed.append(
+                {
+                    "type": kind,
+                    "status": "Unknown",
+                    "reason": reason,
+                    "message": message,
+                    "lastHeartbeatTime": heartbeat,
+                    "lastTransitionTime": now,
+                }
+            )
+        if not changed:
+            return node
+        patch: Json = {
+            "metadata": {"resourceVersion": metadata_of(node).get("resourceVersion")},
+            "status": {"conditions": changed},
+        }
+        return await self.patch(NODES, node, patch, subresource="status", content_type=STRATEGIC)
+
+    async def _taint(self, node: Json) -> None:
+        """Give the node the taints that its conditions call for, and take off those they do not."""
+        wanted = _wanted_taints(node)
+        present = mappings(mapping(node.get("spec")).get("taints"))
+        identities = [(text(one.get("key")), text(one.get("effect"))) for one in present]
+        kept = [
+            taint
+            for taint, identity in zip(present, identities, strict=True)
+            if identity not in _OURS or identity in wanted
+        ]
+        now = times.timestamp(self.clock.now())
+        added: list[Json] = [
+            {"key": key, "effect": effect, "timeAdded": now}
+            for key, effect in wanted
+            if (key, effect) not in identities
+        ]
+        if not added and len(kept) == len(present):
+            return
+        patch: Json = {
+            "metadata": {"resourceVersion": metadata_of(node).get("resourceVersion")},
+            "spec": {"taints": [*kept, *added] or None},
+        }
+        await self.patch(NODES, node, patch)
+
+    async def _disown_pods(self, node: Json, health: _Health) -> None:
+        """When a node ceases to be ready so do its pods."""
+        ready = is_ready(node) or not condition_of(node, "Ready")
+        if not ready and health.was_ready:
+            for pod in list(self._pods.objects.values()):
+                on_it = mapping(pod.get("spec")).get("nodeName") == name_of(node)
+                if on_it and is_ready(pod):
+                    await self._disown(pod)
+        health.was_ready = ready
+
+    async def _disown(self, pod: Json) -> None:
+        now = times.timestamp(self.clock.now())
+        condition = {**condition_of(pod, "Ready"), "status": "False"}
+        conditions = with_condition(mapping(pod.get("status")).get("conditions"), condition, now)
+        changed = [one for one in conditions if one.get("type") == "Ready"]
+        await self.patch(
+            PODS,
+            pod,
+            {"status": {"conditions": changed}},
+            subresource="status",
+            content_type=STRATEGIC,
+        )
+
+    def _lease_changed(self, old: Json | None, new: Json | None) -> None:
+        lease = new or old or {}
+        if metadata_of(lease).get("namespace") == LEASE_NAMESPACE:
+            self.queue.add(name_of(lease))
+
+
+def _wanted_taints(node: Json) -> list[tuple[str, str]]:
+    wanted = []
+    for (kind, status), key in _TAINT_KEYS.items():
+        if condition_of(node, kind).get("status") == status:
+            wanted.append((key, "NoSchedule"))
+            if kind == "Ready":
+                wanted.append((key, "NoExecute"))
+    if mapping(node.get("spec")).get("unschedulable"):
+        wanted.append((UNSCHEDULABLE, "NoSchedule"))
+    return wanted
+
+
+class TaintEviction(Controller):
+    """Deletes pods from nodes whose NoExecute taints they do not bear, or no longer."""
+
+    name = "taint-eviction"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._since: dict[str, float] = {}  # by uid of the pod: since when it bears its taints
+        self._nodes = self.informer(NODES)
+        self._pods = self.informer(PODS)
+        self._pods.subscribe(self._pod_changed)
+        self._nodes.subscribe(self._node_changed)
+
+    async def sync(self, key: str) -> None:
+        """Delete one pod, or plan to. Raises ActorApiError."""
+        pod = self._pods.objects.get(key)
+        if pod is None or is_deleting(pod):
+            return
+        spec, uid = mapping(pod.get("spec")), text(metadata_of(pod).get("uid"))
+        node = self._nodes.get("", text(spec.get("nodeName")))
+        taints = taints_of(node or {}, "NoExecute")
+        patience = patience_seconds(mappings(spec.get("tolerations")), taints) if taints else None
+        if patience is None:
+            self._since.pop(uid, None)
+            return
+        now = self.clock.now()
+        remaining = self._since.setdefault(uid, now) + patience - now
+        if remaining > 0:
+            self.queue.add_after(key, remaining)
+            return
+        await self._evict(pod)
+
+    async def _evict(self, pod: Json) -> None:
+        condition: Json = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+        }
+        if condition_of(pod, "DisruptionTarget").get("status") != "True":
+            condition["lastTransitionTime"] = times.timestamp(self.clock.now())
+            await self.patch(
+                PODS,
+                pod,
+                {"status": {"conditions": [condition]}},
+                subresource="status",
+                content_type=STRATEGIC,
+            )
+        await self.delete(PODS, pod)
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        if new is None:
+            self._since.pop(text(metadata_of(old or {}).get("uid")), None)
+        elif mapping(new.get("spec")).get("nodeName"):
+            before, after = mapping((old or {}).get("spec")), mapping(new.get("spec"))
+            fields = ("nodeName", "tolerations")
+            if any(before.get(field) != after.get(field) for field in fields):
+                self.queue.add(key_of(new))
+
+    def _node_changed(self, old: Json | None, new: Json | None) -> None:
+        if new is None or taints_of(new, "NoExecute") == taints_of(old or {}, "NoExecute"):
+            return
+        for key, pod in self._pods.objects.items():
+            if mapping(pod.get("spec")).get("nodeName") == name_of(new):
+                self.queue.add(key)
