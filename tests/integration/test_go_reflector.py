@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(GO is None, reason="there is 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, built. Modules that cannot be had are no failure; code that is wrong is."""
-    if not (found := _go("list", "-deps", ".")).returncode == 0:
+    if (found := _go("list", "-deps", ".")).returncode != 0:
         pytest.skip(f"no modules: {found.stderr[-300:]}")
     path = tmp_path_factory.mktemp("go") / "go_reflector"
     built = _go("build", "-buildvcs=false", "-o", str(path), ".")
