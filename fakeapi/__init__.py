@@ -16,6 +16,7 @@ from .clock import Clock, ManualClock, SystemClock, Timer
 from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
 from .loading import LoadError
+from .security import Security, SecurityError, User
 from .server import FakeApiServer, Statistics
 from .state import StateError
 from .state.keeper import StateFiles
@@ -33,9 +34,12 @@ __all__ = [
     "ManualClock",
     "NodeLifecycleOptions",
     "ObjectChange",
+    "Security",
+    "SecurityError",
     "StateError",
     "StateFiles",
     "Statistics",
     "SystemClock",
     "Timer",
+    "User",
 ]

@@ -13,12 +13,16 @@ import click
 
 from .faults import FaultError
 from .loading import LoadError
+from .security.command_line import security_options
+from .security.errors import SecurityError
 from .server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
 from .state import StateError
 from .state.command_line import StateOptions, state_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .security.options import Security
 
 _GARBAGE_THRESHOLD = 50_000
 
@@ -98,6 +102,7 @@ _GARBAGE_THRESHOLD = 50_000
     help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
 @state_options
+@security_options
 def command(
     *,
     host: str,
@@ -114,6 +119,7 @@ def command(
     fault_log: Path | None,
     admin_endpoint: bool,
     state: StateOptions,
+    security: Security,
 ) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
@@ -131,6 +137,7 @@ def command(
         fault_log=fault_log,
         admin_endpoint=admin_endpoint,
         state=state.files,
+        security=security,
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -169,7 +176,7 @@ def main() -> None:
     """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
     try:
         command()
-    except (LoadError, FaultError, StateError) as error:
+    except (LoadError, FaultError, StateError, SecurityError) as error:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:

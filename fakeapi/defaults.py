@@ -391,6 +391,14 @@ def with_taint_times(slice_object: Json, now: str) -> None:
             _default(taint, "timeAdded", now)
 
 
+def _role_binding(binding: Json) -> None:
+    _default(child(binding, "roleRef"), "apiGroup", _RBAC)
+    for subject in mappings(binding.get("subjects")):
+        if subject.get("kind") in ("User", "Group"):
+            _default(subject, "apiGroup", _RBAC)
+
+
+_RBAC: Final = "rbac.authorization.k8s.io"
 _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
     ("apiextensions.k8s.io", "customresourcedefinitions"): custom_definitions.apply_defaults,
     ("", "pods"): _pod,
@@ -407,6 +415,8 @@ _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
     ("apps", "deployments"): _deployment,
     ("apps", "daemonsets"): _daemon_set,
     ("batch", "jobs"): _job,
+    (_RBAC, "rolebindings"): _role_binding,
+    (_RBAC, "clusterrolebindings"): _role_binding,
     ("batch", "cronjobs"): _cron_job,
     ("", "podtemplates"): _template,
     ("storage.k8s.io", "storageclasses"): _storage_class,

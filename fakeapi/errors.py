@@ -2,7 +2,8 @@
 
     ApiError                        any answer with a Status body
       BadRequest              400   malformed body, selector, option
-      Forbidden               403   admission says no
+      Unauthorized            401   nobody knows who that is
+      Forbidden               403   admission says no, or the roles do
       NotFound                404   no such object, or no such resource (no name)
       MethodNotAllowed        405   the path exists, the verb does not
       NotAcceptable           406   no Accept media type can be served
@@ -13,6 +14,7 @@
       UnsupportedMediaType    415   the body's Content-Type
       Invalid                 422   validation, with one cause per field
       TooManyRequests         429   a disruption budget
+      TooBusy                 429   more requests at once than allowed
       InternalError           500   a defect of this server
       UnreasonedFailure       500   upstream's own 500 answers that carry no reason
       ResourceVersionTooLarge 504   the resourceVersion lies in the future
@@ -206,15 +208,26 @@ class BadRequest(ApiError):
     reason = "BadRequest"
 
 
+class Unauthorized(ApiError):
+    """The request does not show who makes it, or nothing that is known."""
+
+    code = 401
+    reason = "Unauthorized"
+
+    def __init__(self) -> None:
+        super().__init__("Unauthorized")
+
+
 class Forbidden(_ObjectError):
-    """Admission refuses the object."""
+    """Admission refuses the object, or authorization the request; that may be about a path only."""
 
     code = 403
     reason = "Forbidden"
 
     def __init__(self, resource: str, group: str, name: str, why: str) -> None:
         subject = f'{qualified(resource, group)} "{name}"' if name else qualified(resource, group)
-        super().__init__(resource, group, name, f"{subject} is forbidden: {why}")
+        message = f"{subject} is forbidden: {why}" if resource else f"forbidden: {why}"
+        super().__init__(resource, group, name, message)
 
 
 class NotFound(_ObjectError):
@@ -350,6 +363,17 @@ class TooManyRequests(ApiError):
 
     code = 429
     reason = "TooManyRequests"
+
+
+class TooBusy(ApiError):
+    """More requests are in work than the server is to do at once; upstream's answer is text."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+    def __init__(self) -> None:
+        message = "Too many requests, please try again later."
+        super().__init__(message, retry_after_seconds=1)
 
 
 class InternalError(ApiError):

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import socket
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .faults.transport import break_off
 
 if TYPE_CHECKING:
+    import ssl
+
     from aiohttp import web
 
 __all__ = ["Port", "keep"]
 
 _BACKLOG: Final = 128
+#: How long the other end of a TLS connection may take to close it.
+_GOODBYE_SECONDS: Final = 0.25
 
 #: The connection whose request is being answered in this task, if it shall outlive an outage.
 _kept: Final[contextvars.ContextVar[asyncio.BaseTransport | None]] = contextvars.ContextVar(
@@ -35,8 +39,14 @@ class _Address(NamedTuple):
 class Port:
     """The listening sockets of a server, and the connections that came in through them."""
 
-    def __init__(self, connections: web.Server, host: str, port: int) -> None:
+    def __init__(
+        self, connections: web.Server, host: str, port: int, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._connections = connections
+        # A client that does not say goodbye must not keep the server from stopping.
+        self._wrapping: dict[str, Any] = (
+            {} if tls is None else {"ssl": tls, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
+        )
         self._host = host
         self._port = port
         self._servers: list[asyncio.Server] = []
@@ -53,7 +63,9 @@ class Port:
     async def open(self) -> None:
         """Begin to listen. Raises OSError if the address cannot be had."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._connections, self._host, self._port)
+        server = await loop.create_server(
+            self._connections, self._host, self._port, **self._wrapping
+        )
         self._servers = [server]
         sockets = server.sockets
         self._port = sockets[0].getsockname()[1]
@@ -92,7 +104,9 @@ class Port:
         self._servers = []
         while self._waiting:
             sock = self._waiting[-1]
-            server = await loop.create_server(self._connections, sock=sock, start_serving=False)
+            server = await loop.create_server(
+                self._connections, sock=sock, start_serving=False, **self._wrapping
+            )
             self._servers.append(server)
             self._waiting.pop()
             await server.start_serving()

@@ -26,6 +26,7 @@ from .errors import (
     invalid,
 )
 from .objects import Json, child, finalizers_of, mapping, metadata_of, name_of, text, texts
+from .options import WriteOptions
 from .security.access import Access
 from .store import object_key
 from .views import View
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .errors import FieldError
     from .identity import IdSource
     from .kinds import Kind, KindTable
-    from .options import WriteOptions
     from .store import Collection, Revision, Store
 
 #: Generated names collide rarely; after that many collisions the client is told.
@@ -144,6 +144,14 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     defaults.apply_defaults(kind.resource_key, obj)
     conversions.convert(kind.resource_key, obj)
     return obj
+
+
+def ensure(registry: Registry, kind: Kind, value: Json, *, manager: str) -> None:
+    """Store an object unless one of its name is there. Raises ApiError."""
+    namespace, name = text(metadata_of(value).get("namespace")), name_of(value)
+    if registry.store.get(kind.storage_key, namespace, name) is None:
+        target = Target(kind, namespace, name, WriteOptions(), manager=manager)
+        create(registry, target, complete(kind, value))
 
 
 def create(registry: Registry, target: Target, obj: Json) -> Written:

@@ -18,12 +18,11 @@ import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import yaml
 from aiohttp import hdrs, web
 
 from . import answers, dispatch, loading, negotiation, presentation, registry, routes
 from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
-from .bodies import BODY_BYTES_MAX, media_type
+from .bodies import media_type
 from .clock import SystemClock
 from .crds.controller import DefinitionController
 from .documents import Asked
@@ -33,12 +32,13 @@ from .faults.incidents import Incidents
 from .identity import IdSource
 from .journal import Journal
 from .kinds import BUILT_IN, KindTable
-from .objects import name_of
-from .options import Query, WriteOptions
+from .options import Query
 from .port import Port, keep
-from .registry import Registry, Target
+from .registry import Registry
 from .responses import WholeResponse, chunk_writer
 from .routes import Route
+from .security.gate import current_user, refusal
+from .security.guard import Guard
 from .state import StateError
 from .state.keeper import Keeper
 from .state.replaying import replay
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .kinds import Kind, ResourceKey
     from .objects import Json
     from .presentation import Presentation
+    from .security.options import Security
     from .state.keeper import StateFiles
     from .watch import Watcher
 
@@ -128,6 +129,7 @@ class FakeApiServer:
         fault_log: Path | None = None,
         admin_endpoint: bool = True,
         state: StateFiles | None = None,
+        security: Security | None = None,
     ) -> None:
         """Set up a server that listens once it is entered; port 0 picks a free one.
 
@@ -138,9 +140,11 @@ class FakeApiServer:
         at the time of the clock; `kinds` are served in addition to the built-in ones. `faults`
         are values and files, `fault_log` is a file for what was injected, `admin_endpoint` says
         whether faults may be set over HTTP. `state` are files of an earlier state or for a later
-        one; what is restored takes the place of `load`. Raises LoadError for what cannot be loaded,
-        FaultError for faults that make no sense, StateError for files of state.
+        one; what is restored takes the place of `load`. `security` is TLS, users, roles and limits;
+        without it the host is loopback. Raises LoadError, FaultError, StateError, SecurityError.
         """
+        self._guard = Guard(security, host)
+        self._gate = self._guard.gate
         self._clock: Clock = SystemClock() if clock is None else clock
         if initial_resource_version is None:
             initial_resource_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
@@ -151,6 +155,7 @@ class FakeApiServer:
             ids=IdSource(seed),
             admission=default_chain(taint_nodes_by_condition=taint_nodes_by_condition),
             tracks_fields=managed_fields,
+            access=self._guard.access,
         )
         self._host = host
         self._requested_port = port
@@ -159,8 +164,7 @@ class FakeApiServer:
         self._admin_endpoint = admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
         self._watchers: dict[Watcher, Kind] = {}
-        self._in_flight = 0
-        self._total = 0
+        self._in_flight = self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
@@ -172,7 +176,7 @@ class FakeApiServer:
     def url(self) -> str:
         """Where clients find the server, once it is entered."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._guard.tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def port(self) -> int:
@@ -181,16 +185,15 @@ class FakeApiServer:
 
     @property
     def kubeconfig(self) -> str:
-        """A kubeconfig for the server, as YAML."""
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "fakeapi", "cluster": {"server": self.url}}],
-            "users": [{"name": "fakeapi", "user": {}}],
-            "contexts": [{"name": "fakeapi", "context": {"cluster": "fakeapi", "user": "fakeapi"}}],
-            "current-context": "fakeapi",
-        }
-        return yaml.safe_dump(config, sort_keys=False)
+        """A kubeconfig for the server, as YAML; for an administrator if users are told apart."""
+        return self._guard.kubeconfig(self.url)
+
+    def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> str:
+        """A kubeconfig for some other user: with a certificate made now, or a known token.
+
+        Raises SecurityError if there is neither TLS of the server's own nor such a token.
+        """
+        return self._guard.kubeconfig(self.url, user, groups)
 
     @property
     def resource_version(self) -> int:
@@ -308,14 +311,16 @@ class FakeApiServer:
         """Start to listen. Raises OSError if the address cannot be had."""
         loop = asyncio.get_running_loop()
         self._connections = web.Server(
-            self._handle,
-            request_factory=functools.partial(_make_request, loop),
+            self._handle if self._gate is None else self._guarded,
+            request_factory=functools.partial(
+                _make_request, loop, self._guard.options.max_request_bytes
+            ),
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
             auto_decompress=False,  # upstream takes bodies as they come, too
         )
-        self._port = Port(self._connections, self._host, self._requested_port)
+        self._port = Port(self._connections, self._host, self._requested_port, tls=self._guard.tls)
         try:
             await self._port.open()
         except OSError:
@@ -349,6 +354,7 @@ class FakeApiServer:
         self._create_system_objects()
         if not self.state.is_restored:
             self.load(load, keep_uids=self.state.files.keep_uids)
+        self._guard.set_up(self._registry)
 
     def _end_watches(self, kind: Kind) -> None:
         """What is watched is not what it was: clients begin anew, as upstream makes them."""
@@ -371,11 +377,21 @@ class FakeApiServer:
     def _create(self, plural: str, value: Json, group: str = "") -> None:
         kind = self.kinds.find(group, "v1", plural)
         assert kind is not None
-        if self._registry.store.get(kind.storage_key, "", name_of(value)) is not None:
-            return
-        obj = registry.complete(kind, value)
-        target = Target(kind, "", name_of(obj), WriteOptions(), manager=_MANAGER)
-        registry.create(self._registry, target, obj)
+        registry.ensure(self._registry, kind, value, manager=_MANAGER)
+
+    async def _guarded(self, http: web.BaseRequest) -> web.StreamResponse:
+        """Let a request in only if it may."""
+        assert self._gate is not None
+        try:
+            leave = self._gate.enter(http, *_split_target(http))
+        except ApiError as error:
+            self._total += 1
+            self._note(http, error.code)
+            return _response(refusal(error))
+        try:
+            return await self._handle(http)
+        finally:
+            leave()
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._admin_endpoint and http.raw_path.startswith(admin.PATH):
@@ -428,6 +444,8 @@ class FakeApiServer:
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
             user_agent = http.headers.get(hdrs.USER_AGENT, "")
             request = Request(http.method, found, query, body, content_type, user_agent=user_agent)
+            if self._gate is not None:
+                request.user = current_user()
             if dispatch.is_list(request):
                 if dispatch.is_watch(request):
                     is_watch = True
@@ -487,6 +505,7 @@ class FakeApiServer:
 
 def _make_request(
     loop: asyncio.AbstractEventLoop,
+    body_bytes_max: int,
     message: RawRequestMessage,
     payload: StreamReader,
     protocol: web.RequestHandler,
@@ -495,7 +514,7 @@ def _make_request(
 ) -> web.BaseRequest:
     """A request as aiohttp makes it, but for the size of body it takes."""
     return web.BaseRequest(
-        message, payload, protocol, writer, task, loop, client_max_size=BODY_BYTES_MAX
+        message, payload, protocol, writer, task, loop, client_max_size=body_bytes_max
     )
 
 
@@ -515,13 +534,13 @@ async def _read(http: web.BaseRequest) -> bytes:
     content = http.content
     if http._read_bytes is None and content.is_eof():  # all of it is here, as small bodies are
         http._read_bytes = content.read_nowait()  # where `read` keeps it for the next who asks
-        if len(http._read_bytes) > BODY_BYTES_MAX:
-            raise EntityTooLarge(BODY_BYTES_MAX)
+        if len(http._read_bytes) > http.client_max_size:
+            raise EntityTooLarge(http.client_max_size)
         return http._read_bytes
     try:
         return await http.read()
     except web.HTTPRequestEntityTooLarge as error:
-        raise EntityTooLarge(BODY_BYTES_MAX) from error
+        raise EntityTooLarge(http.client_max_size) from error
 
 
 async def _delivered(

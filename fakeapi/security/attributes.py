@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..errors import qualified
+from ..errors import Forbidden
 
 if TYPE_CHECKING:
     from ..options import Query
+    from .users import User
 
 __all__ = ["Attributes", "attributes_of"]
 
@@ -27,6 +28,8 @@ _ON_COLLECTIONS: Final = {"delete": "deletecollection"}
 _NAMESPACES: Final = "namespaces"
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _SPECIAL: Final = frozenset({"proxy", "watch"})
+#: A browser must not take a message for HTML.
+_ESCAPED: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
 #: The name that a list is narrowed to counts as the name of what is asked for.
 _EXACT_NAME = re.compile(r"(?:^|.*,)metadata\.name==?([^,=!\\/%]+)(?:,.*|$)").fullmatch
 
@@ -70,11 +73,13 @@ class Attributes(NamedTuple):
             return f'{what} in the namespace "{self.namespace}"'
         return f"{what} at the cluster scope"
 
-    @property
-    def subject(self) -> str:
-        """What is forbidden: the resource with its group, and the name if there is one."""
-        resource = qualified(self.resource, self.group)
-        return f'{resource} "{self.name}"' if self.name else resource
+    def refusal(self, user: User, reason: str) -> Forbidden:
+        """The answer to a user who may not; `reason` is mostly empty."""
+        why = self.denied(user.name)
+        for character, escaped in _ESCAPED:
+            why = why.replace(character, escaped)
+        why = f"{why}: {reason}" if reason else why
+        return Forbidden(self.resource, self.group, self.name, why)
 
 
 def attributes_of(method: str, path: str, query: Query) -> Attributes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..crds import definition_rules
-from . import cluster, metadata, pod_resizes, pod_updates, pods, volumes, workloads
+from . import cluster, metadata, permissions, pod_resizes, pod_updates, pods, volumes, workloads
 from .remembered import remembering
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def _kind_errors(kind: Kind, obj: Json) -> list[FieldError]:
 
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
+_PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     _DEFINITIONS: definition_rules.validate_definition,
     ("", "nodes"): cluster.validate_node,
@@ -110,6 +111,10 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     ("scheduling.k8s.io", "priorityclasses"): cluster.validate_priority_class,
     ("coordination.k8s.io", "leases"): cluster.validate_lease,
     ("node.k8s.io", "runtimeclasses"): cluster.validate_runtime_class,
+    (_PERMISSIONS, "roles"): permissions.validate_role,
+    (_PERMISSIONS, "rolebindings"): permissions.validate_role_binding,
+    (_PERMISSIONS, "clusterroles"): permissions.validate_cluster_role,
+    (_PERMISSIONS, "clusterrolebindings"): permissions.validate_cluster_role_binding,
 }
 _CREATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     _DEFINITIONS: definition_rules.validate_new_definition,
@@ -130,6 +135,8 @@ _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
     ("scheduling.k8s.io", "priorityclasses"): cluster.validate_priority_class_update,
     ("node.k8s.io", "runtimeclasses"): cluster.validate_runtime_class_update,
     ("resource.k8s.io", "resourceclaims"): workloads.validate_resource_claim_update,
+    (_PERMISSIONS, "rolebindings"): permissions.validate_binding_update,
+    (_PERMISSIONS, "clusterrolebindings"): permissions.validate_binding_update,
 }
 _STATUS_UPDATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     ("", "nodes"): cluster.validate_node,

@@ -35,7 +35,12 @@ _STANDARD_FINALIZERS: Final = ("kubernetes", *_GARBAGE_FINALIZERS)
 CHECKED_ONCE: Final[frozenset[ResourceKey]] = frozenset(
     {("policy", "poddisruptionbudgets"), ("", "events")}
 )
+_PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _NAME_RULES: Final[dict[ResourceKey, NameRule]] = {
+    (_PERMISSIONS, "roles"): names.path_segment,
+    (_PERMISSIONS, "rolebindings"): names.path_segment,
+    (_PERMISSIONS, "clusterroles"): names.path_segment,
+    (_PERMISSIONS, "clusterrolebindings"): names.path_segment,
     ("", "namespaces"): names.dns_label,
     ("", "services"): names.dns_label,
     ("", "events"): names.path_segment,

@@ -1,0 +1,120 @@
+"""Where requests come in on a server that looks at them: who is it, is there room, may they?
+
+Source: apiserver pkg/endpoints/filters/{authentication,authorization}.go and
+pkg/server/filters/maxinflight.go of v0.36.3, in the order of pkg/server/config.go.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs
+
+from .. import answers
+from ..errors import Forbidden, TooBusy, Unauthorized
+from .attributes import Attributes, attributes_of
+from .impersonation import impersonated
+from .users import ANONYMOUS, MASTERS, User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from ..answers import Answer
+    from ..errors import ApiError
+    from ..options import Query
+    from .access import Access
+
+__all__ = ["Gate", "current_user", "refusal"]
+
+#: Whose request is answered in this task.
+_user: Final[contextvars.ContextVar[User]] = contextvars.ContextVar("user", default=ANONYMOUS)
+
+
+def current_user() -> User:
+    """Whose request is answered in this task; nobody in particular where there is no gate."""
+    return _user.get()
+
+
+@dataclasses.dataclass(slots=True)
+class Gate:
+    """Lets requests in, one by one. Limits of 0 are none."""
+
+    access: Access
+    authenticates: bool
+    max_requests_inflight: int = 0
+    max_mutating_requests_inflight: int = 0
+    _reading: int = 0
+    _mutating: int = 0
+
+    def enter(self, http: web.BaseRequest, path: str, query: Query) -> Callable[[], None]:
+        """Let a request in; what comes back is to be called when it is done.
+
+        Raises Unauthorized, TooBusy, Forbidden and BadRequest.
+        """
+        user = self._user_of(http)
+        attributes = attributes_of(http.method, path, query)
+        leave = self._occupied(attributes, user)
+        try:
+            self._authorize(attributes, user)
+        except Forbidden:
+            leave()
+            raise
+        _user.set(user)
+        return leave
+
+    def _user_of(self, http: web.BaseRequest) -> User:
+        if not self.authenticates:
+            return ANONYMOUS
+        ssl_object = http.get_extra_info("ssl_object")
+        certificate = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
+        authorization = http.headers.get(hdrs.AUTHORIZATION, "")
+        user = self.access.authenticator.user_of(authorization, certificate)
+        if user is None:
+            raise Unauthorized
+        return impersonated(http.headers, user, self.access.authorizer)
+
+    def _authorize(self, attributes: Attributes, user: User) -> None:
+        decision = self.access.authorizer.decide(user, attributes)
+        if not decision.allowed:
+            raise attributes.refusal(user, decision.reason)
+
+    def _occupied(self, attributes: Attributes, user: User) -> Callable[[], None]:
+        """Take one of the places there are; administrators get in even if there is none."""
+        if attributes.is_long_running:
+            return _nothing
+        if attributes.is_mutating:
+            if self._is_full(self._mutating, self.max_mutating_requests_inflight, user):
+                raise TooBusy
+            self._mutating += 1
+            return self._leave_mutating
+        if self._is_full(self._reading, self.max_requests_inflight, user):
+            raise TooBusy
+        self._reading += 1
+        return self._leave_reading
+
+    def _is_full(self, present: int, limit: int, user: User) -> bool:
+        return bool(limit) and present >= limit and MASTERS not in user.groups
+
+    def _leave_mutating(self) -> None:
+        self._mutating -= 1
+
+    def _leave_reading(self) -> None:
+        self._reading -= 1
+
+
+def _nothing() -> None:
+    pass
+
+
+def refusal(error: ApiError) -> Answer:
+    """The answer to a request that is not let in."""
+    if isinstance(error, TooBusy):
+        headers = {"Retry-After": str(error.retry_after_seconds)}
+        return answers.Answer(
+            error.code, f"{error.message}\n".encode(), "text/plain; charset=utf-8", headers
+        )
+    return answers.of_error(error)

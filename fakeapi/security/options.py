@@ -1,0 +1,132 @@
+"""What a server is told about security, in Python or by flags, and what of it makes sense."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import socket
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from ..bodies import BODY_BYTES_MAX
+from .errors import SecurityError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .users import User
+
+__all__ = ["AuthorizationMode", "Security", "is_loopback"]
+
+AuthorizationMode: TypeAlias = Literal["AlwaysAllow", "RBAC"]
+MODES: Final = ("AlwaysAllow", "RBAC")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """How a server guards itself; by default not at all, and then it listens on loopback only.
+
+    `tls` makes an authority and a certificate in memory; so does it for an administrator, who is in
+    the kubeconfig. `tls_cert_file` and `tls_private_key_file` are used instead. `client_ca_file`
+    holds authorities of client certificates. `token` stands for an administrator, `tokens` and
+    `token_auth_file` (kube-apiserver's CSV) for other users. As soon as there is a way to show who
+    one is, everybody has to, unless `anonymous_auth` says otherwise; it is on by default with RBAC
+    only, as upstream. `max_requests_inflight` bounds the requests in work that read, without
+    watches, `max_mutating_requests_inflight` those that write; 0 is no bound. `max_request_bytes`
+    bounds bodies. `insecure_bind_anywhere` lets a server without authentication be reached from
+    other machines.
+    """
+
+    tls: bool = False
+    tls_cert_file: str | Path | None = None
+    tls_private_key_file: str | Path | None = None
+    client_ca_file: str | Path | None = None
+    token: str = ""
+    tokens: Mapping[str, User] = dataclasses.field(default_factory=dict)
+    token_auth_file: str | Path | None = None
+    anonymous_auth: bool | None = None
+    authorization_mode: AuthorizationMode = "AlwaysAllow"
+    max_requests_inflight: int = 0
+    max_mutating_requests_inflight: int = 0
+    max_request_bytes: int = BODY_BYTES_MAX
+    insecure_bind_anywhere: bool = False
+
+    @property
+    def serves_tls(self) -> bool:
+        """Whether clients speak HTTPS with it."""
+        return self.tls or self.tls_cert_file is not None
+
+    @property
+    def takes_certificates(self) -> bool:
+        """Whether a client may show a certificate."""
+        return self.tls or self.client_ca_file is not None
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether there is a way to show who one is."""
+        takes_tokens = bool(self.token or self.tokens) or self.token_auth_file is not None
+        return takes_tokens or self.takes_certificates
+
+    @property
+    def lets_anonymous_in(self) -> bool:
+        """Whether requests are taken from those who show nothing."""
+        if self.anonymous_auth is None:
+            return self.authorization_mode == "RBAC"
+        return self.anonymous_auth
+
+    @property
+    def limits_requests(self) -> bool:
+        """Whether requests in work are bounded."""
+        return bool(self.max_requests_inflight or self.max_mutating_requests_inflight)
+
+    def check(self, host: str) -> None:
+        """Refuse what makes no sense, and to listen on that host unguarded. Raises SecurityError.
+
+        The host may have to be looked up.
+        """
+        self._check_files()
+        if self.authorization_mode not in MODES:
+            raise SecurityError(f"authorization mode: expected one of {', '.join(MODES)}")
+        needs = "needs a way to authenticate: --token, --token-auth-file, --tls or --client-ca-file"
+        if self.authorization_mode == "RBAC" and not self.authenticates:
+            raise SecurityError(f"--authorization-mode RBAC {needs}")
+        if self.anonymous_auth is False and not self.authenticates:
+            raise SecurityError(f"--no-anonymous-auth {needs}")
+        for name in ("max_requests_inflight", "max_mutating_requests_inflight"):
+            if getattr(self, name) < 0:
+                raise SecurityError(f"--{name.replace('_', '-')}: expected 0 or more")
+        if self.max_request_bytes < 1:
+            raise SecurityError("--max-request-bytes: expected at least 1")
+        is_open = self.lets_anonymous_in and self.authorization_mode == "AlwaysAllow"
+        guarded = self.authenticates and not is_open
+        if not guarded and not self.insecure_bind_anywhere and not is_loopback(host):
+            raise SecurityError(
+                f"refusing to listen on {host or 'all addresses'} without authentication: anybody "
+                "who reaches it may do everything; ask for authentication (--token, "
+                "--token-auth-file, --tls or --client-ca-file), listen on 127.0.0.1, or say "
+                "--insecure-bind-anywhere"
+            )
+
+    def _check_files(self) -> None:
+        if (self.tls_cert_file is None) != (self.tls_private_key_file is None):
+            raise SecurityError("--tls-cert-file and --tls-private-key-file go together")
+        if self.tls and self.tls_cert_file is not None:
+            raise SecurityError("--tls makes a certificate, --tls-cert-file brings one: choose one")
+        if self.client_ca_file is not None and not self.serves_tls:
+            raise SecurityError("--client-ca-file needs --tls or --tls-cert-file")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on the host; names are looked up."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host or None, 0, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False  # it cannot be listened on either: that will be said then
+    addresses = {str(entry[4][0]).partition("%")[0] for entry in found}
+    return all(ipaddress.ip_address(address).is_loopback for address in addresses)

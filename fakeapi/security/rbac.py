@@ -1,0 +1,176 @@
+"""Who may do what by the roles that are stored, and the bindings of users to them.
+
+Source: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go and
+pkg/apis/rbac/v1/evaluation_helpers.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..objects import Json, mapping, mappings, name_of, namespace_of, text, texts
+from .authorization import Decision, Rules
+from .users import MASTERS, User, service_account_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..kinds import ResourceKey
+    from ..store import Store
+    from .attributes import Attributes
+
+__all__ = ["GROUP", "RbacAuthorizer", "rule_allows"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+ROLES: Final = (GROUP, "roles")
+CLUSTER_ROLES: Final = (GROUP, "clusterroles")
+ROLE_BINDINGS: Final = (GROUP, "rolebindings")
+CLUSTER_ROLE_BINDINGS: Final = (GROUP, "clusterrolebindings")
+_ALL: Final = "*"
+#: Decisions remembered until a role or binding changes.
+_REMEMBERED_MAX: Final = 4096
+
+
+class _Grant(NamedTuple):
+    """A rule that applies to a user and the binding it comes from, or why a role was not found."""
+
+    rule: Json
+    binding: Json
+    subject: Json
+    error: str = ""
+
+    def describe(self) -> str:
+        """The binding, as reasons name it."""
+        kind, namespace = "ClusterRoleBinding", namespace_of(self.binding)
+        name = name_of(self.binding)
+        if namespace:
+            kind, name = "RoleBinding", f"{name}/{namespace}"
+        role = mapping(self.binding.get("roleRef"))
+        who = text(self.subject.get("name"))
+        if self.subject.get("kind") == "ServiceAccount":
+            who = f"{who}/{text(self.subject.get('namespace')) or namespace}"
+        return (
+            f'{kind} "{name}" of {text(role.get("kind"))} "{text(role.get("name"))}" '
+            f'to {text(self.subject.get("kind"))} "{who}"'
+        )
+
+
+class RbacAuthorizer:
+    """Decides by the roles and bindings of one store, as they are at that moment."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decisions: dict[tuple[User, Attributes], Decision] = {}
+        for resource in (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
+            store.collection(resource).listeners[self] = self._decisions.clear
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Whether some rule allows it; administrators need none."""
+        if MASTERS in user.groups:
+            return Decision(allowed=True)
+        key = (user, attributes)
+        found = self._decisions.get(key)
+        if found is None:
+            if len(self._decisions) >= _REMEMBERED_MAX:
+                self._decisions.clear()
+            found = self._decisions[key] = self._decided(user, attributes)
+        return found
+
+    def rules_for(self, user: User, namespace: str) -> Rules:
+        """All rules of the bindings that name the user or one of his groups."""
+        grants = list(self._grants(user, namespace))
+        errors = [grant.error for grant in grants if grant.error]
+        return Rules([grant.rule for grant in grants if not grant.error], _aggregate(errors))
+
+    def _decided(self, user: User, attributes: Attributes) -> Decision:
+        errors = []
+        for grant in self._grants(user, attributes.namespace):
+            if grant.error:
+                errors.append(grant.error)
+            elif rule_allows(grant.rule, attributes):
+                return Decision(allowed=True, reason=f"RBAC: allowed by {grant.describe()}")
+        return Decision(allowed=False, reason=f"RBAC: {_aggregate(errors)}" if errors else "")
+
+    def _grants(self, user: User, namespace: str) -> Iterator[_Grant]:
+        """First those of the whole cluster, then those of the namespace."""
+        bindings = self._store.collection(CLUSTER_ROLE_BINDINGS)
+        everywhere = [bindings.revisions[key].object for key in bindings.sorted_keys()]
+        yield from self._granted_by(everywhere, user, "")
+        if namespace:
+            local = self._store.in_namespace(ROLE_BINDINGS, namespace)
+            yield from self._granted_by(local, user, namespace)
+
+    def _granted_by(self, bindings: Iterable[Json], user: User, namespace: str) -> Iterator[_Grant]:
+        for binding in bindings:
+            for subject in mappings(binding.get("subjects")):
+                if _is(user, subject, namespace):
+                    yield from self._granted(binding, subject, namespace)
+                    break
+
+    def _granted(self, binding: Json, subject: Json, namespace: str) -> Iterator[_Grant]:
+        reference = mapping(binding.get("roleRef"))
+        kind, name = text(reference.get("kind")), text(reference.get("name"))
+        wanted = {"Role": ROLES, "ClusterRole": CLUSTER_ROLES}.get(kind)
+        if wanted is None:
+            yield _Grant({}, binding, subject, f'unsupported role reference kind: "{kind}"')
+            return
+        role = self._role(wanted, namespace if wanted == ROLES else "", name)
+        if role is None:
+            error = f'{wanted[1].removesuffix("s")}.{GROUP} "{name}" not found'
+            yield _Grant({}, binding, subject, error)
+            return
+        for rule in mappings(role.get("rules")):
+            yield _Grant(rule, binding, subject)
+
+    def _role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
+        found = self._store.get(resource, namespace, name)
+        return None if found is None else found.object
+
+
+def _is(user: User, subject: Json, namespace: str) -> bool:
+    """Whether a binding in that namespace means the user."""
+    kind, name = subject.get("kind"), text(subject.get("name"))
+    if kind == "User":
+        return user.name == name
+    if kind == "Group":
+        return name in user.groups
+    if kind == "ServiceAccount":
+        where = text(subject.get("namespace")) or namespace
+        return bool(where) and user.name == service_account_name(where, name)
+    return False
+
+
+def rule_allows(rule: Json, attributes: Attributes) -> bool:
+    """Whether a PolicyRule covers that."""
+    if not _covers(texts(rule.get("verbs")), attributes.verb):
+        return False
+    if not attributes.about_resource:
+        return any(
+            _path_matches(url, attributes.path) for url in texts(rule.get("nonResourceURLs"))
+        )
+    names = texts(rule.get("resourceNames"))
+    return (
+        _covers(texts(rule.get("apiGroups")), attributes.group)
+        and _resource_matches(texts(rule.get("resources")), attributes)
+        and (not names or attributes.name in names)
+    )
+
+
+def _covers(allowed: list[str], value: str) -> bool:
+    return value in allowed or _ALL in allowed
+
+
+def _resource_matches(resources: list[str], attributes: Attributes) -> bool:
+    if _covers(resources, attributes.whole_resource):
+        return True
+    return bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
+
+
+def _path_matches(url: str, path: str) -> bool:
+    return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
+
+
+def _aggregate(errors: list[str]) -> str:
+    """The text Go makes of several errors: one bare, more in brackets, no repeats."""
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
