@@ -52,9 +52,11 @@ class BackgroundServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, and wait until that is done."""
+        """Stop, and wait until that is done. Raises what stopping raises."""
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def url(self) -> str:

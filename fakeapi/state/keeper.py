@@ -107,6 +107,9 @@ class Keeper:
 
     def _restore_snapshot(self) -> None:
         files = self.files
+        if files.snapshot is not None and not files.snapshot.parent.is_dir():
+            # It would be too late to find out at the end.
+            raise StateError(f"{files.snapshot}: {files.snapshot.parent} is no directory")
         if files.restore is not None:
             self._put(files.restore, read_snapshot(files.restore))
         elif files.snapshot is not None and files.snapshot.exists():
@@ -165,10 +168,11 @@ class Keeper:
             raise
 
     def _fail(self, error: StateError) -> None:
-        _log.error("%s: nothing is answered any more", error)
         self.failure = error
         if self.on_failure is not None:
             self.on_failure(error)
+        else:
+            _log.error("%s: nothing is answered any more", error)
 
     async def settled(self) -> None:
         """Wait until what an answer may tell of is committed. Raises StateError."""

@@ -195,6 +195,42 @@ def test_volumes_stay_bound_to_their_claims() -> None:
     assert found[0]["spec"]["claimRef"]["uid"] == found[1]["metadata"]["uid"]
 
 
+def test_jobs_select_their_pods_by_the_new_uid() -> None:
+    labels = {"batch.kubernetes.io/controller-uid": f"{OLD}1"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": POD_SPEC["containers"]},
+    }
+    job = dumped(
+        "Job", "j", 1, "batch/v1", spec={"selector": {"matchLabels": labels}, "template": template}
+    )
+    server = loaded(dumped("Pod", "p", 2, meta={"labels": labels}, spec=POD_SPEC), job)
+    found = stored(server, "jobs", "j", "batch")
+    new = {"batch.kubernetes.io/controller-uid": found["metadata"]["uid"]}
+    assert found["spec"]["selector"]["matchLabels"] == new
+    assert found["spec"]["template"]["metadata"]["labels"] == new
+    assert stored(server, "pods", "p")["metadata"]["labels"] == new
+
+
+def test_claims_stay_reserved_for_their_pods() -> None:
+    claim = dumped(
+        "ResourceClaim",
+        "c",
+        1,
+        "resource.k8s.io/v1",
+        spec={
+            "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example"}}]}
+        },
+        status={
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": f"{OLD}2"}],
+            "allocation": {},
+        },
+    )
+    server = loaded(claim, dumped("Pod", "p", 2, spec=POD_SPEC))
+    (reserved,) = stored(server, "resourceclaims", "c", "resource.k8s.io")["status"]["reservedFor"]
+    assert reserved["uid"] == stored(server, "pods", "p")["metadata"]["uid"]
+
+
 def test_nodes_and_pods_keep_their_state() -> None:
     conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2020-01-01T00:00:00Z"}]
     node = dumped(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, StateError, StateFiles
+from fakeapi.background import BackgroundServer
 
 from .custom_resources import DEFINITIONS, WIDGETS, definition
 from .objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod
@@ -242,6 +243,26 @@ async def test_half_a_snapshot_is_none(saved: Path, kept: int) -> None:
     cut(saved, kept)
     with pytest.raises(StateError, match=r"state\.json: no snapshot, or a damaged one: "):
         FakeApiServer(clock=ManualClock(), state=StateFiles(snapshot=saved))
+
+
+def test_a_snapshot_must_have_a_place(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"nope/x\.json: .*nope is no directory"):
+        FakeApiServer(state=StateFiles(snapshot=tmp_path / "nope" / "x.json"))
+
+
+def test_a_server_in_the_background_saves_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    with BackgroundServer(state=StateFiles(snapshot=path)) as server:
+        server.load([node])
+        server.call(lambda running: running.save_snapshot(tmp_path / "before.json"))
+    assert names_beside(path) == ["before.json", "state.json"]
+    path.unlink()
+    with (
+        pytest.raises(StateError, match=r"state\.json: Is a directory"),
+        BackgroundServer(state=StateFiles(snapshot=path)),
+    ):
+        path.mkdir()
 
 
 def test_a_snapshot_to_restore_must_be_there(tmp_path: Path) -> None:

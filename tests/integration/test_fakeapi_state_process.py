@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -198,6 +199,43 @@ async def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path) -> None:
     assert ledger.writes > ROUNDS
     assert int(latest) < heard[-1]
     assert heard == everything  # nothing missed and nothing twice, over all lives
+
+
+def _small_files() -> None:
+    """In the child: files beyond that size cannot be written, as on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+
+async def test_a_disk_that_is_full_ends_the_process_but_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with subprocess.Popen(  # noqa: ASYNC220 - the limit is set in the child
+        [*COMMAND, "--data", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        preexec_fn=_small_files,
+    ) as process:
+        assert process.stdout is not None
+        url = (await asyncio.to_thread(process.stdout.readline)).strip()
+        acknowledged = []
+        async with aiohttp.ClientSession() as session:
+            for number in range(1000):
+                body = {"metadata": {"name": f"c{number:04}"}, "data": {"a": "b" * 1000}}
+                try:
+                    async with session.post(url + CONFIG_MAPS, json=body) as answer:
+                        if answer.status != 201:
+                            assert answer.status == 500
+                            break
+                except aiohttp.ClientError:
+                    break
+                acknowledged.append(body["metadata"]["name"])
+        _, errors = await asyncio.to_thread(process.communicate)
+    assert process.returncode == 1
+    assert errors.startswith(f"kubesched-fakeapi: {path}: ")
+    assert errors.count("\n") == 1
+    assert len(acknowledged) > 10
+    async with running("--data", str(path)) as (_, url):
+        assert await names(url) == acknowledged
 
 
 async def test_a_snapshot_is_saved_on_a_signal_and_at_the_end(tmp_path: Path) -> None:
