@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .kinds import Kind, ResourceKey
     from .objects import Json
     from .presentation import Presentation
+    from .security.guard import Loopback
     from .security.options import Security
     from .state.keeper import StateFiles
     from .watch import Watcher
@@ -187,6 +188,11 @@ class FakeApiServer:
     def kubeconfig(self) -> str:
         """A kubeconfig for the server, as YAML; for an administrator if users are told apart."""
         return self._guard.kubeconfig(self.url)
+
+    @property
+    def loopback(self) -> Loopback:
+        """What a client in this process needs besides the address; it may do everything."""
+        return self._guard.loopback
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> str:
         """A kubeconfig for some other user: with a certificate made now, or a known token.

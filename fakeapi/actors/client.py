@@ -13,6 +13,7 @@ from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from ..security.guard import Loopback
     from .resources import Resource
 
 __all__ = ["ActorApiError", "Client"]
@@ -140,10 +141,12 @@ class Client:
             raise ActorApiError(0, "Unreachable", f"watch of {path}: {error!r}") from error
 
 
-def new_session() -> aiohttp.ClientSession:
+def new_session(loopback: Loopback | None = None) -> aiohttp.ClientSession:
     """A session without limits: each watch holds a connection."""
+    tls = None if loopback is None else loopback.tls
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0, ssl=True if tls is None else tls),
+        headers=None if loopback is None else loopback.headers,
         timeout=aiohttp.ClientTimeout(total=None),
         auto_decompress=False,
     )

@@ -83,7 +83,8 @@ class Actors:
 
     async def __aenter__(self) -> Actors:
         """Begin; the actors do their first work as soon as they are let."""
-        session = await self._exits.enter_async_context(client.new_session())
+        own = self._server.loopback if self._server is not None and not self._url else None
+        session = await self._exits.enter_async_context(client.new_session(own))
         if self._server is not None:
             self._exits.enter_context(self._server.listening(on_change=self._changed))
         url = self._url or (self._server.url if self._server is not None else "")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import functools
+import secrets
 import socket
 import ssl
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
@@ -22,7 +23,7 @@ from .errors import SecurityError
 from .gate import Gate
 from .options import Security
 from .rbac import RbacAuthorizer
-from .users import ADMIN, User
+from .users import ADMIN, SERVER, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,12 +32,19 @@ if TYPE_CHECKING:
     from ..registry import Registry
     from .certificates import Authority, CertificatePair
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "Loopback"]
 
 _MANAGER: Final = "kube-apiserver"
 #: Where components that delegate authentication find whom to believe.
 _TRUST: Final = "extension-apiserver-authentication"
 _LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
+
+
+class Loopback(NamedTuple):
+    """What a program in the server's own process needs besides its address to do everything."""
+
+    tls: ssl.SSLContext | None
+    headers: dict[str, str]
 
 
 class Guard:
@@ -49,6 +57,7 @@ class Guard:
         self.options = options
         self._host = host
         self._now = SystemClock().now()  # certificates are judged by the time of day
+        self._own_token = secrets.token_urlsafe()
         self._tokens = self._known_tokens()
         self._clients = self._authority("kubesched-fakeapi-client-ca") if options.tls else None
         self._ca = b""
@@ -57,7 +66,7 @@ class Guard:
         self.access: Final = Access()
         if options.authenticates:
             self.access.authenticator = Authenticator(
-                self._tokens,
+                {**self._tokens, self._own_token: SERVER},
                 certificates=options.takes_certificates,
                 anonymous=options.lets_anonymous_in,
             )
@@ -74,6 +83,19 @@ class Guard:
             options.max_requests_inflight,
             options.max_mutating_requests_inflight,
         )
+
+    @functools.cached_property
+    def loopback(self) -> Loopback:
+        """How programs in this process get in, whoever else may."""
+        options = self.options
+        headers = {"Authorization": f"Bearer {self._own_token}"} if options.authenticates else {}
+        if not options.serves_tls:
+            return Loopback(None, headers)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # a given certificate may name other hosts than this
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.load_verify_locations(cadata=self._ca.decode())
+        return Loopback(context, headers)
 
     def set_up(self, state: Registry) -> None:
         """Create the objects that a server with this security begins with, as far as missing."""

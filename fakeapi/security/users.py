@@ -79,3 +79,5 @@ def service_account_groups(namespace: str) -> tuple[str, str]:
 ANONYMOUS: Final = User("system:anonymous", (UNAUTHENTICATED,))
 #: Whom the generated certificate and `--token` stand for.
 ADMIN: Final = User("kubernetes-admin", (MASTERS,))
+#: Whom programs in the server's own process stand for.
+SERVER: Final = User("system:apiserver", (MASTERS,))

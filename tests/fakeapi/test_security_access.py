@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fakeapi import FakeApiServer, Security, SecurityError, User
+from fakeapi import Actors, FakeApiServer, ManualClock, Security, SecurityError, User
 from fakeapi.cli import command
 from fakeapi.security.authentication import read_token_file
 from fakeapi.security.options import is_loopback
@@ -298,3 +298,15 @@ async def test_more_requests_at_once_than_allowed_are_told_to_come_later(
         server.faults.remove("slow")
         assert (await waiting).code == 200
         assert (await api.get(PODS)).code == 200
+
+
+async def test_actors_get_in_whoever_else_may() -> None:
+    clock = ManualClock()
+    security = Security(tls=True, authorization_mode="RBAC")
+    async with (
+        FakeApiServer(clock=clock, security=security, requests_kept=1000) as server,
+        Actors(server, kubelet=True) as actors,
+    ):
+        await actors.wait_until_idle()
+        assert server.requests
+        assert {request.status for request in server.requests} <= {200, 201}
