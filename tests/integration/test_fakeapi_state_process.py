@@ -186,9 +186,10 @@ async def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path) -> None:
             await tasks
     async with running(*flags) as (_, url):
         latest = await check(url, ledger)
-        gone = asyncio.create_task(watch_until_death(url, ledger, str(heard[-1]), heard))
+        resumed = str(max([*heard, int(beginning)]))
+        gone = asyncio.create_task(watch_until_death(url, ledger, resumed, heard))
         created = await create(url, "last")
-        while heard[-1] < int(created["metadata"]["resourceVersion"]):  # noqa: ASYNC110 - HTTP
+        while not heard or heard[-1] < int(created["metadata"]["resourceVersion"]):  # noqa: ASYNC110 - HTTP
             await asyncio.sleep(0.01)
         gone.cancel()
         everything: list[int] = []
