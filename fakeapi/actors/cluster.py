@@ -19,6 +19,7 @@ from .garbage import GarbageCollector
 from .kubelet import Kubelet, KubeletOptions
 from .namespaces import NamespaceCollector
 from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
+from .owners import owner_controllers
 
 if TYPE_CHECKING:
     from ..clock import Clock
@@ -40,6 +41,7 @@ class Actors:
         kubelet: bool | KubeletOptions = False,
         node_lifecycle: bool | NodeLifecycleOptions = False,
         garbage_collector: bool = False,
+        owners: bool = False,
     ) -> None:
         """Choose the actors; they begin when this is entered.
 
@@ -55,6 +57,7 @@ class Actors:
         self._kubelet_wish = kubelet
         self._lifecycle_wish = node_lifecycle
         self._collects = garbage_collector
+        self._owns = owners
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -115,6 +118,8 @@ class Actors:
         if self._collects:
             collector = GarbageCollector(context)
             self._controllers += [collector, collector.discovery, NamespaceCollector(context)]
+        if self._owns:
+            self._controllers += owner_controllers(context)
 
     def _changed(self, change: ObjectChange) -> None:
         self._versions[change.group, change.resource] = change.resource_version

@@ -1,0 +1,228 @@
+"""What owners of pods share: whose a pod is, making it from a template, which goes first.
+
+Source: pkg/controller/{controller_utils,controller_ref_manager}.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ... import times
+from ...objects import (
+    Json,
+    integer,
+    is_deleting,
+    labels_of,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    namespace_of,
+    string_map,
+    text,
+)
+from ...selectors import label_selector_of
+from ..client import ActorApiError
+from ..conditions import condition_of, is_ready
+from ..controller import Context, Controller, annotation
+from ..informer import key_of
+from ..resources import PODS
+
+if TYPE_CHECKING:
+    from ..informer import Informer
+    from ..resources import Resource
+
+__all__ = ["Owner", "deletion_rank", "is_active", "is_available", "owner_reference", "pod_from"]
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+#: Names made of these are never words, as upstream's rand.SafeEncodeString sees to.
+_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def controller_of(obj: Json) -> Json:
+    """The reference to the owner that manages the object, empty if none does."""
+    references = mappings(metadata_of(obj).get("ownerReferences"))
+    return next((one for one in references if one.get("controller")), {})
+
+
+def owner_reference(resource: Resource, owner: Json) -> Json:
+    """A reference to the owner that manages what carries it."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": name_of(owner),
+        "uid": metadata_of(owner).get("uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def is_active(pod: Json) -> bool:
+    """Whether a pod runs, or is going to."""
+    return phase_of(pod) not in _FINISHED and not is_deleting(pod)
+
+
+def phase_of(pod: Json) -> str:
+    """The pod's phase."""
+    return text(mapping(pod.get("status")).get("phase"))
+
+
+def is_available(pod: Json, min_ready_seconds: int, now: float) -> bool:
+    """Whether a pod has been ready for that long."""
+    return is_ready(pod) and available_in(pod, min_ready_seconds, now) <= 0
+
+
+def available_in(pod: Json, min_ready_seconds: int, now: float) -> float:
+    """How many seconds are missing until a ready pod is available."""
+    since = text(condition_of(pod, "Ready").get("lastTransitionTime"))
+    return times.epoch_seconds(since) + min_ready_seconds - now if since else 0.0
+
+
+def deletion_rank(pod: Json) -> tuple[object, ...]:
+    """Pods of which some have to go are taken in this order. Source: ActivePodsWithRanks."""
+    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
+    cost = annotation(pod, _COST)
+    ready_since = text(condition_of(pod, "Ready").get("lastTransitionTime"))
+    restarts = max(
+        (integer(one.get("restartCount")) for one in mappings(status.get("containerStatuses"))),
+        default=0,
+    )
+    return (
+        bool(spec.get("nodeName")),
+        {"Pending": 0, "Unknown": 1}.get(text(status.get("phase")), 2),
+        is_ready(pod),
+        int(cost) if cost.lstrip("-").isdecimal() else 0,
+        -times.epoch_seconds(ready_since) if is_ready(pod) and ready_since else 0.0,
+        -restarts,
+        -times.epoch_seconds(text(metadata_of(pod).get("creationTimestamp"))),
+    )
+
+
+def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object) -> Json:
+    """A pod of that owner, to be created."""
+    given = metadata_of(template)
+    labels = {**string_map(given.get("labels")), **string_map(metadata.pop("labels", None))}
+    annotations = {
+        **string_map(given.get("annotations")),
+        **string_map(metadata.pop("annotations", None)),
+    }
+    own: Json = {
+        "namespace": namespace_of(owner),
+        "labels": labels,
+        "annotations": annotations,
+        "finalizers": given.get("finalizers"),
+        "ownerReferences": [owner_reference(resource, owner)],
+        **metadata,
+    }
+    if "name" not in own:
+        own["generateName"] = f"{name_of(owner)}-"
+    own = {key: value for key, value in own.items() if value}
+    return {"metadata": own, "spec": mapping(template.get("spec"))}
+
+
+def template_hash(template: Json, collisions: int = 0) -> str:
+    """A name for a template; equal templates have equal ones. Not the number that upstream has."""
+    encoded = msgspec.json.encode([template, collisions], order="deterministic")
+    number = int.from_bytes(hashlib.sha256(encoded).digest()[:4])
+    return "".join(_SAFE[int(digit) % len(_SAFE)] for digit in str(number))
+
+
+def scaled(value: object, total: int, *, up: bool) -> int:
+    """A number, or a percentage of the total, rounded up or down."""
+    if isinstance(value, str) and value.endswith("%"):
+        part = int(value[:-1]) * total
+        return -(-part // 100) if up else part // 100
+    return integer(value)
+
+
+class Owner(Controller):
+    """A controller of one resource, the objects of which own pods."""
+
+    resource: Resource
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.owners: Final[Informer] = self.follow(self.resource)
+        self.pods: Final[Informer] = self.informer(PODS)
+        self.pods.subscribe(self._dependent_changed)
+
+    async def claimed(self, owner: Json, informer: Informer) -> list[Json]:
+        """The objects that are the owner's: orphans it selects become its own, others are let go.
+
+        Raises ActorApiError.
+        """
+        selector = label_selector_of(mapping(owner.get("spec")).get("selector"))
+        uid = metadata_of(owner).get("uid")
+        mine = []
+        for obj in informer.of_namespace(namespace_of(owner)):
+            reference, selected = controller_of(obj), selector.matches(labels_of(obj))
+            if reference.get("uid") == uid:
+                if selected or is_deleting(owner):
+                    mine.append(obj)
+                elif not is_deleting(obj):
+                    await self._release(obj, informer.resource, uid)
+            elif not reference and selected and not is_deleting(obj) and not is_deleting(owner):
+                mine.append(await self._adopt(obj, informer.resource, owner))
+        return sorted(mine, key=key_of)
+
+    async def _adopt(self, obj: Json, resource: Resource, owner: Json) -> Json:
+        present = mappings(metadata_of(obj).get("ownerReferences"))
+        references = [*present, owner_reference(self.resource, owner)]
+        return await self._set_owners(obj, resource, references)
+
+    async def _release(self, obj: Json, resource: Resource, uid: object) -> None:
+        present = mappings(metadata_of(obj).get("ownerReferences"))
+        await self._set_owners(obj, resource, [one for one in present if one.get("uid") != uid])
+
+    async def _set_owners(self, obj: Json, resource: Resource, references: list[Json]) -> Json:
+        metadata: Json = {
+            "resourceVersion": metadata_of(obj).get("resourceVersion"),
+            "ownerReferences": references,
+        }
+        return await self.patch(resource, obj, {"metadata": metadata})
+
+    async def create_pods(self, owner: Json, pods: list[Json]) -> ActorApiError | None:
+        """Create pods until one is refused; why that was. Raises ActorApiError if out of reach."""
+        for pod in pods:
+            try:
+                await self.create(PODS, pod)
+            except ActorApiError as error:
+                if error.code in (403, 422):
+                    return error
+                if error.code != 404:
+                    raise
+                return None  # the namespace is going
+        return None
+
+    async def delete_pods(self, pods: list[Json]) -> None:
+        """Delete pods. Raises ActorApiError."""
+        for pod in pods:
+            await self.delete(PODS, pod)
+
+    def plan_availability(self, key: str, pods: list[Json], min_ready_seconds: int) -> None:
+        """Come back when the next ready pod becomes available."""
+        now = self.clock.now()
+        waits = [available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod)]
+        missing = [seconds for seconds in waits if seconds > 0]
+        if missing:
+            self.queue.add_after(key, min(missing))
+
+    def _dependent_changed(self, old: Json | None, new: Json | None) -> None:
+        for obj in (old, new):
+            if obj is None:
+                continue
+            reference = controller_of(obj)
+            if reference.get("kind") == self.resource.kind:
+                self.queue.add(f"{namespace_of(obj)}/{text(reference.get('name'))}")
+            elif not reference and obj is new:
+                self._orphan_changed(obj)
+
+    def _orphan_changed(self, obj: Json) -> None:
+        for owner in self.owners.of_namespace(namespace_of(obj)):
+            selector = label_selector_of(mapping(owner.get("spec")).get("selector"))
+            if selector.matches(labels_of(obj)):
+                self.queue.add(key_of(owner))
