@@ -63,8 +63,7 @@ class AttemptRecorder:
         """The algorithm has found a node."""
         scores = verdict.scores
         self.stories.add(
-            queued.key,
-            queued.uid,
+            queued.pod_info,
             Attempt(
                 self._clock.now(),
                 queued.attempts,
@@ -83,7 +82,7 @@ class AttemptRecorder:
 
     def waits_on_permit(self, pod: PodInfo, node_name: str, seconds: Mapping[str, float]) -> None:
         """Plugins hold a pod on its way to a node."""
-        self.stories.add(pod.key, pod.uid, WaitingOnPermit(self._clock.now(), node_name, seconds))
+        self.stories.add(pod, WaitingOnPermit(self._clock.now(), node_name, seconds))
 
     def binding_started(self) -> None:
         """One more binding is under way."""
@@ -106,7 +105,7 @@ class AttemptRecorder:
             metrics.pod_scheduling_sli_duration.observe(waited_seconds, label)
         if queued.was_flushed_from_unschedulable:
             metrics.pod_scheduled_after_flush[()] += 1
-        self.stories.add(queued.key, queued.uid, Bound(now, node_name))
+        self.stories.add(queued.pod_info, Bound(now, node_name))
 
     def failed(
         self,
@@ -120,17 +119,17 @@ class AttemptRecorder:
         metrics, now = self.metrics, self._clock.now()
         result = "unschedulable" if status.is_rejected else "error"
         metrics.attempt_ended(result, profile_name, metrics.stopwatch() - started)
-        key, uid = queued.key, queued.uid
+        pod = queued.pod_info
         verdicts = _verdicts(status.cause) if isinstance(status.cause, FitError) else ()
         attempt = Attempt(
             now, queued.attempts, result, message=status.message, verdicts=tuple(verdicts)
         )
-        self.stories.add(key, uid, attempt)
+        self.stories.add(pod, attempt)
         if nominating_info is None or nominating_info.mode != NominatingMode.OVERRIDE:
             return
         node_name = nominating_info.nominated_node_name
-        if node_name or queued.pod_info.pod.status.nominated_node_name:
-            self.stories.add(key, uid, Nominated(now, node_name))
+        if node_name or pod.pod.status.nominated_node_name:
+            self.stories.add(pod, Nominated(now, node_name))
 
     def cache_compared(self, difference: CacheDifference) -> None:
         """Cache and queue have been held against what the informers have."""

@@ -18,7 +18,7 @@ nobody's story out.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from scheduler.queue import PodMove, PodsStay
     from scheduler.queue.observer import HintAnswer, Place
+    from scheduler.snapshot.pod_info import PodInfo
 
 __all__ = ["Attempt", "Bound", "NodeVerdict", "Nominated", "PodStories", "WaitingOnPermit"]
 
@@ -156,23 +157,35 @@ class _Moved(NamedTuple):
 
 _Entry: TypeAlias = "Attempt | Nominated | WaitingOnPermit | Bound | _Moved"
 
+#: A `_Moved` as it is kept: there are several of them for each attempt, and made by the thousand.
+_Bare: TypeAlias = "tuple[float, Place, Place, str, tuple[HintAnswer, ...]]"
+
 
 class _Story:
     """One pod's entries, the oldest first."""
 
-    __slots__ = ("dropped", "entries", "name", "namespace", "uid")
+    __slots__ = ("_entries", "added", "key", "name", "namespace", "uid")
 
-    def __init__(self, namespace: str, name: str, uid: str, entries_max: int) -> None:
-        self.namespace: Final = namespace
-        self.name: Final = name
-        self.uid: Final = uid
-        self.entries: Final[deque[_Entry]] = deque(maxlen=entries_max)
-        self.dropped = 0
+    def __init__(self, pod: PodInfo, entries_max: int) -> None:
+        self.key: Final = pod.key
+        self.namespace: Final = pod.namespace
+        self.name: Final = pod.name
+        self.uid: Final = pod.uid
+        self._entries: Final[deque[_Entry | _Bare]] = deque(maxlen=entries_max)
+        #: How many entries there have been.
+        self.added = 0
 
-    def add(self, entry: _Entry) -> None:
-        if len(self.entries) == self.entries.maxlen:
-            self.dropped += 1
-        self.entries.append(entry)
+    def add(self, entry: _Entry | _Bare) -> None:
+        self.added += 1
+        self._entries.append(entry)
+
+    @property
+    def dropped(self) -> int:
+        return self.added - len(self._entries)
+
+    @property
+    def entries(self) -> list[_Entry]:
+        return [_whole(entry) for entry in self._entries]
 
     def told(self, others: Iterable[_Moved]) -> _Json:
         entries = sorted([*self.entries, *others], key=lambda entry: entry.time)
@@ -185,6 +198,10 @@ class _Story:
         }
 
 
+def _whole(entry: _Entry | _Bare) -> _Entry:
+    return _Moved(*cast("_Bare", entry)) if type(entry) is tuple else cast("_Entry", entry)
+
+
 def _has_moved(entry: _Entry) -> bool:
     return isinstance(entry, _Moved) and entry.source != entry.target
 
@@ -195,8 +212,10 @@ class PodStories:
     def __init__(self, *, pods_max: int = _PODS_MAX, entries_max: int = _ENTRIES_MAX) -> None:
         self._pods_max: Final = pods_max
         self._entries_max: Final = entries_max
-        #: By namespace/name, the longest untouched first.
+        #: By uid, the longest untouched first.
         self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
+        #: Of pods that had the same name one after another, the last.
+        self._by_key: Final[dict[str, _Story]] = {}
         self._crowds: Final[deque[PodsStay]] = deque(maxlen=entries_max)
 
     def pods_stay(self, stay: PodsStay) -> None:
@@ -210,40 +229,47 @@ class PodStories:
     def pod_moved(self, move: PodMove) -> None:
         """The queue has moved a pod, or asked about one that stays."""
         pod = move.pod.pod_info
-        entry = _Moved(move.time, move.source, move.target, move.event_label, move.hints)
-        self._add(pod.key, pod.uid, entry)
+        self._add(pod, (move.time, move.source, move.target, move.event_label, move.hints))
 
-    def add(self, key: str, uid: str, entry: Attempt | Nominated | WaitingOnPermit | Bound) -> None:
-        """Something else has happened to the pod `namespace/name`."""
-        self._add(key, uid, entry)
+    def add(self, pod: PodInfo, entry: Attempt | Nominated | WaitingOnPermit | Bound) -> None:
+        """Something else has happened to a pod."""
+        self._add(pod, entry)
 
     def told(self, namespace: str, name: str) -> bytes | None:
         """A pod's story as JSON; None if nothing is known of it, or no longer."""
-        story = self._stories.get(f"{namespace}/{name}")
+        story = self._by_key.get(f"{namespace}/{name}")
         if story is None:
             return None
         return msgspec.json.encode(story.told(self._in_crowds(story)))
 
     def known(self) -> Sequence[str]:
         """The pods with a story, as `namespace/name`, the last touched last."""
-        return list(self._stories)
+        return [story.key for story in self._stories.values()]
 
     def _in_crowds(self, story: _Story) -> Iterator[_Moved]:
         """What a pod has been asked about together with others since it has begun to wait."""
-        key = f"{story.namespace}/{story.name}"
         since = max((e.time for e in story.entries if _has_moved(e)), default=0.0)
         for stay in self._crowds:
-            pod = stay.pods.get(key)
+            pod = stay.pods.get(story.key)
             if pod is not None and pod.uid == story.uid and stay.time >= since:
                 yield _Moved(stay.time, stay.place, stay.place, stay.event_label, stay.hints)
 
-    def _add(self, key: str, uid: str, entry: _Entry) -> None:
-        story = self._stories.get(key)
-        if story is None or story.uid != uid:
-            # Of a pod that was created again, only the new one's story is told.
-            namespace, _, name = key.partition("/")
-            story = self._stories[key] = _Story(namespace, name, uid, self._entries_max)
-            if len(self._stories) > self._pods_max:
-                self._stories.popitem(last=False)
-        self._stories.move_to_end(key)
+    def _add(self, pod: PodInfo, entry: _Entry | _Bare) -> None:
+        uid = pod.uid
+        story = self._stories.get(uid)
+        if story is None:
+            story = self._begin(pod)
+        self._stories.move_to_end(uid)
         story.add(entry)
+
+    def _begin(self, pod: PodInfo) -> _Story:
+        """A pod nobody has heard of; of one that was created again, only this one's is told."""
+        story = _Story(pod, self._entries_max)
+        namesake = self._by_key.get(story.key)
+        if namesake is not None:
+            del self._stories[namesake.uid]
+        self._stories[story.uid] = self._by_key[story.key] = story
+        if len(self._stories) > self._pods_max:
+            _, gone = self._stories.popitem(last=False)
+            del self._by_key[gone.key]
+        return story

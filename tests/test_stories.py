@@ -65,7 +65,7 @@ def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
     attempt = Attempt(
         1.0, 2, "scheduled", node="n1", evaluated_nodes=5, feasible_nodes=3, scores=scores
     )
-    stories.add("default/web", "u1", attempt)
+    stories.add(queued().pod_info, attempt)
     [entry] = told(stories)["entries"]
     assert entry["text"] == (
         "attempt 2: n1, one of 3 feasible of 5 evaluated nodes, "
@@ -80,7 +80,7 @@ def test_a_failed_attempt_tells_who_turned_down_how_many_nodes() -> None:
     verdict = NodeVerdict("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
     message = "0/4 nodes are available: 4 Insufficient cpu."
     attempt = Attempt(1.0, 1, "unschedulable", message=message, verdicts=(verdict,))
-    stories.add("default/web", "u1", attempt)
+    stories.add(queued().pod_info, attempt)
     [entry] = told(stories)["entries"]
     assert entry["text"] == f"attempt 1: unschedulable: {message}"
     assert entry["verdicts"] == [
@@ -101,7 +101,7 @@ def test_nomination_permit_and_bind_have_their_words() -> None:
         WaitingOnPermit(3.0, "n1", {"Gang": 90.0}),
         Bound(4.0, "n1"),
     ):
-        stories.add("default/web", "u1", entry)
+        stories.add(queued().pod_info, entry)
     assert [entry["text"] for entry in told(stories)["entries"]] == [
         "nominated to n1",
         "nominated to no node",
@@ -130,7 +130,7 @@ def test_the_longest_untouched_story_goes_first() -> None:
 def test_a_story_too_long_loses_its_oldest_entries_and_says_how_many() -> None:
     stories = PodStories(entries_max=2)
     for number in range(5):
-        stories.add("default/web", "u1", Bound(float(number), f"n{number}"))
+        stories.add(queued().pod_info, Bound(float(number), f"n{number}"))
     story = told(stories)
     assert story["dropped"] == 3
     assert [entry["node"] for entry in story["entries"]] == ["n3", "n4"]

@@ -200,7 +200,7 @@ def families(metrics: SchedulerMetrics, moment: Moment) -> list[Family]:
         Family(_PERMIT, metrics.permit_wait_duration),
         Family(_CACHE_SIZE, moment.cache_size),
         Family(_UNSCHEDULABLE, moment.unschedulable_pods),
-        Family(_EVALUATIONS, metrics.plugin_evaluations),
+        Family(_EVALUATIONS, metrics.plugin_evaluations.numbers()),
         Family(_PREEMPTION_DURATION, metrics.preemption_goroutines_duration),
         Family(_PREEMPTION_EXECUTIONS, metrics.preemption_goroutines_executions),
         Family(_VOLUME_ERRORS, metrics.volume_scheduling_stage_errors),

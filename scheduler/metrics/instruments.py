@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Histogram", "HistogramVec", "NumberVec", "exponential_buckets"]
+__all__ = ["Histogram", "HistogramVec", "NumberVec", "TallyVec", "exponential_buckets"]
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -28,6 +28,27 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
 
 class NumberVec(Counter[tuple[str, ...]]):
     """A counter's or gauge's values by label values; one nobody has touched is not there."""
+
+
+class TallyVec:
+    """Counters for those who count all the time: a cell is looked up once and then added to.
+
+    cell = tallies.cell("NodeName", "Filter")
+    cell[0] += 5
+    """
+
+    __slots__ = ("_cells",)
+
+    def __init__(self) -> None:
+        self._cells: Final[dict[tuple[str, ...], list[int]]] = {}
+
+    def cell(self, *labels: str) -> list[int]:
+        """The one number under these label values; 0 to begin with."""
+        return self._cells.setdefault(labels, [0])
+
+    def numbers(self) -> dict[tuple[str, ...], int]:
+        """All of them as they are now."""
+        return {labels: cell[0] for labels, cell in self._cells.items()}
 
 
 class Histogram:
@@ -65,7 +86,11 @@ class HistogramVec:
 
     def observe(self, value: float, *labels: str) -> None:
         """Count a value under these label values."""
+        self.of(*labels).observe(value)
+
+    def of(self, *labels: str) -> Histogram:
+        """The histogram under these label values; there from now on."""
         histogram = self.by_labels.get(labels)
         if histogram is None:
             histogram = self.by_labels[labels] = Histogram(self._bounds)
-        histogram.observe(value)
+        return histogram

@@ -13,6 +13,7 @@ from scheduler.metrics.instruments import (
     Histogram,
     HistogramVec,
     NumberVec,
+    TallyVec,
     exponential_buckets,
 )
 
@@ -57,7 +58,7 @@ class SchedulerMetrics:
         #: By plugin, extension point and status; measured in one cycle of ten.
         self.plugin_execution_duration: Final = HistogramVec(_PLUGINS)
         #: By plugin, extension point and profile.
-        self.plugin_evaluations: Final = NumberVec()
+        self.plugin_evaluations: Final = TallyVec()
         #: By plugin, event and answer.
         self.queueing_hint_execution_duration: Final = HistogramVec(_PLUGINS)
         #: By event.

@@ -325,7 +325,7 @@ class BindingPlugins:
         self, pre_flight: PreFlight, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Run PreBind group by group; the first failure cancels the rest of its group."""
-        with self._meter.point("PreBind") as timing:
+        with self._meter.waiting_point("PreBind") as timing:
             timing.status = await self._run_pre_bind(pre_flight, state, pod, node_name)
             return timing.status
 
@@ -354,7 +354,7 @@ class BindingPlugins:
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run Bind plugins until one does not answer Skip."""
-        with self._meter.point("Bind") as timing:
+        with self._meter.waiting_point("Bind") as timing:
             timing.status = await self._run_bind(state, pod, node_name)
             return timing.status
 
@@ -372,7 +372,7 @@ class BindingPlugins:
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Run PostBind; it informs, so failures are logged and nothing else."""
-        with self._meter.point("PostBind"):
+        with self._meter.waiting_point("PostBind"):
             for plugin in self._post_bind:
                 try:
                     with self._meter.plugin(state, plugin.name, "PostBind"):

@@ -51,7 +51,7 @@ class PreFilters:
 
     def __init__(self, plugins: Sequence[Plugin], meter: Meter) -> None:
         self._plugins: Final = [
-            (p.name, _pre_filter_of(p), meter.evaluation(p.name, "PreFilter")) for p in plugins
+            (p.name, _pre_filter_of(p), meter.evaluations(p.name, "PreFilter")) for p in plugins
         ]
         self._meter: Final = meter
         self._followers: Final = [f for p in plugins if (f := _follower_of(p)) is not None]
@@ -72,8 +72,7 @@ class PreFilters:
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
         call = self._measured if state.records_plugin_metrics else _call_pre_filter
-        evaluations = self._meter.evaluations
-        for name, pre_filter, evaluation in self._plugins:
+        for name, pre_filter, evaluations in self._plugins:
             try:
                 answer = call(name, pre_filter, state, pod, nodes)
             except Exception as error:
@@ -81,7 +80,7 @@ class PreFilters:
             if isinstance(answer, Status) and answer.is_skip:
                 state.skip_filter_plugins.add(name)
                 continue
-            evaluations[evaluation] += 1
+            evaluations[0] += 1
             if answer is None:
                 continue
             if isinstance(answer, Status):
@@ -126,7 +125,7 @@ class Filters:
         self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle, meter: Meter
     ) -> None:
         self._plugins: Final = [
-            (p.name, filter_nodes_of(p), meter.evaluation(p.name, "Filter")) for p in plugins
+            (p.name, filter_nodes_of(p), meter.evaluations(p.name, "Filter")) for p in plugins
         ]
         self._meter: Final = meter
         self._pre_filters: Final = pre_filters
@@ -140,11 +139,10 @@ class Filters:
         verdicts = _Verdicts(len(nodes))
         left = nodes
         call = self._measured if state.records_plugin_metrics else _call
-        evaluations = self._meter.evaluations
-        for name, filter_nodes, evaluation in self._plugins:
+        for name, filter_nodes, evaluations in self._plugins:
             if name in state.skip_filter_plugins:
                 continue
-            evaluations[evaluation] += len(left)
+            evaluations[0] += len(left)
             rejections = call(name, filter_nodes, state, pod, left)
             if rejections is None:
                 continue

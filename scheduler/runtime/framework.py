@@ -120,7 +120,7 @@ class Framework:
         The reasons of those that found nothing are put together.
         Source: `RunPostFilterPlugins`.
         """
-        with self.meter.point("PostFilter") as timing:
+        with self.meter.waiting_point("PostFilter") as timing:
             result, timing.status = await self._post_filter(state, pod, statuses)
             return result, timing.status
 

@@ -9,16 +9,19 @@ Source: `RunXPlugins` and `runXPlugin` in `pkg/scheduler/framework/runtime/frame
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
-    from scheduler.metrics import HistogramVec, SchedulerMetrics
+    from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics, Stopwatch
 
 __all__ = ["Meter", "Timing"]
+
+Labels: TypeAlias = "tuple[str, str, str]"
 
 _WORDS: Final = {code: str(code) for code in Code}
 
@@ -33,18 +36,20 @@ class _Recording(Protocol):
 class Timing:
     """One measured call. `status` is what came of it; None is success."""
 
-    __slots__ = ("_histograms", "_labels", "_metrics", "_started", "status")
+    __slots__ = ("_by_code", "_histograms", "_labels", "_started", "_stopwatch", "status")
 
     def __init__(
-        self, metrics: SchedulerMetrics, histograms: HistogramVec, labels: tuple[str, str]
+        self, stopwatch: Stopwatch, histograms: HistogramVec, labels: Callable[[str], Labels]
     ) -> None:
-        self._metrics: Final = metrics
+        self._stopwatch: Final = stopwatch
         self._histograms: Final = histograms
         self._labels: Final = labels
+        self._by_code: Final[dict[Code, Histogram]] = {}
         self.status: Status | None = None
 
     def __enter__(self) -> Timing:
-        self._started = self._metrics.stopwatch()
+        self.status = None
+        self._started = self._stopwatch()
         return self
 
     def __exit__(
@@ -53,25 +58,16 @@ class Timing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        duration_seconds = self._metrics.stopwatch() - self._started
-        code = Code.SUCCESS if self.status is None else self.status.code
+        duration_seconds = self._stopwatch() - self._started
         if kind is not None:
             code = Code.ERROR
-        self._observe(duration_seconds, _WORDS[code])
-
-    def _observe(self, duration_seconds: float, code: str) -> None:
-        point, profile = self._labels
-        self._histograms.observe(duration_seconds, point, code, profile)
-
-
-class _PluginTiming(Timing):
-    """Likewise, of one plugin: the labels are in another order."""
-
-    __slots__ = ()
-
-    def _observe(self, duration_seconds: float, code: str) -> None:
-        plugin, point = self._labels
-        self._histograms.observe(duration_seconds, plugin, point, code)
+        else:
+            code = Code.SUCCESS if self.status is None else self.status.code
+        histogram = self._by_code.get(code)
+        if histogram is None:
+            histogram = self._histograms.of(*self._labels(_WORDS[code]))
+            self._by_code[code] = histogram
+        histogram.observe(duration_seconds)
 
 
 class _NoTiming(Timing):
@@ -97,24 +93,39 @@ class Meter:
     def __init__(self, metrics: SchedulerMetrics, profile_name: str) -> None:
         self._metrics: Final = metrics
         self._profile: Final = profile_name
-        #: How often plugins were asked: once for each node in Filter and Score.
-        self.evaluations: Final = metrics.plugin_evaluations
-        self._unmeasured: Final = _NoTiming(metrics, metrics.plugin_execution_duration, ("", ""))
+        self._points: Final[dict[str, Timing]] = {}
+        self._unmeasured: Final = _NoTiming(
+            metrics.stopwatch, metrics.plugin_execution_duration, lambda code: ("", "", "")
+        )
 
     def point(self, name: str) -> Timing:
-        """Measure all plugins of an extension point together."""
-        points = self._metrics.framework_extension_point_duration
-        return Timing(self._metrics, points, (name, self._profile))
+        """Measure all plugins of an extension point together.
+
+        There is one measure for each point, so nobody may wait while it runs.
+        """
+        timing = self._points.get(name)
+        if timing is None:
+            timing = self._points[name] = self.waiting_point(name)
+        return timing
+
+    def waiting_point(self, name: str) -> Timing:
+        """Likewise, where the plugins may wait, and others may run meanwhile."""
+        return Timing(
+            self._metrics.stopwatch,
+            self._metrics.framework_extension_point_duration,
+            lambda code: (name, code, self._profile),
+        )
 
     def plugin(self, state: _Recording, plugin: str, point: str) -> Timing:
         """Measure one plugin, if this is a cycle in which they are."""
         if not state.records_plugin_metrics:
             return self._unmeasured
-        plugins = self._metrics.plugin_execution_duration
-        return _PluginTiming(self._metrics, plugins, (plugin, point))
+        return Timing(
+            self._metrics.stopwatch,
+            self._metrics.plugin_execution_duration,
+            lambda code: (plugin, point, code),
+        )
 
-    def evaluation(self, plugin: str, point: str) -> tuple[str, str, str]:
-        """The key in `evaluations` of a plugin at a point, for whoever counts many times."""
-        key = (plugin, point, self._profile)
-        self.evaluations[key] += 0
-        return key
+    def evaluations(self, plugin: str, point: str) -> list[int]:
+        """The count of a plugin's evaluations at a point: one for each node in Filter and Score."""
+        return self._metrics.plugin_evaluations.cell(plugin, point, self._profile)

@@ -42,8 +42,8 @@ class _Scorer(NamedTuple):
     score_nodes: ScoreNodes
     normalize_score: _Normalize | None
     weight: int
-    #: The label values of its count of evaluations.
-    evaluation: tuple[str, str, str]
+    #: The count of its evaluations.
+    evaluations: list[int]
 
 
 class Scores:
@@ -58,7 +58,7 @@ class Scores:
     ) -> None:
         self._meter: Final = meter
         self._pre_scorers: Final = [
-            (p.name, cast("PreScorePlugin", p).pre_score, meter.evaluation(p.name, "PreScore"))
+            (p.name, cast("PreScorePlugin", p).pre_score, meter.evaluations(p.name, "PreScore"))
             for p in pre_score_plugins
         ]
         self._scorers: Final = [
@@ -67,7 +67,7 @@ class Scores:
                 score_nodes_of(p),
                 _normalize_of(p),
                 weights[p.name],
-                meter.evaluation(p.name, "Score"),
+                meter.evaluations(p.name, "Score"),
             )
             for p in score_plugins
         ]
@@ -87,7 +87,7 @@ class Scores:
         score = self._measured_score if state.records_plugin_metrics else _score
         for scorer in self._scorers:
             if scorer.name not in state.skip_score_plugins:
-                self._meter.evaluations[scorer.evaluation] += len(nodes)
+                scorer.evaluations[0] += len(nodes)
                 scored.append((scorer, score(scorer, state, pod, nodes)))
         normalize = self._measured_normalize if state.records_plugin_metrics else _normalized
         by_plugin: dict[str, IntArray] = {}
@@ -123,7 +123,7 @@ class Scores:
             return _normalized(scorer, normalize_score, state, pod, scores)
 
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        for name, pre_score, evaluation in self._pre_scorers:
+        for name, pre_score, evaluations in self._pre_scorers:
             try:
                 if state.records_plugin_metrics:
                     with self._meter.plugin(state, name, "PreScore") as timing:
@@ -133,7 +133,7 @@ class Scores:
             except Exception as error:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
             if status is None:
-                self._meter.evaluations[evaluation] += 1
+                evaluations[0] += 1
                 continue
             if not status.is_skip:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')
