@@ -1,0 +1,330 @@
+"""Requests at random for what a server's own OpenAPI documents say that it serves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import urllib.parse
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.fakeapi import protobuf_writer
+
+from .seeds import SEEDS
+from .values import NAMES, NAMESPACES, Values
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+Json = dict[str, Any]
+
+VERBS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO")
+_PATCHES: Final = {
+    "application/merge-patch+json": 3,
+    "application/strategic-merge-patch+json": 3,
+    "application/json-patch+json": 3,
+    "application/apply-patch+yaml": 4,
+    "application/json": 1,
+}
+_META: Final = "application/json;as={};g=meta.k8s.io;v=v1"
+_ACCEPTS: Final = (
+    "application/json",
+    "*/*",
+    "",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf,application/json",
+    "application/vnd.kubernetes.protobuf",
+    _META.format("Table") + ",application/json",
+    _META.format("Table"),
+    _META.format("PartialObjectMetadata"),
+    _META.format("PartialObjectMetadataList") + ",application/json",
+    "application/yaml;as=Table;g=meta.k8s.io;v=v1",
+    "application/json;as=Nonsense;v=v9",
+    "application/json;q=x;;=,,",
+    "text/html",
+    "application/json;stream=watch",
+)
+_SELECTORS: Final = (
+    "a=b",
+    "a in (b,c),!d",
+    "a notin (b)",
+    "a>1",
+    "metadata.name=a",
+    "spec.nodeName=n1,status.phase!=Running",
+    "a=b=c",
+    "in (",
+    "(",
+    ",",
+    "\\",
+    "é=1",
+)
+_VERSIONS: Final = ("0", "1", "", "99999999999999999999", "9" * 30, "-1", "x", "1.5")
+_CONTINUES: Final = ("x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "===")
+_FLAGS: Final = ("true", "false", "1", "0", "", "x")
+_PARAMETERS: Final[dict[str, Sequence[str]]] = {
+    "labelSelector": _SELECTORS,
+    "fieldSelector": _SELECTORS,
+    "resourceVersion": _VERSIONS,
+    "resourceVersionMatch": ("Exact", "NotOlderThan", "x"),
+    "limit": ("1", "2", "500", "-1", "x", "9" * 30),
+    "continue": _CONTINUES,
+    "watch": _FLAGS,
+    "allowWatchBookmarks": _FLAGS,
+    "sendInitialEvents": _FLAGS,
+    "timeoutSeconds": ("1", "-1", "0", "x", "1e9", "9" * 25),
+    "pretty": _FLAGS,
+    "dryRun": ("All", "x", ""),
+    "fieldManager": ("m", "m" * 129, "\x00", ""),
+    "fieldValidation": ("Strict", "Warn", "Ignore", "x"),
+    "force": _FLAGS,
+    "gracePeriodSeconds": ("0", "1", "30", "-1", "x", "9" * 19, "9" * 25),
+    "propagationPolicy": ("Foreground", "Background", "Orphan", "x"),
+    "orphanDependents": _FLAGS,
+    "includeObject": ("None", "Metadata", "Object", "x"),
+    "ignoreStoreReadErrorWithClusterBreakingPotential": _FLAGS,
+    "%zz": ("%zz",),
+}
+_ODDITIES: Final = (
+    "/",
+    "//",
+    "/..",
+    "/%2f",
+    "/%00",
+    "/%ff%fe",
+    "/é",
+    "?",
+    "?&&=&a",
+    "#x",
+    ";a=b",
+    "%",
+)
+_BROKEN: Final = (
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b'"x"',
+    b"1e400",
+    b'{"a":1,"a":2}',
+    b'{"metadata":{"name":"\xff\xfe"}}',
+    b'{"metadata":{"name":"\\ud800"}}',
+    b"\x00\x01\x02",
+    b"k8s\x00",
+    b"k8s\x00\x0a\x02\x0a\xff",
+    b"--- \n- a: &a [1]\n  b: *a\n",
+    b"a: *nowhere",
+    b"a: !!python/object:os.system x",
+    b"? [1, 2]\n: 3\n",
+    b"{'metadata': {'name': 2001-01-01, 1: 2}}",
+    b"a: .nan\nb: 0x1F\nc: 0o17\nd: 1_000\ne: 12:30:45\n",
+    b"\xef\xbb\xbf{}",
+    b'{"a":' * 3000 + b"1" + b"}" * 3000,
+    b"[" * 9000,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """A path of a document, what it takes, and under which schema."""
+
+    path: str
+    verbs: tuple[str, ...]
+    group: str
+    version: str
+    kind: str
+    schema: Json
+    values: Values
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """One request, in bytes."""
+
+    method: str
+    target: str
+    raw: bytes
+    resource: Resource | None
+    takes_time: bool
+
+    def __str__(self) -> str:
+        """What to paste into a report."""
+        return f"{self.raw[:3000]!r}"
+
+
+def resources_of(document: Json, chance: random.Random) -> list[Resource]:
+    """The resources in an OpenAPI document."""
+    schemas: Mapping[str, Json] = document.get("components", {}).get("schemas", {})
+    values = Values(chance, schemas)
+    found = []
+    for path, item in document.get("paths", {}).items():
+        operations = {verb: item[verb] for verb in item if verb not in ("parameters", "servers")}
+        what: Json = {}
+        for operation in operations.values():
+            what = operation.get("x-kubernetes-group-version-kind") or what
+        kind = what.get("kind", "")
+        schema = next(
+            (each for name, each in schemas.items() if name.endswith(f".{kind}") and kind), {}
+        )
+        verbs = tuple(verb.upper() for verb in operations)
+        version = (what.get("group", ""), what.get("version", ""))
+        found.append(Resource(path, verbs, *version, kind, schema, values))
+    return found
+
+
+class Asker:
+    """Makes one request after another; told what was answered, it knows what is there."""
+
+    def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
+        self._chance = chance
+        self._resources = resources
+        self._seen: dict[str, Json] = {}
+
+    def learn(self, asked: Asked, body: bytes) -> None:
+        """An object that was answered may be sent again, changed."""
+        if asked.resource is None or len(body) > 20_000:
+            return
+        try:
+            value = json.loads(body)
+        except ValueError:
+            return
+        if isinstance(value, dict) and value.get("kind") == asked.resource.kind:
+            self._seen[asked.resource.path] = value
+
+    def next(self) -> Asked:
+        """The next request."""
+        chance = self._chance
+        resource = chance.choice(self._resources)
+        method = (
+            chance.choice(resource.verbs or VERBS)
+            if chance.random() < 0.93
+            else chance.choice(VERBS)
+        )
+        query = self._query(method, resource)
+        target = self._path(resource) + (f"?{query}" if query else "")
+        if chance.random() < 0.03:
+            target = self._odd(target)
+        headers = {
+            "Host": "localhost",
+            "User-Agent": chance.choice(("fuzz/1", "kubectl/v1", "x\u00e9")),
+        }
+        if chance.random() < 0.4:
+            headers["Accept"] = chance.choice(_ACCEPTS)
+        if chance.random() < 0.1:
+            headers["Accept-Encoding"] = chance.choice(("gzip", "gzip;q=0", "*", "br, gzip"))
+        body = b""
+        if method not in ("GET", "HEAD") and (method != "DELETE" or chance.random() < 0.4):
+            body, headers["Content-Type"] = self._body(method, resource)
+        if chance.random() < 0.02:
+            headers["Content-Type"] = chance.choice(
+                ("", "text/plain", "application/json; charset=x", "é")
+            )
+        if chance.random() < 0.02:
+            headers["If-None-Match"] = chance.choice(("*", '"x"', "x"))
+        takes_time = method == "GET" and chance.random() < 0.02
+        return Asked(method, target, _encoded(method, target, headers, body), resource, takes_time)
+
+    def _path(self, resource: Resource) -> str:
+        chance = self._chance
+        path = resource.path
+        namespace, name = chance.choice(NAMESPACES), chance.choice(NAMES)
+        if "customresourcedefinitions" in path and chance.random() < 0.3:
+            name = "widgets.example.com"
+        elif chance.random() < 0.03:
+            name = chance.choice(("%00", "%ff", "é", "..", "x" * 300, "A_b", "a:b", "a%2fb", "%25"))
+        if "{namespace}" not in path and "/namespaces/{name}" in path and chance.random() < 0.8:
+            name = chance.choice(("other", "fuzzed"))
+        return path.replace("{namespace}", namespace).replace("{name}", name)
+
+    def _odd(self, target: str) -> str:
+        at = self._chance.randrange(1, len(target) + 1)
+        return target[:at] + self._chance.choice(_ODDITIES) + target[at:]
+
+    def _query(self, method: str, resource: Resource) -> str:
+        chance = self._chance
+        pairs = []
+        if method == "GET" and "{name}" not in resource.path and chance.random() < 0.3:
+            pairs.append(("watch", "true"))
+        for _ in range(chance.choice((0, 0, 1, 1, 2, 4))):
+            name = chance.choice(tuple(_PARAMETERS))
+            pairs.append((name, chance.choice(_PARAMETERS[name])))
+        if method == "PATCH" and chance.random() < 0.6:
+            pairs.append(("fieldManager", chance.choice(("m", "other"))))
+        return urllib.parse.urlencode(pairs)
+
+    def _object(self, resource: Resource) -> Json:
+        """An object for the resource: one that was seen there, a right one or one by the schema."""
+        chance = self._chance
+        made: Any
+        if chance.random() < 0.4 and resource.path in self._seen:
+            made = self._seen[resource.path]
+        elif chance.random() < 0.9 and resource.kind in SEEDS:
+            name = chance.choice(NAMES)
+            made = {"metadata": {"name": name, "labels": {"a": "b"}}, **SEEDS[resource.kind]}
+        else:
+            made = resource.values.of(resource.schema)
+        if chance.random() < 0.75:
+            made = resource.values.mutated(made, resource.schema)
+        if not isinstance(made, dict):
+            return {"metadata": {}}
+        if chance.random() < 0.5:
+            group = f"{resource.group}/" if resource.group else ""
+            made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
+        return made
+
+    def _body(self, method: str, resource: Resource) -> tuple[bytes, str]:
+        chance = self._chance
+        if chance.random() < 0.04:
+            kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *_PATCHES)
+            return chance.choice(_BROKEN), chance.choice(kinds)
+        if method == "PATCH":
+            return self._patch(resource)
+        if method == "DELETE":
+            options = resource.values.mutated(SEEDS["DeleteOptions"], {})
+            if chance.random() < 0.7:
+                options = {"gracePeriodSeconds": chance.choice((0, 1, 30, None))}
+            return _json(options), "application/json"
+        made = self._object(resource)
+        dice = chance.random()
+        if dice < 0.05:
+            return self._protobuf(resource), protobuf_writer.MEDIA_TYPE
+        return _json(made), "application/yaml" if dice < 0.15 else "application/json"
+
+    def _patch(self, resource: Resource) -> tuple[bytes, str]:
+        chance = self._chance
+        kind = chance.choices(tuple(_PATCHES), tuple(_PATCHES.values()))[0]
+        seen = self._seen.get(resource.path, {"metadata": {"labels": {"a": "b"}}, "spec": {}})
+        if kind == "application/json-patch+json":
+            return _json(resource.values.patch_operations(seen)), kind
+        made = self._object(resource)
+        if kind == "application/apply-patch+yaml":
+            group = f"{resource.group}/" if resource.group else ""
+            made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
+            if isinstance(made.get("metadata"), dict) and chance.random() < 0.9:
+                made["metadata"] = {**made["metadata"]}
+                made["metadata"].pop("managedFields", None)
+        elif chance.random() < 0.5:
+            keys = chance.sample(sorted(made, key=str), min(len(made), 2))
+            made = {key: made[key] for key in keys}
+        return _json(made), kind
+
+    def _protobuf(self, resource: Resource) -> bytes:
+        chance = self._chance
+        write = protobuf_writer
+        meta = write.message(
+            (1, chance.choice(NAMES)), (3, "default"), (11, write.message((1, "a")))
+        )
+        body = write.message((1, meta), (2, chance.randbytes(chance.randint(0, 30))))
+        raw = bytearray(write.enveloped(resource.version, resource.kind, body))
+        for _ in range(chance.randint(0, 2)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        return bytes(raw)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _encoded(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    sent = {**headers, "Content-Length": str(len(body))} if body or method != "GET" else headers
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,81 @@
+"""One connection that sends bytes as they are, and reads whatever comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import socket
+import time
+
+__all__ = ["Answer", "Connection", "Hang"]
+
+
+class Hang(Exception):
+    """The server did not answer in time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Status, headers and body; no status if the server closed the connection without a word."""
+
+    code: int
+    body: bytes
+    headers: dict[str, str]
+    seconds: float
+    is_stream: bool = False
+
+
+class Connection:
+    """Connects when it has to, as the server may close after any answer."""
+
+    def __init__(self, port: int, *, patience_seconds: float) -> None:
+        self._port = port
+        self._patience = patience_seconds
+        self._socket: socket.socket | None = None
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def exchange(self, method: str, sent: bytes, *, reads_streams: bool) -> Answer:
+        """Send a request and read its answer; of a watch only the beginning, unless asked.
+
+        Raises Hang if there is no answer, ConnectionError if the server does not listen.
+        """
+        began = time.perf_counter()
+        try:
+            return self._exchange(method, sent, began, reads_streams=reads_streams)
+        except TimeoutError as error:
+            self.close()
+            raise Hang(f"no answer for {self._patience:.0f} s") from error
+        except (ConnectionError, http.client.HTTPException) as error:
+            self.close()
+            text = repr(error).encode()
+            return Answer(0, text, {}, time.perf_counter() - began)
+
+    def _exchange(self, method: str, sent: bytes, began: float, *, reads_streams: bool) -> Answer:
+        connected = self._connected()
+        with contextlib.suppress(ConnectionError):  # refused in the middle of a body: an answer
+            connected.sendall(sent)
+        response = http.client.HTTPResponse(connected, method=method)
+        response.begin()
+        head = time.perf_counter() - began
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        is_stream = bool(response.chunked) and method != "HEAD"
+        if is_stream and not reads_streams:
+            self.close()
+            return Answer(response.status, b"", headers, head, is_stream=True)
+        body = response.read()
+        seconds = head if is_stream else time.perf_counter() - began
+        if response.will_close:
+            self.close()
+        return Answer(response.status, body, headers, seconds, is_stream)
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port))
+            self._socket.settimeout(self._patience)
+        return self._socket
