@@ -33,7 +33,7 @@ class Kubectl:
 
     def __init__(self, program: str, kubeconfig: Path, home: Path) -> None:
         self.program = program
-        self._environment = {
+        self.environment = {
             **os.environ,
             "KUBECONFIG": str(kubeconfig),
             "HOME": str(home),
@@ -45,11 +45,22 @@ class Kubectl:
         return subprocess.run(
             [self.program, *arguments],
             input=given,
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             encoding="utf-8",
             timeout=PATIENCE_SECONDS,
             check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A command that goes on; what it prints, complaints too, is its standard output."""
+        return subprocess.Popen(
+            [self.program, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
         )
 
     def __call__(self, *arguments: str, given: str = "") -> str:
