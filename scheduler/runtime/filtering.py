@@ -71,10 +71,13 @@ class PreFilters:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
-        call = self._measured if state.records_plugin_metrics else _call_pre_filter
         for name, pre_filter, evaluations in self._plugins:
             try:
-                answer = call(name, pre_filter, state, pod, nodes)
+                answer = (
+                    self._measured(name, pre_filter, state, pod, nodes)
+                    if state.records_plugin_metrics
+                    else pre_filter(state, pod, nodes)
+                )
             except Exception as error:
                 raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
             if isinstance(answer, Status) and answer.is_skip:
@@ -109,7 +112,7 @@ class PreFilters:
         self, name: str, pre_filter: _PreFilter, state: CycleState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterResult | Status | None:
         with self._meter.plugin(state, name, "PreFilter") as timing:
-            answer = _call_pre_filter(name, pre_filter, state, pod, nodes)
+            answer = pre_filter(state, pod, nodes)
             timing.status = answer if isinstance(answer, Status) else None
             return answer
 
@@ -257,13 +260,6 @@ class _Verdicts:
     def rejections(self) -> Rejections | None:
         """All of them, None if every node passes."""
         return None if self._codes is None else Rejections(self._codes, self._statuses)
-
-
-def _call_pre_filter(
-    name: str, pre_filter: _PreFilter, state: CycleState, pod: PodInfo, nodes: Nodes
-) -> PreFilterResult | Status | None:
-    del name
-    return pre_filter(state, pod, nodes)
 
 
 def _pre_filter_of(plugin: Plugin) -> _PreFilter:
