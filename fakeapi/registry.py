@@ -165,6 +165,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     ownership.on_create(registry.kinds, target, obj, now, tracks=registry.tracks_fields)
     review = Review(registry, target, Operation.CREATE, obj)
     registry.admission.mutate(review)
+    if registry.access.escalation is not None:
+        registry.access.escalation.check(target, obj)
     prefix = "" if metadata.get("name") else text(metadata.get("generateName"))
     for attempt in range(_NAME_ATTEMPTS if prefix else 1):
         if prefix:
@@ -271,6 +273,8 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)
     registry.admission.mutate(review)
+    if registry.access.escalation is not None:
+        registry.access.escalation.check(target, obj, old)
     _check_version(target, existing, metadata)
     _keep(metadata, old_metadata, "generation")
     _prepare(registry, target, obj, old)

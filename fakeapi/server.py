@@ -37,8 +37,9 @@ from .port import Port, keep
 from .registry import Registry
 from .responses import WholeResponse, chunk_writer
 from .routes import Route
-from .security.gate import current_user, refusal
+from .security.gate import refusal
 from .security.guard import Guard
+from .security.users import current_user
 from .state import StateError
 from .state.keeper import Keeper
 from .state.replaying import replay

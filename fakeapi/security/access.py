@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from .authentication import Authenticator
 from .authorization import AlwaysAllow, Authorizer
+
+if TYPE_CHECKING:
+    from .escalation import EscalationCheck
 
 __all__ = ["Access"]
 
@@ -16,3 +20,5 @@ class Access:
 
     authenticator: Authenticator = dataclasses.field(default_factory=Authenticator)
     authorizer: Authorizer = dataclasses.field(default_factory=AlwaysAllow)
+    #: What looks at roles and bindings before they are stored, with RBAC.
+    escalation: EscalationCheck | None = None

@@ -14,6 +14,7 @@ from ..options import WriteOptions
 from ..registry import Target
 from ..selectors import SelectorError, label_selector_of
 from .rbac import CLUSTER_ROLES, GROUP
+from .users import SERVER, acting_as
 
 if TYPE_CHECKING:
     from ..registry import Registry
@@ -40,10 +41,14 @@ class AggregationController:
             return
         self._is_busy = True
         try:
-            while any(self._reconcile(key) for key in list(self._roles.sorted_keys())):
-                pass
+            with acting_as(SERVER):  # whoever has caused it
+                self._reconcile_all()
         finally:
             self._is_busy = False
+
+    def _reconcile_all(self) -> None:
+        while any(self._reconcile(key) for key in list(self._roles.sorted_keys())):
+            pass
 
     def _reconcile(self, key: str) -> bool:
         """Whether the role had other rules than it should have."""

@@ -6,9 +6,8 @@ pkg/server/filters/maxinflight.go of v0.36.3, in the order of pkg/server/config.
 
 from __future__ import annotations
 
-import contextvars
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
@@ -16,7 +15,7 @@ from .. import answers
 from ..errors import Forbidden, TooBusy, Unauthorized
 from .attributes import Attributes, attributes_of
 from .impersonation import impersonated
-from .users import ANONYMOUS, MASTERS, User
+from .users import ANONYMOUS, MASTERS, User, act_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +27,7 @@ if TYPE_CHECKING:
     from ..options import Query
     from .access import Access
 
-__all__ = ["Gate", "current_user", "refusal"]
-
-#: Whose request is answered in this task.
-_user: Final[contextvars.ContextVar[User]] = contextvars.ContextVar("user", default=ANONYMOUS)
-
-
-def current_user() -> User:
-    """Whose request is answered in this task; nobody in particular where there is no gate."""
-    return _user.get()
+__all__ = ["Gate", "refusal"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -63,7 +54,7 @@ class Gate:
         except Forbidden:
             leave()
             raise
-        _user.set(user)
+        act_as(user)
         return leave
 
     def _user_of(self, http: web.BaseRequest) -> User:

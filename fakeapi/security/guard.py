@@ -20,6 +20,7 @@ from .access import Access
 from .aggregation import AggregationController
 from .authentication import Authenticator, read_token_file
 from .errors import SecurityError
+from .escalation import EscalationCheck
 from .gate import Gate
 from .options import Security
 from .rbac import RbacAuthorizer
@@ -108,7 +109,8 @@ class Guard:
         if self.options.authorization_mode == "RBAC":
             bootstrap.create_missing(state)
             AggregationController(state)
-            self.access.authorizer = RbacAuthorizer(state.store)
+            self.access.authorizer = authorizer = RbacAuthorizer(state.store)
+            self.access.escalation = EscalationCheck(authorizer)
 
     def kubeconfig(self, url: str, user: str = "", groups: Iterable[str] = ()) -> str:
         """A kubeconfig as YAML, for an administrator if no other user is named.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..store import Store
     from .attributes import Attributes
 
-__all__ = ["GROUP", "RbacAuthorizer", "rule_allows"]
+__all__ = ["GROUP", "RbacAuthorizer", "path_matches", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ROLES: Final = (GROUP, "roles")
@@ -114,7 +114,7 @@ class RbacAuthorizer:
         if wanted is None:
             yield _Grant({}, binding, subject, f'unsupported role reference kind: "{kind}"')
             return
-        role = self._role(wanted, namespace if wanted == ROLES else "", name)
+        role = self.role(wanted, namespace, name)
         if role is None:
             error = f'{wanted[1].removesuffix("s")}.{GROUP} "{name}" not found'
             yield _Grant({}, binding, subject, error)
@@ -122,8 +122,9 @@ class RbacAuthorizer:
         for rule in mappings(role.get("rules")):
             yield _Grant(rule, binding, subject)
 
-    def _role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
-        found = self._store.get(resource, namespace, name)
+    def role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
+        """The role that a binding in that namespace names, None if it is not there."""
+        found = self._store.get(resource, namespace if resource == ROLES else "", name)
         return None if found is None else found.object
 
 
@@ -145,9 +146,7 @@ def rule_allows(rule: Json, attributes: Attributes) -> bool:
     if not _covers(texts(rule.get("verbs")), attributes.verb):
         return False
     if not attributes.about_resource:
-        return any(
-            _path_matches(url, attributes.path) for url in texts(rule.get("nonResourceURLs"))
-        )
+        return any(path_matches(url, attributes.path) for url in texts(rule.get("nonResourceURLs")))
     names = texts(rule.get("resourceNames"))
     return (
         _covers(texts(rule.get("apiGroups")), attributes.group)
@@ -166,7 +165,8 @@ def _resource_matches(resources: list[str], attributes: Attributes) -> bool:
     return bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
 
 
-def _path_matches(url: str, path: str) -> bool:
+def path_matches(url: str, path: str) -> bool:
+    """Whether a rule's path, which may end in a star, covers another."""
     return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 

@@ -5,16 +5,32 @@ Source: apiserver pkg/authentication/{user,serviceaccount} of v0.36.3.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ..objects import Json
 
-__all__ = ["ADMIN", "ANONYMOUS", "AUTHENTICATED", "MASTERS", "UNAUTHENTICATED", "User", "extra_of",
-           "service_account", "service_account_groups", "service_account_name"]  # fmt: skip
+__all__ = [
+    "ADMIN",
+    "ANONYMOUS",
+    "AUTHENTICATED",
+    "MASTERS",
+    "SERVER",
+    "UNAUTHENTICATED",
+    "User",
+    "act_as",
+    "acting_as",
+    "current_user",
+    "extra_of",
+    "service_account",
+    "service_account_groups",
+    "service_account_name",
+]
 
 #: Whoever is in this group may do everything, whatever the roles say.
 MASTERS: Final = "system:masters"
@@ -81,3 +97,25 @@ ANONYMOUS: Final = User("system:anonymous", (UNAUTHENTICATED,))
 ADMIN: Final = User("kubernetes-admin", (MASTERS,))
 #: Whom programs in the server's own process stand for.
 SERVER: Final = User("system:apiserver", (MASTERS,))
+
+_user: Final[contextvars.ContextVar[User]] = contextvars.ContextVar("user", default=SERVER)
+
+
+def current_user() -> User:
+    """Whose request is answered in this task; outside of requests the server acts for itself."""
+    return _user.get()
+
+
+def act_as(user: User) -> None:
+    """What this task does from now on, it does for that user."""
+    _user.set(user)
+
+
+@contextlib.contextmanager
+def acting_as(user: User) -> Iterator[None]:
+    """Do something for another user than the one whose request is answered."""
+    token = _user.set(user)
+    try:
+        yield
+    finally:
+        _user.reset(token)
