@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.pod_resources import amounts, container_sums, is_pod_level_resource
+from fakeapi.pod_resources import amounts, pod_sums
 from fakeapi.quantity import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .api import Json
 
@@ -53,7 +53,7 @@ def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
 
 def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
     allocatable = amounts(_part(node, "status").get("allocatable"))
-    asked = {"pods": len(pods) * _NANO}
+    asked: dict[str, int] = {"pods": len(pods) * _NANO}
     for pod in pods:
         for resource, amount in _requests(pod).items():
             asked[resource] = asked.get(resource, 0) + amount
@@ -65,15 +65,9 @@ def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
     ]
 
 
-def _requests(pod: Json) -> dict[str, int]:
+def _requests(pod: Json) -> Mapping[str, int]:
     """What the pod asks for: its containers, the pod as a whole where it says so, its overhead."""
-    spec = _part(pod, "spec")
-    asked = container_sums(spec, "requests")
-    whole = amounts(_part(spec, "resources").get("requests"))
-    asked.update({name: whole[name] for name in whole if is_pod_level_resource(name)})
-    for resource, amount in amounts(spec.get("overhead")).items():
-        asked[resource] = asked.get(resource, 0) + amount
-    return asked
+    return pod_sums({"spec": _part(pod, "spec")}, "requests")
 
 
 def _port_problems(name: str, pods: list[Json]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .admission.command_line import admission_options
 from .faults import FaultError
 from .loading import LoadError
 from .security.command_line import security_options
@@ -22,6 +23,7 @@ from .state.command_line import StateOptions, state_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .admission.selection import Selection
     from .security.options import Security
 
 _GARBAGE_THRESHOLD = 50_000
@@ -62,7 +64,8 @@ _GARBAGE_THRESHOLD = 50_000
 @click.option(
     "--taint-nodes-by-condition",
     is_flag=True,
-    help="Taint new nodes as not ready, as a cluster with a node controller does.",
+    help="Taint new nodes as not ready, as a cluster with a node controller does: short for "
+    "--enable-admission-plugins=TaintNodesByCondition.",
 )
 @click.option(
     "--managed-fields/--no-managed-fields",
@@ -101,6 +104,7 @@ _GARBAGE_THRESHOLD = 50_000
     show_default=True,
     help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
+@admission_options
 @state_options
 @security_options
 def command(
@@ -120,6 +124,7 @@ def command(
     admin_endpoint: bool,
     state: StateOptions,
     security: Security,
+    admission: Selection,
 ) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
@@ -129,6 +134,9 @@ def command(
         port=port,
         load=load,
         event_log_size=event_log_size,
+        admission_plugins=admission.plugins,
+        enable_admission_plugins=admission.enable,
+        disable_admission_plugins=admission.disable,
         taint_nodes_by_condition=taint_nodes_by_condition,
         managed_fields=managed_fields,
         seed=seed,

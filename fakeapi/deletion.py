@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from . import times
 from .admission import Operation, Review
 from .crds import definitions
-from .errors import Conflict, NotFound
+from .errors import Conflict, Forbidden, NotFound
 from .kinds import GarbagePolicy
 from .objects import (
     Json,
@@ -37,6 +37,7 @@ from .objects import (
 )
 from .options import WriteOptions
 from .registry import Registry, Target
+from .validation.cluster import SYSTEM_PRIORITIES
 
 if TYPE_CHECKING:
     from .kinds import Kind
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+_PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 _FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 
@@ -63,6 +65,9 @@ def delete(
     existing = registry.find(kind, namespace, name)
     target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
     registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
+    if kind.resource_key == _PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
+        why = "this is a system priority class and cannot be deleted"
+        raise Forbidden(kind.plural, kind.group, name, why)
     check_preconditions(kind, existing, options)
     if kind.resource_key == definitions.RESOURCE and not is_deleting(existing.object):
         return _delete_definition(registry, existing, options)

@@ -75,8 +75,10 @@ def _copy(state: Registry) -> Registry:
     for collection in state.store.collections():
         copied = store.collection(collection.resource)
         copied.begin(store.resource_version, dict(collection.revisions))
-    copy = dataclasses.replace(state, kinds=KindTable(tuple(state.kinds)), store=store, views={})
+    kinds, admission = KindTable(tuple(state.kinds)), state.admission.afresh()
+    copy = dataclasses.replace(state, kinds=kinds, store=store, admission=admission, views={})
     DefinitionController(copy)
+    admission.follow(copy)
     return copy
 
 

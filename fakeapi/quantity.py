@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Final
+from typing import Final, Self
 
 NANO: Final = 10**9
 _MILLI: Final = 10**6
@@ -29,6 +29,9 @@ _DECIMAL: Final = {
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+#: Digits beyond which a number cannot be worked with, and does not have to.
+_DIGITS_MAX: Final = 1000
+_EXPONENT_DIGITS_MAX: Final = 4
 _BINARY_MAX: Final = (2**63 - 1) * NANO
 
 FORMAT_MESSAGE: Final = (
@@ -44,6 +47,38 @@ class QuantityError(ValueError):
 def parse_nano(value: str) -> int:
     """The quantity in nano-units, rounded away from zero below one. Raises QuantityError."""
     return _parse(value)[0]
+
+
+class Amount(int):
+    """A quantity in nano-units that remembers the style it was written in."""
+
+    style: str
+
+    def __new__(cls, nano: int, style: str = "decimal") -> Self:
+        """Of so many nano-units; the style is decimal, binary or exponent."""
+        made = super().__new__(cls, nano)
+        made.style = style
+        return made
+
+    def plus(self, other: int) -> Amount:
+        """The sum, in the style of the first of the two that is something."""
+        style = other.style if not self and isinstance(other, Amount) else self.style
+        return Amount(int(self) + other, style)
+
+    def minus(self, other: int) -> Amount:
+        """The difference, in the style of the first of the two that is something."""
+        return self.plus(Amount(-other, other.style if isinstance(other, Amount) else self.style))
+
+    def shown(self) -> str:
+        """The canonical text."""
+        return render(self, self.style)
+
+
+@functools.lru_cache(maxsize=8192)
+def parse_amount(value: str) -> Amount:
+    """The quantity with its style. Raises QuantityError."""
+    nano, style, _ = _parse(value)
+    return Amount(nano, style)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -84,6 +119,22 @@ def render(nano: int, style: str = "decimal") -> str:
     return f"{number}{_DECIMAL_SUFFIX[exponent]}"
 
 
+def _bounded(digits: str, fraction: str, suffix: str) -> tuple[str, str, str]:
+    """The parts of a number, none so long that work with it does not end; the value is the same.
+
+    More than 2^63 is cut to that, and all below a nano-unit is rounded up to one.
+    """
+    if len(digits) > _DIGITS_MAX:
+        digits = "1" + "0" * _DIGITS_MAX
+    if len(fraction) > _DIGITS_MAX:
+        rest = fraction[_DIGITS_MAX:].strip("0")
+        fraction = fraction[:_DIGITS_MAX] + ("1" if rest else "")
+    exponent = _EXPONENT(suffix)
+    if exponent is not None and len(exponent[1]) > _EXPONENT_DIGITS_MAX:
+        suffix = f"e{'-' if exponent[1].startswith('-') else ''}{2 * _DIGITS_MAX}"
+    return digits, fraction, suffix
+
+
 def _parse(value: str) -> tuple[int, str, bool]:
     """The value, its style, and whether the text is kept as it was written."""
     found = _FORM(value)
@@ -92,7 +143,7 @@ def _parse(value: str) -> tuple[int, str, bool]:
     sign, digits, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4]
     if not found[2] and not fraction and not suffix:
         raise QuantityError(FORMAT_MESSAGE)
-    digits = digits or "0"
+    digits, fraction, suffix = _bounded(digits or "0", fraction, suffix)
     number = int(digits + fraction or "0")
     if suffix in _BINARY:
         power = _BINARY[suffix]

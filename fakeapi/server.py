@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs, web
 
 from . import answers, dispatch, loading, negotiation, presentation, registry, routes
-from .admission import SYSTEM_PRIORITY_CLASSES, default_chain
+from .admission.selection import Selection
 from .bodies import media_type
 from .clock import SystemClock
 from .crds.controller import DefinitionController
@@ -113,6 +113,9 @@ class Statistics:
 class FakeApiServer:
     """A Kubernetes API server that lives in this process; an asynchronous context manager."""
 
+    _port: Port | None = None
+    _connections: web.Server | None = None
+
     def __init__(
         self,
         *,
@@ -122,6 +125,9 @@ class FakeApiServer:
         load: Iterable[Json | str | Path] = (),
         event_log_size: int = DEFAULT_EVENT_LOG_SIZE,
         requests_kept: int = 0,
+        admission_plugins: Iterable[str] | None = None,
+        enable_admission_plugins: Iterable[str] = (),
+        disable_admission_plugins: Iterable[str] = (),
         taint_nodes_by_condition: bool = False,
         managed_fields: bool = True,
         seed: int | None = None,
@@ -137,32 +143,27 @@ class FakeApiServer:
 
         `load` takes objects, files and directories; `event_log_size` is how many changes of each
         resource a watch may go back; `requests_kept` is how many requests `requests` goes back;
+        `admission_plugins` is the whole list of plugins, the next three change the default one;
         `managed_fields` False keeps no record of who wrote what until somebody applies; `seed`
         fixes uids and generated names; versions begin at `initial_resource_version`, by default
         at the time of the clock; `kinds` are served in addition to the built-in ones. `faults`
         are values and files, `fault_log` is a file for what was injected, `admin_endpoint` says
         whether faults may be set over HTTP. `state` are files of an earlier state or for a later
         one; what is restored takes the place of `load`. `security` is TLS, users, roles and limits;
-        without it the host is loopback. Raises LoadError, FaultError, StateError, SecurityError.
+        without it the host is loopback. Raises {Load,Fault,State,Security,Admission}Error.
         """
+        chosen = (admission_plugins, enable_admission_plugins, disable_admission_plugins)
+        admission = Selection.of(*chosen).chain(taints_nodes=taint_nodes_by_condition)
         self._guard = Guard(security, host)
         self._gate = self._guard.gate
         self._clock: Clock = SystemClock() if clock is None else clock
         if initial_resource_version is None:
             initial_resource_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
-        self._registry = Registry(
-            kinds=KindTable((*BUILT_IN, *kinds)),
-            store=Store(resource_version=initial_resource_version, log_size=event_log_size),
-            clock=self._clock,
-            ids=IdSource(seed),
-            admission=default_chain(taint_nodes_by_condition=taint_nodes_by_condition),
-            tracks_fields=managed_fields,
-            access=self._guard.access,
-        )
-        self._host = host
-        self._requested_port = port
-        self._port: Port | None = None
-        self._connections: web.Server | None = None
+        store = Store(resource_version=initial_resource_version, log_size=event_log_size)
+        table, ids = KindTable((*BUILT_IN, *kinds)), IdSource(seed)
+        self._registry = Registry(table, store, self._clock, ids, admission, managed_fields)
+        self._registry.access = self._guard.access
+        self._host, self._requested_port = host, port
         self._admin_endpoint = admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
         self._watchers: dict[Watcher, Kind] = {}
@@ -359,6 +360,7 @@ class FakeApiServer:
         DefinitionController(self._registry)
         self.kinds.listeners[self] = self._end_watches
         self._create_system_objects()
+        self._registry.admission.follow(self._registry)
         if not self.state.is_restored:
             self.load(load, keep_uids=self.state.files.keep_uids)
         self._guard.set_up(self._registry)
@@ -373,11 +375,11 @@ class FakeApiServer:
         """Four namespaces and two priority classes, as far as they are not there."""
         for name in _NAMESPACES:
             self._create("namespaces", {"metadata": {"name": name}})
-        for name in SYSTEM_PRIORITY_CLASSES:
+        for name, description in _SYSTEM_CLASS_TEXTS.items():
             value: Json = {
                 "metadata": {"name": name},
                 "value": SYSTEM_PRIORITIES[name],
-                "description": _SYSTEM_CLASS_TEXTS[name],
+                "description": description,
             }
             self._create("priorityclasses", value, group="scheduling.k8s.io")
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 from .. import names, pod_resources
 from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from ..objects import Json, mapping, mappings, text
+from ..pod_resources import REQUESTS_PREFIX, is_extended_resource, is_native_resource
 from ..quantity import NANO, QuantityError, parse_nano, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _HUGE_PAGES: Final = pod_resources.HUGE_PAGES_PREFIX
-_NATIVE_DOMAIN: Final = "kubernetes.io/"
-_QUOTA_PREFIX: Final = "requests."
 _CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD: Final = frozenset(
     {
@@ -45,21 +44,11 @@ def validate_resource_name(name: str, field: str) -> list[FieldError]:
 
 
 def _is_standard(name: str) -> bool:
-    return name in _STANDARD or name.startswith((_HUGE_PAGES, f"{_QUOTA_PREFIX}{_HUGE_PAGES}"))
-
-
-def _is_native(name: str) -> bool:
-    return "/" not in name or _NATIVE_DOMAIN in name
-
-
-def _is_extended(name: str) -> bool:
-    if _is_native(name) or name.startswith(_QUOTA_PREFIX):
-        return False
-    return not names.qualified_name(f"{_QUOTA_PREFIX}{name}")
+    return name in _STANDARD or name.startswith((_HUGE_PAGES, f"{REQUESTS_PREFIX}{_HUGE_PAGES}"))
 
 
 def _allows_overcommit(name: str) -> bool:
-    return _is_native(name) and not name.startswith(_HUGE_PAGES)
+    return is_native_resource(name) and not name.startswith(_HUGE_PAGES)
 
 
 def _container_name(name: str, field: str) -> list[FieldError]:
@@ -69,7 +58,7 @@ def _container_name(name: str, field: str) -> list[FieldError]:
     if "/" not in name:
         if name not in _CONTAINER and not name.startswith(_HUGE_PAGES):
             errors.append(invalid(field, name, "must be a standard resource for containers"))
-    elif not _is_native(name) and not _is_extended(name):
+    elif not is_native_resource(name) and not is_extended_resource(name):
         errors.append(invalid(field, name, "doesn't follow extended resource name standard"))
     return errors
 
@@ -87,7 +76,7 @@ def validate_quantity(name: str, value: str, field: str) -> list[FieldError]:
     errors = []
     if amount < 0:
         errors.append(invalid(field, value, "must be greater than or equal to 0"))
-    if (name in _INTEGERS or _is_extended(name)) and amount % NANO:
+    if (name in _INTEGERS or is_extended_resource(name)) and amount % NANO:
         errors.append(invalid(field, value, "must be an integer"))
     if name.startswith(_HUGE_PAGES) and amount > 0:
         size = name.removeprefix(_HUGE_PAGES)

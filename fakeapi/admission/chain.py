@@ -1,0 +1,123 @@
+"""What a plugin is, what it is shown, and the chain that runs the plugins of a server.
+
+Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ..errors import Forbidden
+from ..objects import Json, metadata_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..kinds import ResourceKey
+    from ..registry import Registry, Target
+
+PODS: Final = ("", "pods")
+
+
+class Operation(enum.Enum):
+    """What the request is about to do."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Review:
+    """One write under review. `object` is the new state, on a delete the present one."""
+
+    registry: Registry
+    target: Target
+    operation: Operation
+    object: Json
+    old: Json | None = None
+
+    @property
+    def resource(self) -> ResourceKey:
+        """The resource that is written."""
+        return self.target.kind.resource_key
+
+    def forbid(self, why: str) -> Forbidden:
+        """The refusal to raise."""
+        kind = self.target.kind
+        metadata = metadata_of(self.object)
+        name = self.target.name or text(metadata.get("name")) or text(metadata.get("generateName"))
+        return Forbidden(kind.plural, kind.group, name or "Unknown", why)
+
+
+class Plugin:
+    """One rule of admission, made anew for every server.
+
+    `mutate` sees an object before it has its final name and may change it; `check` sees it after
+    validation and may only refuse. Both raise ApiError.
+    """
+
+    #: As the flags of kube-apiserver spell it.
+    name: ClassVar[str] = ""
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Whether it wants to see such writes; the answer is asked for once and kept."""
+        raise NotImplementedError
+
+    def mutate(self, review: Review) -> None:
+        """Change the object. Raises ApiError to refuse it."""
+
+    def check(self, review: Review) -> None:
+        """Judge the finished object. Raises ApiError to refuse it."""
+
+    def follow(self, state: Registry) -> None:
+        """Called once the server's state is there, by plugins that keep books about it."""
+
+
+class AdmissionChain:
+    """The plugins of a server, in order: all mutations of a write, later all checks."""
+
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        self.plugins = tuple(plugins)
+        self._mutations: dict[object, list[Callable[[Review], None]]] = {}
+        self._checks: dict[object, list[Callable[[Review], None]]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Which plugins are in it."""
+        return tuple(plugin.name for plugin in self.plugins)
+
+    def mutate(self, review: Review) -> None:
+        """Let the plugins change the object. Raises ApiError if one refuses it."""
+        target = review.target
+        which = (target.kind.resource_key, target.subresource, review.operation)
+        steps = self._mutations.get(which)
+        if steps is None:
+            wanting = [p for p in self.plugins if type(p).mutate is not Plugin.mutate]
+            steps = [plugin.mutate for plugin in wanting if plugin.handles(*which)]
+            self._mutations[which] = steps
+        for mutate in steps:
+            mutate(review)
+
+    def validate(self, review: Review) -> None:
+        """Let the plugins judge the finished object. Raises ApiError if one refuses it."""
+        target = review.target
+        which = (target.kind.resource_key, target.subresource, review.operation)
+        steps = self._checks.get(which)
+        if steps is None:
+            wanting = [p for p in self.plugins if type(p).check is not Plugin.check]
+            steps = [plugin.check for plugin in wanting if plugin.handles(*which)]
+            self._checks[which] = steps
+        for check in steps:
+            check(review)
+
+    def afresh(self) -> AdmissionChain:
+        """The same plugins for another store; they know nothing of this one."""
+        return AdmissionChain(type(plugin)() for plugin in self.plugins)
+
+    def follow(self, state: Registry) -> None:
+        """Let the plugins look at what there is, and keep looking."""
+        for plugin in self.plugins:
+            plugin.follow(state)

@@ -1,0 +1,51 @@
+"""ExtendedResourceToleration: off by default, pods tolerate the taints of devices they ask for.
+
+Source: plugin/pkg/admission/extendedresourcetoleration/admission.go and
+AddOrUpdateTolerationInPod in pkg/apis/core/helper/helpers.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..objects import Json, child, mapping, mappings
+from ..pod_resources import is_extended_resource
+from .chain import PODS, Operation, Plugin, Review
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+
+
+class ExtendedResourceToleration(Plugin):
+    """A node tainted with the name of an extended resource is for pods that request it."""
+
+    name = "ExtendedResourceToleration"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """New and changed pods."""
+        return resource == PODS and not subresource and operation is not Operation.DELETE
+
+    def mutate(self, review: Review) -> None:
+        """Add a toleration for each extended resource, in order of their names."""
+        spec = child(review.object, "spec")
+        containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
+        requested = {
+            name
+            for container in containers
+            for name in mapping(mapping(container.get("resources")).get("requests"))
+            if is_extended_resource(name)
+        }
+        for name in sorted(requested):
+            wanted: Json = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+            spec["tolerations"] = _with(mappings(spec.get("tolerations")), wanted)
+
+
+def _with(tolerations: list[Json], wanted: Json) -> list[Json]:
+    """The toleration takes the place of those that match it in all but the seconds."""
+    updated = [wanted if _key(item) == _key(wanted) else item for item in tolerations]
+    return updated if wanted in updated else [*tolerations, wanted]
+
+
+def _key(toleration: Json) -> tuple[object, ...]:
+    fields = ("key", "effect", "operator", "value")
+    return tuple(toleration.get(field) or "" for field in fields)

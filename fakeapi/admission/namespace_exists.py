@@ -1,0 +1,31 @@
+"""NamespaceExists: off by default, a weaker NamespaceLifecycle that does not mind which are going.
+
+Source: plugin/pkg/admission/namespace/exists/admission.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import NotFound
+from .chain import Operation, Plugin, Review
+from .namespace_lifecycle import NAMESPACES
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+
+
+class NamespaceExists(Plugin):
+    """Whatever is written, the namespace it is in must be there."""
+
+    name = "NamespaceExists"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Everything, also deletions; of namespaces nothing."""
+        return resource != NAMESPACES
+
+    def check(self, review: Review) -> None:
+        """Find the namespace. Raises NotFound."""
+        namespace = review.target.namespace
+        if namespace and review.registry.store.get(NAMESPACES, "", namespace) is None:
+            raise NotFound("namespaces", "", namespace)

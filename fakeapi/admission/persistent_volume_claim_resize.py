@@ -1,0 +1,49 @@
+"""PersistentVolumeClaimResize: claims grow only if they are bound and their class allows it.
+
+Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..objects import Json, mapping, text
+from ..quantity import parse_nano
+from ..storage_classes import STORAGE_CLASSES, claim_class
+from .chain import Operation, Plugin, Review
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+
+_CLAIMS: Final = ("", "persistentvolumeclaims")
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """A claim that wants more than it had."""
+
+    name = "PersistentVolumeClaimResize"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Changed claims."""
+        return resource == _CLAIMS and not subresource and operation is Operation.UPDATE
+
+    def check(self, review: Review) -> None:
+        """Compare the sizes. Raises Forbidden."""
+        claim, old = review.object, review.old or {}
+        if _size(claim) <= _size(old):
+            return
+        if mapping(old.get("status")).get("phase") != "Bound":
+            raise review.forbid("Only bound persistent volume claims can be expanded")
+        name = claim_class(claim)
+        found = review.registry.store.get(STORAGE_CLASSES, "", name) if name else None
+        allows = found is not None and found.object.get("allowVolumeExpansion") is True
+        if name != claim_class(old) or not allows:
+            raise review.forbid(
+                "only dynamically provisioned pvc can be resized and the storageclass that "
+                "provisions the pvc must support resize"
+            )
+
+
+def _size(claim: Json) -> int:
+    resources = mapping(mapping(claim.get("spec")).get("resources"))
+    return parse_nano(text(mapping(resources.get("requests")).get("storage")) or "0")

@@ -1,0 +1,96 @@
+"""Priority: a pod's number and preemption policy come from its PriorityClass.
+
+Source: plugin/pkg/admission/priority/admission.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..objects import Json, child, integer, mapping, name_of, text
+from .chain import PODS, Operation, Plugin, Review
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+
+_PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
+
+
+class Priority(Plugin):
+    """The class, or the default one, decides; a number that says otherwise is refused."""
+
+    name = "Priority"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Pods and priority classes, new and changed."""
+        return (
+            resource in (PODS, _PRIORITY_CLASSES)
+            and not subresource
+            and operation is not Operation.DELETE
+        )
+
+    def mutate(self, review: Review) -> None:
+        """Resolve the class of a new pod; an update that leaves the result out keeps it."""
+        if review.resource != PODS:
+            return
+        if review.operation is Operation.CREATE:
+            _resolve(review)
+            return
+        spec, old_spec = child(review.object, "spec"), mapping((review.old or {}).get("spec"))
+        for field in ("priority", "preemptionPolicy"):
+            if field not in spec and field in old_spec:
+                spec[field] = old_spec[field]
+
+    def check(self, review: Review) -> None:
+        """There is one default class at most. Raises Forbidden."""
+        if review.resource != _PRIORITY_CLASSES or not review.object.get("globalDefault"):
+            return
+        present = _default_class(review)
+        creates = review.operation is Operation.CREATE
+        if present is not None and (creates or name_of(present) != name_of(review.object)):
+            raise review.forbid(
+                f"PriorityClass {name_of(present)} is already marked as default. "
+                "Only one default can exist"
+            )
+
+
+def _resolve(review: Review) -> None:
+    spec = child(review.object, "spec")
+    name, value, policy = _priority_of(review, text(spec.get("priorityClassName")))
+    if name:
+        spec["priorityClassName"] = name
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise review.forbid(
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority "
+            f"admission controller computed {value} from the given PriorityClass name"
+        )
+    spec["priority"] = value
+    given = spec.get("preemptionPolicy")
+    if policy and given is not None and given != policy:
+        raise review.forbid(
+            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+    if policy:
+        spec["preemptionPolicy"] = policy
+
+
+def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
+    if name:
+        found = review.registry.store.get(_PRIORITY_CLASSES, "", name)
+        if found is None:
+            raise review.forbid(f"no PriorityClass with name {name} was found")
+        chosen: Json | None = found.object
+    else:
+        chosen = _default_class(review)
+    if chosen is None:
+        return "", 0, "PreemptLowerPriority"
+    return name_of(chosen), integer(chosen.get("value")), text(chosen.get("preemptionPolicy"))
+
+
+def _default_class(review: Review) -> Json | None:
+    """The class marked as default; with the plugin off for a while, the lowest of several."""
+    classes = review.registry.store.collection(_PRIORITY_CLASSES).revisions.values()
+    marked = [found.object for found in classes if found.object.get("globalDefault")]
+    return min(marked, key=lambda found: integer(found.get("value")), default=None)

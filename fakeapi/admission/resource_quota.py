@@ -1,0 +1,117 @@
+"""ResourceQuota: what would use more than the quotas of its namespace allow is refused.
+
+Source: apiserver pkg/admission/plugin/resourcequota/controller.go (CheckRequest) of v0.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..quota import scopes
+from ..quota.books import QuotaBooks
+from ..quota.usage import (
+    CLAIMS,
+    DEVICE_CLAIMS,
+    IGNORED,
+    PODS,
+    SERVICES,
+    missing_in_containers,
+    usage_of,
+)
+from .chain import Operation, Plugin, Review
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+    from ..quantity import Amount
+    from ..quota.books import Account
+    from ..registry import Registry
+
+
+class ResourceQuota(Plugin):
+    """Refuses what does not fit; the books see what was stored, and keep the status of quotas."""
+
+    name = "ResourceQuota"
+
+    def __init__(self) -> None:
+        self._books: QuotaBooks | None = None
+
+    def follow(self, state: Registry) -> None:
+        """Open the books."""
+        self._books = QuotaBooks(state)
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """All that is new, and changes of what can come to use more."""
+        if operation is Operation.DELETE or resource in IGNORED:
+            return False
+        if subresource:
+            return (resource, subresource) == (PODS, "resize") and operation is Operation.UPDATE
+        changing = (PODS, SERVICES, CLAIMS, DEVICE_CLAIMS)
+        return operation is Operation.CREATE or resource in changing
+
+    def check(self, review: Review) -> None:
+        """Compare what is used, with the object, to what is allowed. Raises Forbidden."""
+        if self._books is None or not review.target.namespace:
+            return
+        accounts = self._books.accounts(review.target.namespace)
+        if not accounts or _keeps_its_scope(review):
+            return
+        pertinent = [
+            account for account in accounts if account.matches(review.resource, review.object)
+        ]
+        if review.resource == PODS:
+            for account in pertinent:
+                _check_containers(review, account)
+        for account in pertinent:
+            more = _more(review, account)
+            if _exceeded(account, more):
+                account = self._books.recount(account)
+            exceeded = _exceeded(account, more)
+            if exceeded:
+                raise review.forbid(
+                    f"exceeded quota: {account.name}, requested: {_listed(more, exceeded)}, "
+                    f"used: {_listed(account.used, exceeded)}, "
+                    f"limited: {_listed(account.hard, exceeded)}"
+                )
+
+
+def _keeps_its_scope(review: Review) -> bool:
+    """An update of a pod counts only if it gets a deadline or loses it, or is a resize."""
+    if review.resource != PODS or review.old is None or review.target.subresource:
+        return False
+    return scopes.is_terminating(review.object) == scopes.is_terminating(review.old)
+
+
+def _check_containers(review: Review, account: Account) -> None:
+    """Whoever counts cpu or memory makes every container say what it wants. Raises Forbidden."""
+    missing = missing_in_containers(review.object, account.names(PODS))
+    if missing:
+        listed = "; ".join(f"{name} for: {','.join(who)}" for name, who in missing.items())
+        raise review.forbid(f"failed quota: {account.name}: must specify {listed}")
+
+
+def _more(review: Review, account: Account) -> dict[str, Amount]:
+    """What the write adds to the use of a quota; an update can only add."""
+    resource, old = review.resource, review.old
+    now = usage_of(resource, review.object)
+    was: dict[str, Amount] = {}
+    if old is not None and account.matches(resource, old):
+        was = usage_of(resource, old)
+    more = {}
+    for name in account.names(resource):
+        if name in now:
+            difference = now[name].minus(was[name]) if name in was else now[name]
+            if difference > 0:
+                more[name] = difference
+    return more
+
+
+def _exceeded(account: Account, more: dict[str, Amount]) -> list[str]:
+    return sorted(
+        name
+        for name, amount in more.items()
+        if name not in account.used or account.used[name] + amount > account.hard[name]
+    )
+
+
+def _listed(amounts: dict[str, Amount], names: list[str]) -> str:
+    return ",".join(f"{name}={amounts[name].shown()}" for name in names if name in amounts)

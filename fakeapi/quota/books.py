@@ -1,0 +1,213 @@
+"""The books about quotas: `status.hard` and `status.used` of each, right after every write.
+
+Upstream's admission adds to `status.used` before an object is stored, and a controller puts it
+right some time after objects have gone. Here one set of books follows the store: every change of an
+object that a quota counts is charged as it happens, and the status is written at once after it.
+
+    a quota is new or was changed ──> all its objects are counted again
+    an object came, changed, went ──> the difference is added
+
+A pod that stays beyond the end of its grace period counts no more, but time passes without a
+change: that is looked at when a quota is about to refuse something.
+
+Source: pkg/controller/resourcequota/resource_quota_controller.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from .. import ownership
+from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text, with_metadata
+from ..options import WriteOptions
+from ..pod_resources import amounts
+from ..quantity import Amount
+from ..registry import Target
+from . import scopes
+from .usage import PODS, count_name, is_past_its_end, names_of, resources_of, usage_of
+
+if TYPE_CHECKING:
+    from ..kinds import ResourceKey
+    from ..registry import Registry
+    from ..store import Change, Collection, Revision
+
+QUOTAS: Final = ("", "resourcequotas")
+_MANAGER: Final = "kube-controller-manager"
+_NOTHING: Final = Amount(0)
+
+
+@dataclasses.dataclass(slots=True)
+class Account:
+    """What is known of one quota. `used` has the names of `hard` that can be counted."""
+
+    key: str
+    quota: Json
+    hard: dict[str, Amount]
+    used: dict[str, Amount] = dataclasses.field(default_factory=dict)
+    _names: dict[ResourceKey, list[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the quota."""
+        return name_of(self.quota)
+
+    def names(self, resource: ResourceKey) -> list[str]:
+        """The names in the quota that objects of a resource count for."""
+        found = self._names.get(resource)
+        if found is None:
+            found = self._names[resource] = names_of(resource, self.hard)
+        return found
+
+    def matches(self, resource: ResourceKey, obj: Json) -> bool:
+        """Whether the quota is about the object."""
+        return bool(self.names(resource)) and scopes.matches(self.quota, resource, obj)
+
+
+class QuotaBooks:
+    """Follows the store of one server and keeps the status of its quotas."""
+
+    def __init__(self, state: Registry) -> None:
+        self._state = state
+        self._quotas = state.store.collection(QUOTAS)
+        self._accounts: dict[str, dict[str, Account]] = {}
+        self._stale: set[str] = set()
+        self._changed: set[str] = set()
+        #: Pods that are not counted though they are there, by uid.
+        self._overdue: set[str] = set()
+        self._newest_version = 0
+        self._is_writing = False
+        state.store.observers.append(self._observe)
+        state.store.listeners[self] = self._settle
+        self._stale.update(self._quotas.revisions)
+        self._settle()
+
+    def accounts(self, namespace: str) -> list[Account]:
+        """What is known of the quotas of a namespace, in order of their names."""
+        found = self._accounts.get(namespace)
+        return [found[key] for key in sorted(found)] if found else []
+
+    def recount(self, account: Account) -> Account:
+        """Count all objects of a quota again, as time may have passed."""
+        self._stale.add(account.key)
+        self._settle()
+        namespace = namespace_of(account.quota)
+        return self._accounts.get(namespace, {}).get(account.key, account)
+
+    def _observe(self, collection: Collection, change: Change) -> None:
+        """Charge a change; called before it is part of the store, so nothing is written yet."""
+        if change.resource_version <= self._newest_version:  # the store was wound back
+            self._stale.update(self._quotas.revisions)
+        self._newest_version = change.resource_version
+        resource = collection.resource
+        if resource == QUOTAS and not self._is_writing:
+            self._stale.add(change.key)
+        if not self._accounts:
+            return
+        namespace, slash, _ = change.key.partition("/")
+        accounts = self._accounts.get(namespace) if slash else None
+        if accounts:
+            for account in accounts.values():
+                self._charge(account, resource, change)
+            if change.current is None and change.previous is not None:
+                self._overdue.discard(_uid(change.previous))
+
+    def _charge(self, account: Account, resource: ResourceKey, change: Change) -> None:
+        names = account.names(resource)
+        if not names:
+            return
+        before = self._usage(account, resource, change.previous)
+        after = self._usage(account, resource, change.current)
+        for name in names:
+            used = account.used.get(name)
+            if used is None:  # a kind that was not served when its objects were counted
+                self._stale.add(account.key)
+                return
+            difference = after.get(name, _NOTHING).minus(before.get(name, _NOTHING))
+            if difference:
+                account.used[name] = used.plus(difference)
+                self._changed.add(account.key)
+
+    def _usage(
+        self, account: Account, resource: ResourceKey, revision: Revision | None
+    ) -> dict[str, Amount]:
+        """What a revision was charged with."""
+        if revision is None or not scopes.matches(account.quota, resource, revision.object):
+            return {}
+        used = usage_of(resource, revision.object)
+        if resource == PODS and self._overdue and _uid(revision) in self._overdue:
+            counted = count_name(PODS)
+            return {counted: used[counted]}
+        return used
+
+    def _settle(self) -> None:
+        """Write what has changed; what that changes in turn is seen to as well."""
+        if self._is_writing or not (self._stale or self._changed):
+            return
+        self._is_writing = True
+        try:
+            while self._stale or self._changed:
+                while self._stale:
+                    self._open(min(self._stale))
+                while self._changed:
+                    self._write(min(self._changed))
+        finally:
+            self._is_writing = False
+
+    def _open(self, key: str) -> None:
+        """Begin the account of a quota anew, or close it."""
+        self._stale.discard(key)
+        namespace = key.partition("/")[0]
+        revision = self._quotas.revisions.get(key)
+        if revision is None:
+            self._changed.discard(key)
+            accounts = self._accounts.get(namespace, {})
+            accounts.pop(key, None)
+            if not accounts:
+                self._accounts.pop(namespace, None)
+            return
+        quota = revision.object
+        account = Account(key, quota, amounts(mapping(quota.get("spec")).get("hard")))
+        for resource in resources_of(account.hard):
+            if any(kind.storage_key == resource for kind in self._state.kinds):
+                self._count(account, namespace, resource)
+        self._accounts.setdefault(namespace, {})[key] = account
+        self._changed.add(key)
+
+    def _count(self, account: Account, namespace: str, resource: ResourceKey) -> None:
+        used, names = account.used, account.names(resource)
+        for name in names:
+            used.setdefault(name, _NOTHING)
+        collection, now = self._state.store.collection(resource), self._state.clock.now()
+        for key in collection.sorted_keys(f"{namespace}/"):
+            revision = collection.revisions[key]
+            if resource == PODS and is_past_its_end(revision.object, now):
+                self._overdue.add(_uid(revision))
+            usage = self._usage(account, resource, revision)
+            for name in names:
+                if name in usage:
+                    used[name] = used[name].plus(usage[name])
+
+    def _write(self, key: str) -> None:
+        self._changed.discard(key)
+        account = self._accounts[key.partition("/")[0]][key]
+        old = self._quotas.revisions[key].object
+        status: Json = {
+            "hard": dict(mapping(mapping(old.get("spec")).get("hard"))),
+            "used": {name: account.used[name].shown() for name in sorted(account.used)},
+        }
+        if old.get("status") == status:
+            return
+        new = with_metadata({**old, "status": status})
+        state = self._state
+        kind = state.kinds.find("", "v1", "resourcequotas")
+        if kind is not None:
+            target = Target(
+                kind, namespace_of(old), name_of(old), WriteOptions(), "status", _MANAGER
+            )
+            ownership.on_update(state.kinds, target, new, old, state.now())
+        state.store.put(QUOTAS, key, new)
+
+
+def _uid(revision: Revision) -> str:
+    return text(metadata_of(revision.object).get("uid"))
