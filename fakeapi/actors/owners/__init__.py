@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .daemon_sets import DaemonSets
 from .deployments import Deployments
+from .jobs import Jobs
 from .replica_sets import ReplicaSets
+from .stateful_sets import StatefulSets
 
 if TYPE_CHECKING:
     from ..controller import Context, Controller
@@ -15,5 +18,5 @@ __all__ = ["owner_controllers"]
 
 def owner_controllers(context: Context) -> list[Controller]:
     """One controller of each kind."""
-    kinds = (ReplicaSets, Deployments)
+    kinds = (ReplicaSets, Deployments, StatefulSets, Jobs, DaemonSets)
     return [kind(context) for kind in kinds]

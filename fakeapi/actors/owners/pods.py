@@ -32,6 +32,7 @@ from ..informer import key_of
 from ..resources import PODS
 
 if TYPE_CHECKING:
+    from ...selectors import LabelSelector
     from ..informer import Informer
     from ..resources import Resource
 
@@ -150,12 +151,16 @@ class Owner(Controller):
         self.pods: Final[Informer] = self.informer(PODS)
         self.pods.subscribe(self._dependent_changed)
 
+    def selector_of(self, owner: Json) -> LabelSelector:
+        """What the owner selects among the objects of its namespace."""
+        return label_selector_of(mapping(owner.get("spec")).get("selector"))
+
     async def claimed(self, owner: Json, informer: Informer) -> list[Json]:
         """The objects that are the owner's: orphans it selects become its own, others are let go.
 
         Raises ActorApiError.
         """
-        selector = label_selector_of(mapping(owner.get("spec")).get("selector"))
+        selector = self.selector_of(owner)
         uid = metadata_of(owner).get("uid")
         mine = []
         for obj in informer.of_namespace(namespace_of(owner)):
@@ -223,6 +228,6 @@ class Owner(Controller):
 
     def _orphan_changed(self, obj: Json) -> None:
         for owner in self.owners.of_namespace(namespace_of(obj)):
-            selector = label_selector_of(mapping(owner.get("spec")).get("selector"))
+            selector = self.selector_of(owner)
             if selector.matches(labels_of(obj)):
                 self.queue.add(key_of(owner))
