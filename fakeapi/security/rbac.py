@@ -27,7 +27,7 @@ CLUSTER_ROLES: Final = (GROUP, "clusterroles")
 ROLE_BINDINGS: Final = (GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS: Final = (GROUP, "clusterrolebindings")
 _ALL: Final = "*"
-#: Decisions remembered until a role or binding changes.
+#: Decisions, and users in namespaces, that are remembered until a role or binding changes.
 _REMEMBERED_MAX: Final = 4096
 
 
@@ -61,8 +61,9 @@ class RbacAuthorizer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._decisions: dict[tuple[User, Attributes], Decision] = {}
+        self._known: dict[tuple[User, str], list[_Grant]] = {}
         for resource in (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
-            store.collection(resource).listeners[self] = self._decisions.clear
+            store.collection(resource).listeners[self] = self._forget
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
         """Whether some rule allows it; administrators need none."""
@@ -78,7 +79,7 @@ class RbacAuthorizer:
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """All rules of the bindings that name the user or one of his groups."""
-        grants = list(self._grants(user, namespace))
+        grants = self._grants(user, namespace)
         errors = [grant.error for grant in grants if grant.error]
         return Rules([grant.rule for grant in grants if not grant.error], _aggregate(errors))
 
@@ -91,7 +92,20 @@ class RbacAuthorizer:
                 return Decision(allowed=True, reason=f"RBAC: allowed by {grant.describe()}")
         return Decision(allowed=False, reason=f"RBAC: {_aggregate(errors)}" if errors else "")
 
-    def _grants(self, user: User, namespace: str) -> Iterator[_Grant]:
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._known.clear()
+
+    def _grants(self, user: User, namespace: str) -> list[_Grant]:
+        """The rules of the bindings that mean the user, looked up once until something changes."""
+        found = self._known.get((user, namespace))
+        if found is None:
+            if len(self._known) >= _REMEMBERED_MAX:
+                self._known.clear()
+            found = self._known[user, namespace] = list(self._looked_up(user, namespace))
+        return found
+
+    def _looked_up(self, user: User, namespace: str) -> Iterator[_Grant]:
         """First those of the whole cluster, then those of the namespace."""
         bindings = self._store.collection(CLUSTER_ROLE_BINDINGS)
         everywhere = [bindings.revisions[key].object for key in bindings.sorted_keys()]

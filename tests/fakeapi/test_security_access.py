@@ -310,3 +310,26 @@ async def test_actors_get_in_whoever_else_may() -> None:
         await actors.wait_until_idle()
         assert server.requests
         assert {request.status for request in server.requests} <= {200, 201}
+
+
+async def test_a_watch_over_tls_does_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
+    async with FakeApiServer(security=Security(tls=True)) as server:
+        connector = aiohttp.TCPConnector(ssl=trusting(server.kubeconfig, tmp_path))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            api = ApiClient(session, server.url)
+            async with api.watch(PODS) as events:
+                await server.__aexit__()
+                assert await events.rest() == []
+                await server.__aenter__()
+
+
+async def test_a_server_is_guarded_again_after_an_outage(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with FakeApiServer(clock=clock, security=Security(tls=True)) as server:
+        context = trusting(server.kubeconfig, tmp_path)
+        assert (await asked(server.url, context, "/version")).code == 200
+        server.faults.add({"faults": [{"outage": {"seconds": 5}}]})
+        with pytest.raises(aiohttp.ClientError):
+            await asked(server.url, context, "/version")
+        clock.advance(5)
+        assert (await asked(server.url, context, "/version")).code == 200
