@@ -9,12 +9,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import yaml
 
-from . import protobuf
+from . import go_json, nesting, protobuf
 from .errors import BadRequest, UnsupportedMediaType
-from .go_json import syntax_error
 from .objects import Json, text
 from .schema import DecodeError, decode, unknown_fields
 
@@ -31,8 +29,6 @@ _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _META_SCHEME: Final = "pkg/apis/meta/internalversion/scheme/register.go:27"
 _DELETE_OPTIONS: Final = "DeleteOptions"
-
-_decode_json = msgspec.json.Decoder().decode
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -57,14 +53,14 @@ def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED
     """The JSON value in a body; `expected` is the kind, for errors. Raises ApiError."""
     if content_type == JSON:
         try:
-            return _decode_json(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _not_json(raw, expected, syntax_error(raw) or str(error)) from error
+            return go_json.decode(raw)
+        except go_json.GoJsonError as error:
+            raise _not_json(raw, expected, str(error)) from error
     if content_type == YAML:
         try:
             return load_yaml(raw)
         except ValueError as error:
-            raise _not_json(raw, expected, str(error)) from error
+            raise _unrecognized(raw, expected, str(error)) from error
     raise UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {served}"
     )
@@ -93,6 +89,7 @@ def _summary(raw: bytes) -> str:
 def load_yaml(raw: bytes) -> object:
     """The JSON value of one YAML document. Raises ValueError with one line."""
     try:
+        nesting.check_yaml(raw)
         return as_json(yaml.load(raw, _YamlLoader))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
@@ -101,6 +98,7 @@ def load_yaml(raw: bytes) -> object:
 def load_yaml_documents(raw: bytes) -> list[object]:
     """The JSON values of a stream of YAML documents. Raises ValueError with one line."""
     try:
+        nesting.check_yaml(raw)
         return [as_json(document) for document in yaml.load_all(raw, _YamlLoader)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error

@@ -5,9 +5,12 @@ Only texts that could not be decoded come here. Source: Go's encoding/json scann
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from . import gotext
+import msgspec
+
+from . import gotext, nesting
 
 _SPACE: Final = frozenset(b" \t\r\n")
 _DIGITS: Final = frozenset(b"0123456789")
@@ -22,6 +25,46 @@ _VALUE: Final = "looking for beginning of value"
 _KEY: Final = "looking for beginning of object key string"
 _COLON: Final = "after object key"
 _DONE: Final = "after top-level value"
+
+
+#: An escaped character: a pair of surrogates, half of one, or anything else.
+_ESCAPED: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_STRAY: Final = re.compile("[\udc80-\udcff]")
+
+_decode = msgspec.json.Decoder().decode
+
+
+class GoJsonError(ValueError):
+    """A text that is no JSON, or too deep; the message is that of Go's decoder, if it has one."""
+
+
+def decode(raw: bytes) -> object:
+    """The JSON value in a text, as Go reads it: no UTF-8 becomes U+FFFD. Raises GoJsonError."""
+    try:
+        try:
+            value = _decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            mended = _mended(raw)
+            if mended == raw:
+                raise
+            value = _decode(mended)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise GoJsonError(syntax_error(raw) or str(error)) from error
+    except RecursionError as error:
+        raise GoJsonError(syntax_error(raw) or nesting.TOO_DEEP) from error
+    if nesting.is_too_deep(raw, value):
+        raise GoJsonError(nesting.TOO_DEEP)
+    return value
+
+
+def _mended(raw: bytes) -> bytes:
+    """The text with U+FFFD for each byte that is no UTF-8, and for each half of a pair."""
+    text = _STRAY.sub("\ufffd", raw.decode(errors="surrogateescape"))
+    return _ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], text.encode())
 
 
 class _Stop(Exception):
@@ -84,7 +127,7 @@ class _Scanner:
         if byte in _CLOSERS:
             self._open.append(byte)
             if len(self._open) > _DEPTH_MAX:
-                raise _Stop("exceeded max depth")
+                raise _Stop(f"invalid character {_quoted(byte)} exceeded max depth")
             self._wants, self._may_close = (_KEY if byte == ord("{") else _VALUE), True
             return
         if byte == ord('"'):

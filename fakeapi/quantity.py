@@ -29,9 +29,9 @@ _DECIMAL: Final = {
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
-#: Digits beyond which a number cannot be worked with, and does not have to.
+#: Beyond so many digits work with a number takes long; upstream takes it, and hangs at 1e999999999.
 _DIGITS_MAX: Final = 1000
-_EXPONENT_DIGITS_MAX: Final = 4
+_NUMBER_MESSAGE: Final = "unable to parse numeric part of quantity"
 _BINARY_MAX: Final = (2**63 - 1) * NANO
 
 FORMAT_MESSAGE: Final = (
@@ -119,22 +119,6 @@ def render(nano: int, style: str = "decimal") -> str:
     return f"{number}{_DECIMAL_SUFFIX[exponent]}"
 
 
-def _bounded(digits: str, fraction: str, suffix: str) -> tuple[str, str, str]:
-    """The parts of a number, none so long that work with it does not end; the value is the same.
-
-    More than 2^63 is cut to that, and all below a nano-unit is rounded up to one.
-    """
-    if len(digits) > _DIGITS_MAX:
-        digits = "1" + "0" * _DIGITS_MAX
-    if len(fraction) > _DIGITS_MAX:
-        rest = fraction[_DIGITS_MAX:].strip("0")
-        fraction = fraction[:_DIGITS_MAX] + ("1" if rest else "")
-    exponent = _EXPONENT(suffix)
-    if exponent is not None and len(exponent[1]) > _EXPONENT_DIGITS_MAX:
-        suffix = f"e{'-' if exponent[1].startswith('-') else ''}{2 * _DIGITS_MAX}"
-    return digits, fraction, suffix
-
-
 def _parse(value: str) -> tuple[int, str, bool]:
     """The value, its style, and whether the text is kept as it was written."""
     found = _FORM(value)
@@ -143,7 +127,9 @@ def _parse(value: str) -> tuple[int, str, bool]:
     sign, digits, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4]
     if not found[2] and not fraction and not suffix:
         raise QuantityError(FORMAT_MESSAGE)
-    digits, fraction, suffix = _bounded(digits or "0", fraction, suffix)
+    if len(digits) + len(fraction) > _DIGITS_MAX:
+        raise QuantityError(_NUMBER_MESSAGE)
+    digits = digits or "0"
     number = int(digits + fraction or "0")
     if suffix in _BINARY:
         power = _BINARY[suffix]
@@ -170,8 +156,8 @@ def _decimal_exponent(suffix: str) -> tuple[int, str]:
     if exponent is None:
         raise QuantityError("unable to parse quantity's suffix")
     power = int(exponent[1])
-    if abs(power) > 1000:
-        raise QuantityError("unable to parse numeric part of quantity")
+    if abs(power) > _DIGITS_MAX:
+        raise QuantityError(_NUMBER_MESSAGE)
     return power, "exponent"
 
 

@@ -22,8 +22,10 @@ from .errors import (
     UnsupportedMediaType,
     invalid,
 )
-from .go_json import syntax_error
+from .go_json import GoJsonError
+from .go_json import decode as decode_json
 from .listing import listing
+from .nesting import TOO_DEEP, nests_too_deep
 from .objects import Json, child, metadata_of, name_of, text
 from .options import ListOptions, Query, delete_options, list_options, write_options
 from .patching import json_patch, merge_patch
@@ -183,15 +185,17 @@ def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Req
 def decoded_patch(raw: bytes) -> object:
     """The JSON of a patch. Raises BadRequest."""
     try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"error decoding patch: {syntax_error(raw) or error}") from error
+        return decode_json(raw)
+    except GoJsonError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
 
 
 def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
     """The object of that type after a patch of that media type. Raises ApiError."""
     if content_type == JSON_PATCH:
         result = json_patch(whole, change)
+        if nests_too_deep(result):  # copy by copy it may double
+            raise BadRequest(f"error decoding patch: {TOO_DEEP}")
     elif not isinstance(change, dict):
         raise BadRequest("error decoding patch: a patch is an object")
     elif content_type == MERGE_PATCH:

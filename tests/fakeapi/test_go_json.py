@@ -39,7 +39,7 @@ NESTED = b"[" * 10_001
         (b'"\n"', "invalid character '\\n' in string literal"),
         (b'"\\x"', "invalid character 'x' in string escape code"),
         (b'"\\u12g"', "invalid character 'g' in \\u hexadecimal character escape"),
-        (NESTED, "exceeded max depth"),
+        (NESTED, "invalid character '[' exceeded max depth"),
         (b' {"a":[1,-2.5e-3,"\\u00e9",true,false,null,{}],"b":[]} ', ""),
     ],
 )
