@@ -11,7 +11,7 @@ of kube-apiserver v1.36.3. A kubelet and controllers are there if they are asked
 
 from __future__ import annotations
 
-from .actors import Actors, KubeletOptions, NodeLifecycleOptions
+from .actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
 from .clock import Clock, ManualClock, SystemClock, Timer
 from .journal import HandledRequest, ObjectChange
 from .kinds import Generation, Kind, KindTable
@@ -42,4 +42,5 @@ __all__ = [
     "SystemClock",
     "Timer",
     "User",
+    "VolumeOptions",
 ]

@@ -12,5 +12,6 @@ from .client import ActorApiError
 from .cluster import Actors
 from .kubelet import KubeletOptions
 from .node_lifecycle import NodeLifecycleOptions
+from .volumes import VolumeOptions
 
-__all__ = ["ActorApiError", "Actors", "KubeletOptions", "NodeLifecycleOptions"]
+__all__ = ["ActorApiError", "Actors", "KubeletOptions", "NodeLifecycleOptions", "VolumeOptions"]

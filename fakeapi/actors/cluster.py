@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from ..clock import SystemClock
 from . import client
+from .budgets import DisruptionBudgets
 from .controller import Context, Controller
 from .garbage import GarbageCollector
 from .kubelet import Kubelet, KubeletOptions
 from .namespaces import NamespaceCollector
 from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from .owners import owner_controllers
+from .volumes import VolumeOptions, Volumes
 
 if TYPE_CHECKING:
     from ..clock import Clock
@@ -42,6 +44,8 @@ class Actors:
         node_lifecycle: bool | NodeLifecycleOptions = False,
         garbage_collector: bool = False,
         owners: bool = False,
+        disruption_budgets: bool = False,
+        volumes: bool | VolumeOptions = False,
     ) -> None:
         """Choose the actors; they begin when this is entered.
 
@@ -58,6 +62,8 @@ class Actors:
         self._lifecycle_wish = node_lifecycle
         self._collects = garbage_collector
         self._owns = owners
+        self._budgets = disruption_budgets
+        self._volumes_wish = volumes
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -120,6 +126,13 @@ class Actors:
             self._controllers += [collector, collector.discovery, NamespaceCollector(context)]
         if self._owns:
             self._controllers += owner_controllers(context)
+        if self._budgets:
+            self._controllers.append(DisruptionBudgets(context))
+        volumes = self._volumes_wish
+        if volumes:
+            self._controllers.append(
+                Volumes(context, VolumeOptions() if volumes is True else volumes)
+            )
 
     def _changed(self, change: ObjectChange) -> None:
         self._versions[change.group, change.resource] = change.resource_version

@@ -1,0 +1,151 @@
+"""The status of disruption budgets. Source: pkg/controller/disruption of Kubernetes v1.36.3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .. import times
+from ..objects import (
+    Json,
+    integer,
+    is_deleting,
+    labels_of,
+    mapping,
+    metadata_of,
+    name_of,
+    namespace_of,
+    string_map,
+    text,
+)
+from ..selectors import label_selector_of
+from .conditions import is_ready, with_condition
+from .controller import Context, Controller
+from .informer import key_of
+from .owners.pods import controller_of, phase_of, scaled
+from .resources import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS
+
+if TYPE_CHECKING:
+    from .informer import Informer
+
+__all__ = ["DisruptionBudgets"]
+
+#: How long an evicted pod counts as disrupted though nothing deletes it.
+_DELETION_TIMEOUT_SECONDS: Final = 120
+
+
+class DisruptionBudgets(Controller):
+    """Says how many pods of each budget may be disrupted."""
+
+    name = "disruption-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._budgets = self.follow(BUDGETS)
+        self._pods = self.informer(PODS)
+        self._pods.subscribe(self._pod_changed)
+        self._sets = self.informer(REPLICA_SETS)
+        self._scales: dict[str, Informer] = {
+            "Deployment": self.informer(DEPLOYMENTS),
+            "ReplicaSet": self._sets,
+            "StatefulSet": self.informer(STATEFUL_SETS),
+        }
+        for informer in self._scales.values():
+            informer.subscribe(self._owner_changed)
+
+    async def sync(self, key: str) -> None:
+        """Count for one budget. Raises ActorApiError."""
+        budget = self._budgets.objects.get(key)
+        if budget is None:
+            return
+        selector = label_selector_of(mapping(budget.get("spec")).get("selector"))
+        pods = [
+            pod
+            for pod in self._pods.of_namespace(namespace_of(budget))
+            if selector.matches(labels_of(pod)) and phase_of(pod) not in ("Succeeded", "Failed")
+        ]
+        now = self.clock.now()
+        disrupted = self._disrupted(key, budget, pods, now)
+        expected, desired = self._expectation(budget, pods)
+        healthy = sum(
+            is_ready(pod) and not is_deleting(pod) and name_of(pod) not in disrupted for pod in pods
+        )
+        allowed = max(healthy - desired, 0) if expected > 0 else 0
+        generation = metadata_of(budget).get("generation")
+        old = mapping(budget.get("status"))
+        condition: Json = {
+            "type": "DisruptionAllowed",
+            "status": "True" if allowed else "False",
+            "reason": "SufficientPods" if allowed else "InsufficientPods",
+            "message": "",
+            "observedGeneration": generation,
+        }
+        status: Json = {
+            "observedGeneration": generation,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "conditions": with_condition(old.get("conditions"), condition, times.timestamp(now)),
+        }
+        if disrupted:
+            status["disruptedPods"] = disrupted
+        await self.update_status(BUDGETS, budget, status)
+
+    def _disrupted(self, key: str, budget: Json, pods: list[Json], now: float) -> dict[str, str]:
+        """Pods that were evicted and are not marked yet; they count for two minutes."""
+        noted = string_map(mapping(budget.get("status")).get("disruptedPods"))
+        left = {}
+        for pod in pods:
+            stamp = noted.get(name_of(pod))
+            if stamp is None or is_deleting(pod):
+                continue
+            remaining = times.epoch_seconds(stamp) + _DELETION_TIMEOUT_SECONDS - now
+            if remaining > 0:
+                left[name_of(pod)] = stamp
+                self.queue.add_after(key, remaining)
+        return left
+
+    def _expectation(self, budget: Json, pods: list[Json]) -> tuple[int, int]:
+        """How many pods there should be, and how many have to be healthy."""
+        spec = mapping(budget.get("spec"))
+        if spec.get("maxUnavailable") is not None:
+            expected = self._scale(pods)
+            return expected, max(expected - scaled(spec["maxUnavailable"], expected, up=True), 0)
+        minimum = spec.get("minAvailable")
+        if isinstance(minimum, str):
+            expected = self._scale(pods)
+            return expected, scaled(minimum, expected, up=True)
+        return len(pods), integer(minimum)
+
+    def _scale(self, pods: list[Json]) -> int:
+        """The wished replicas of all controllers of the pods; pods without one do not count."""
+        scales: dict[str, int] = {}
+        for pod in pods:
+            reference, namespace = controller_of(pod), namespace_of(pod)
+            owner = self._owner(reference, namespace)
+            if owner is not None and reference.get("kind") == "ReplicaSet":
+                owner = self._owner(controller_of(owner), namespace) or owner
+            if owner is not None:
+                wanted = integer(mapping(owner.get("spec")).get("replicas"))
+                scales[text(metadata_of(owner).get("uid"))] = wanted
+        return sum(scales.values())
+
+    def _owner(self, reference: Json, namespace: str) -> Json | None:
+        informer = self._scales.get(text(reference.get("kind")))
+        found = informer.get(namespace, text(reference.get("name"))) if informer else None
+        same = found is not None and metadata_of(found).get("uid") == reference.get("uid")
+        return found if same else None
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        pods = [pod for pod in (old, new) if pod is not None]
+        for budget in self._budgets.of_namespace(namespace_of(pods[0])):
+            selector = label_selector_of(mapping(budget.get("spec")).get("selector"))
+            if any(selector.matches(labels_of(pod)) for pod in pods):
+                self.queue.add(key_of(budget))
+
+    def _owner_changed(self, old: Json | None, new: Json | None) -> None:
+        before, after = mapping((old or {}).get("spec")), mapping((new or {}).get("spec"))
+        if before.get("replicas") == after.get("replicas"):
+            return
+        for budget in self._budgets.of_namespace(namespace_of(new or old or {})):
+            self.queue.add(key_of(budget))
