@@ -241,6 +241,7 @@ class FakeApiServer:
     def write_kubeconfig(self, path: str | Path) -> Path:
         """Write the kubeconfig to a file and answer its path."""
         target = Path(path)
+        target.touch(mode=0o600)  # there may be a key in it
         target.write_text(self.kubeconfig, encoding="utf-8")
         return target
 

@@ -78,6 +78,12 @@ async def test_the_certificate_is_good_for_localhost(tmp_path: Path) -> None:
         assert reply.code == 200
 
 
+async def test_a_kubeconfig_is_for_its_owner_alone(tmp_path: Path) -> None:
+    async with FakeApiServer(security=Security(tls=True)) as server:
+        written = server.write_kubeconfig(tmp_path / "kubeconfig")
+        assert written.stat().st_mode & 0o777 == 0o600
+
+
 async def test_a_kubeconfig_can_be_had_for_any_user(tmp_path: Path) -> None:
     async with FakeApiServer(security=Security(tls=True)) as server:
         context = trusting(server.kubeconfig_for("jane", ["devs"]), tmp_path)
