@@ -136,3 +136,34 @@ async def test_it_preempts(api: ApiClient) -> None:
         )
         assert won["spec"]["nodeName"] == "n1"
         assert "nominatedNodeName" not in won["status"]
+
+
+async def test_another_one_waits_and_takes_over(tmp_path_factory: pytest.TempPathFactory) -> None:
+    def lease_reads() -> int:
+        return sum(r.method == "GET" and r.path.startswith(LEASE) for r in server.requests)
+
+    async with (
+        FakeApiServer(requests_kept=10_000) as server,
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+        contextlib.AsyncExitStack() as first,
+    ):
+        api = ApiClient(session, server.url)
+        await api.create(NODES, node("n1"))
+        async with api.watch(LEASE.rpartition("/")[0]) as leases, api.watch(PODS) as pods:
+            await first.enter_async_context(scheduler(server, tmp_path_factory.mktemp("first")))
+            lease = await until(leases, lambda obj: bool(obj["spec"].get("holderIdentity")))
+            leader, reads = lease["spec"]["holderIdentity"], lease_reads()
+            async with scheduler(server, tmp_path_factory.mktemp("second")):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    # Who leads writes without reading.
+                    while lease_reads() == reads:  # noqa: ASYNC110 - another process
+                        await asyncio.sleep(0.05)
+                assert (await api.get(LEASE)).body["spec"]["holderIdentity"] == leader
+                await first.aclose()
+                lease = await until(
+                    leases, lambda obj: obj["spec"].get("holderIdentity", "") not in ("", leader)
+                )
+                assert lease["spec"]["leaseTransitions"] == 1
+                await api.create(PODS, asking("p", "500m"))
+                bound = await until(pods, lambda obj: bool(obj["spec"].get("nodeName")))
+                assert bound["spec"]["nodeName"] == "n1"
