@@ -1,15 +1,13 @@
-"""Clients that nobody here wrote, against the fake API server in a process of its own."""
+"""The official `kubernetes` package's typed API, against the server in a process of its own."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from kubernetes import client, config, dynamic, watch
 from kubernetes.client.exceptions import ApiException
 
@@ -181,41 +179,3 @@ def test_leases_elect_a_leader(api_client: client.ApiClient, namespace: str) -> 
     with pytest.raises(ApiException) as caught:
         coordination.replace_namespaced_lease("l", namespace, created)
     assert caught.value.status == 409
-
-
-KUBECTL = shutil.which("kubectl")
-
-
-@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here")
-def test_kubectl_reads_writes_and_drains(
-    kubeconfig: Path, core: client.CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    def kubectl(*arguments: str, given: str | None = None) -> str:
-        command = [str(KUBECTL), f"--kubeconfig={kubeconfig}", f"--cache-dir={tmp_path}"]
-        command += [f"--namespace={namespace}", *arguments]
-        done = subprocess.run(
-            command, input=given, capture_output=True, encoding="utf-8", check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    node = f"node-{namespace}"
-    core.create_node({"metadata": {"name": node}, "status": {"capacity": {"cpu": "4"}}})
-    manifest = yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **pod("p", nodeName=node)})
-    # Validation needs OpenAPI, which is not served.
-    kubectl("create", "--validate=false", "-f", "-", given=manifest)
-    assert kubectl("get", "pods", "-o", "name") == "pod/p\n"
-    assert "p" in kubectl("get", "pods")
-    kubectl("label", "pod", "p", "team=x")
-    assert (
-        kubectl("get", "pods", "-l", "team=x", "-o", "jsonpath={.items[*].spec.nodeName}") == node
-    )
-    assert "default-scheduler" in kubectl("get", "pod", "p", "-o", "yaml")
-    kubectl("describe", "pod", "p")
-    kubectl("taint", "node", node, "dedicated=x:NoSchedule")
-    kubectl("cordon", node)
-    assert core.read_node(node).spec.unschedulable is True
-    kubectl("uncordon", node)
-    kubectl("delete", "pod", "p", "--grace-period=0", "--force")
-    assert core.list_namespaced_pod(namespace).items == []
-    assert "poddisruptionbudgets" in kubectl("api-resources")
