@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .actors.command_line import actors_of, actors_option, provisioner_option
 from .admission.command_line import admission_options
 from .faults import FaultError
 from .loading import LoadError
@@ -23,6 +24,7 @@ from .state.command_line import StateOptions, state_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .actors import Actors
     from .admission.selection import Selection
     from .security.options import Security
 
@@ -104,6 +106,8 @@ _GARBAGE_THRESHOLD = 50_000
     show_default=True,
     help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
+@actors_option
+@provisioner_option
 @admission_options
 @state_options
 @security_options
@@ -122,6 +126,8 @@ def command(
     faults: tuple[Path, ...],
     fault_log: Path | None,
     admin_endpoint: bool,
+    actors: tuple[str, ...],
+    provisioners: tuple[str, ...],
     state: StateOptions,
     security: Security,
     admission: Selection,
@@ -149,8 +155,10 @@ def command(
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    living = actors_of(server, actors, provisioners)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_run(server, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out))
+        work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
+        runner.run(work)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -164,12 +172,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    server: FakeApiServer, state: StateOptions, *, to_stdout: bool, to_file: Path | None
+    server: FakeApiServer,
+    actors: Actors,
+    state: StateOptions,
+    *,
+    to_stdout: bool,
+    to_file: Path | None,
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with server, state.running(server, stop):
+    async with server, actors, state.running(server, stop):
         if to_file is not None:
             server.write_kubeconfig(to_file)
         if to_stdout:

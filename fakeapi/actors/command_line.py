@@ -1,0 +1,63 @@
+"""The flag of the command line that says which actors live beside the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from .cluster import Actors
+from .volumes import VolumeOptions
+
+if TYPE_CHECKING:
+    from ..server import FakeApiServer
+
+__all__ = ["actors_of", "actors_option", "provisioner_option"]
+
+#: What each name on the command line is called in `Actors`.
+_NAMES: Final = {
+    "kubelet": "kubelet",
+    "node-lifecycle": "node_lifecycle",
+    "gc": "garbage_collector",
+    "owners": "owners",
+    "pdb": "disruption_budgets",
+    "volumes": "volumes",
+}
+
+
+def _chosen(_context: object, _parameter: object, value: str) -> tuple[str, ...]:
+    names = [name for name in value.replace(" ", "").split(",") if name]
+    if names == ["all"]:
+        return tuple(_NAMES)
+    unknown = [name for name in names if name not in _NAMES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r}: expected all, or some of {', '.join(_NAMES)}")
+    return tuple(names)
+
+
+actors_option = click.option(
+    "--actors",
+    default="",
+    metavar="NAMES",
+    callback=_chosen,
+    help=f"Actors that live beside the server: all, or some of {','.join(_NAMES)}.",
+)
+provisioner_option = click.option(
+    "--provisioner",
+    "provisioners",
+    metavar="NAME",
+    multiple=True,
+    help="Make volumes for claims whose class has this provisioner. May be repeated.",
+)
+
+
+def actors_of(
+    server: FakeApiServer, names: tuple[str, ...], provisioners: tuple[str, ...]
+) -> Actors:
+    """The actors that were asked for. Raises click.UsageError."""
+    wishes: dict[str, Any] = {_NAMES[name]: True for name in names}
+    if provisioners:
+        if "volumes" not in names:
+            raise click.UsageError("--provisioner is for --actors volumes")
+        wishes["volumes"] = VolumeOptions(provisioners=frozenset(provisioners))
+    return Actors(server, **wishes)
