@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .actors.command_line import actors_of, actors_option, provisioner_option
+from .actors.command_line import actors_of, actors_option, provisioner_option, stages_option
 from .admission.command_line import admission_options
 from .faults import FaultError
 from .loading import LoadError
@@ -108,6 +108,7 @@ _GARBAGE_THRESHOLD = 50_000
 )
 @actors_option
 @provisioner_option
+@stages_option
 @admission_options
 @state_options
 @security_options
@@ -128,6 +129,7 @@ def command(
     admin_endpoint: bool,
     actors: tuple[str, ...],
     provisioners: tuple[str, ...],
+    stages: tuple[Path, ...],
     state: StateOptions,
     security: Security,
     admission: Selection,
@@ -155,7 +157,7 @@ def command(
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    living = actors_of(server, actors, provisioners)
+    living = actors_of(server, actors, provisioners, stages)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)

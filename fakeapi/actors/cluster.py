@@ -21,9 +21,13 @@ from .kubelet import Kubelet, KubeletOptions
 from .namespaces import NamespaceCollector
 from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from .owners import owner_controllers
+from .stages import StagePlayer, read_stages
 from .volumes import VolumeOptions, Volumes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from ..clock import Clock
     from ..journal import ObjectChange
     from ..server import FakeApiServer
@@ -46,6 +50,7 @@ class Actors:
         owners: bool = False,
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
+        stages: Iterable[Path] = (),
     ) -> None:
         """Choose the actors; they begin when this is entered.
 
@@ -64,6 +69,7 @@ class Actors:
         self._owns = owners
         self._budgets = disruption_budgets
         self._volumes_wish = volumes
+        self._stages = [stage for path in stages for stage in read_stages(path)]
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -128,6 +134,8 @@ class Actors:
             self._controllers += owner_controllers(context)
         if self._budgets:
             self._controllers.append(DisruptionBudgets(context))
+        for resource in {stage.resource: None for stage in self._stages}:
+            self._controllers.append(StagePlayer(context, resource, self._stages))
         volumes = self._volumes_wish
         if volumes:
             self._controllers.append(

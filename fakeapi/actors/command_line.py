@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from .cluster import Actors
+from .stages import StageError
 from .volumes import VolumeOptions
 
 if TYPE_CHECKING:
     from ..server import FakeApiServer
 
-__all__ = ["actors_of", "actors_option", "provisioner_option"]
+__all__ = ["actors_of", "actors_option", "provisioner_option", "stages_option"]
 
 #: What each name on the command line is called in `Actors`.
 _NAMES: Final = {
@@ -49,15 +51,28 @@ provisioner_option = click.option(
     multiple=True,
     help="Make volumes for claims whose class has this provisioner. May be repeated.",
 )
+stages_option = click.option(
+    "--stages",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Play the KWOK Stages of this YAML file on pods and nodes. May be repeated.",
+)
 
 
 def actors_of(
-    server: FakeApiServer, names: tuple[str, ...], provisioners: tuple[str, ...]
+    server: FakeApiServer,
+    names: tuple[str, ...],
+    provisioners: tuple[str, ...],
+    stages: tuple[Path, ...] = (),
 ) -> Actors:
-    """The actors that were asked for. Raises click.UsageError."""
+    """The actors that were asked for. Raises click.ClickException, or OSError."""
     wishes: dict[str, Any] = {_NAMES[name]: True for name in names}
     if provisioners:
         if "volumes" not in names:
             raise click.UsageError("--provisioner is for --actors volumes")
         wishes["volumes"] = VolumeOptions(provisioners=frozenset(provisioners))
-    return Actors(server, **wishes)
+    try:
+        return Actors(server, stages=stages, **wishes)
+    except StageError as error:
+        raise click.ClickException(str(error)) from error
