@@ -14,7 +14,7 @@ from .quantity import NANO, Amount, parse_nano
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Without huge pages, which count elsewhere at the level of the pod: the LimitRanger has its own list.
+#: Huge pages of the pod as a whole count elsewhere, not here: the LimitRanger has its own list.
 _POD_LEVEL: Final = frozenset({"cpu", "memory"})
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
