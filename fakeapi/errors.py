@@ -408,3 +408,15 @@ class ResourceVersionTooLarge(ApiError):
             },
             retry_after_seconds=1,
         )
+
+
+class RequestTimedOut(ApiError):
+    """The request, its body among it, took longer than a request may."""
+
+    code = 504
+    reason = "Timeout"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Timeout: request did not complete within the allotted timeout", details={}
+        )

@@ -155,9 +155,9 @@ def _decimal_exponent(suffix: str) -> tuple[int, str]:
     exponent = _EXPONENT(suffix)
     if exponent is None:
         raise QuantityError("unable to parse quantity's suffix")
-    power = int(exponent[1])
-    if abs(power) > _DIGITS_MAX:
+    if len(exponent[1]) > _DIGITS_MAX or abs(int(exponent[1])) > _DIGITS_MAX:
         raise QuantityError(_NUMBER_MESSAGE)
+    power = int(exponent[1])
     return power, "exponent"
 
 

@@ -24,6 +24,7 @@ from . import answers, dispatch, loading, negotiation, presentation, registry, r
 from .admission.selection import Selection
 from .bodies import media_type
 from .clock import SystemClock
+from .connections import Connections, read_patiently
 from .crds.controller import DefinitionController
 from .documents import Asked
 from .errors import ApiError, EntityTooLarge, InternalError
@@ -172,7 +173,8 @@ class FakeApiServer:
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
-            self.faults = Faults(self._registry, self._clock, _read, seed=seed, log=fault_log)
+            read = functools.partial(_read, clock=self._clock)
+            self.faults = Faults(self._registry, self._clock, read, seed=seed, log=fault_log)
             self.faults.add(*faults)
 
     @property
@@ -319,11 +321,12 @@ class FakeApiServer:
     async def __aenter__(self) -> FakeApiServer:
         """Start to listen. Raises OSError if the address cannot be had."""
         loop = asyncio.get_running_loop()
-        self._connections = web.Server(
+        self._connections = Connections(
             self._handle if self._gate is None else self._guarded,
             request_factory=functools.partial(
                 _make_request, loop, self._guard.options.max_request_bytes
             ),
+            clock=self._clock,
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
@@ -428,7 +431,7 @@ class FakeApiServer:
         """Answer a request about faults; what it asks for does not break its own connection."""
         keep(http.transport)
         try:
-            body = await _read(http)
+            body = await _read(http, self._clock)
             return _response(admin.answer(self.faults, http.method, http.raw_path, body))
         except ApiError as error:
             return _response(answers.of_error(error))
@@ -450,7 +453,9 @@ class FakeApiServer:
                 page = dispatch.document(found, http.method, self._registry, asked)
                 return await _delivered(http, page)
             shown = self._shown(http, found, query)
-            body = b"" if http.method in _BODYLESS else await _read(http)
+            body = b""
+            if http.method not in _BODYLESS:
+                body = await _read(http, self._clock)
             content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
             user_agent = http.headers.get(hdrs.USER_AGENT, "")
             request = Request(http.method, found, query, body, content_type, user_agent=user_agent)
@@ -537,7 +542,7 @@ def _split_target(http: web.BaseRequest) -> tuple[str, Query]:
     return path, Query(parameters)
 
 
-async def _read(http: web.BaseRequest) -> bytes:
+async def _read(http: web.BaseRequest, clock: Clock) -> bytes:
     if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         http.writer.output_size = 0
@@ -548,7 +553,7 @@ async def _read(http: web.BaseRequest) -> bytes:
             raise EntityTooLarge(http.client_max_size)
         return http._read_bytes
     try:
-        return await http.read()
+        return await read_patiently(http, clock)
     except web.HTTPRequestEntityTooLarge as error:
         raise EntityTooLarge(http.client_max_size) from error
 

@@ -58,7 +58,7 @@ _SELECTORS: Final = (
     "\\",
     "é=1",
 )
-_VERSIONS: Final = ("0", "1", "", "99999999999999999999", "9" * 30, "-1", "x", "1.5")
+_VERSIONS: Final = ("0", "1", "", "0", "1", "9" * 30, "-1", "x", "1.5")
 _CONTINUES: Final = ("x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "===")
 _FLAGS: Final = ("true", "false", "1", "0", "", "x")
 _PARAMETERS: Final[dict[str, Sequence[str]]] = {
