@@ -68,8 +68,9 @@ class Connection(web.RequestHandler):
             return super().handle_error(request, status, exc, message)
         text = "431 Request Header Fields Too Large" if isinstance(exc, LineTooLong) else ""
         text = text or "400 Bad Request"
-        kind = (hdrs.CONTENT_TYPE, "text/plain; charset=utf-8")
-        response = WholeResponse(int(text[:3]), text.encode(), [kind])
+        # What is no HTTP passes for HTTP/1.0 here, for which the end would go without saying.
+        head = [(hdrs.CONTENT_TYPE, "text/plain; charset=utf-8"), (hdrs.CONNECTION, "close")]
+        response = WholeResponse(int(text[:3]), text.encode(), head)
         response.force_close()
         return response
 

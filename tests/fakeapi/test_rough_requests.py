@@ -192,6 +192,7 @@ async def test_what_is_no_http_is_told_so(
 ) -> None:
     answer = await answer_to(server, raw)
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"\r\nConnection: close\r\n" in answer
     assert answer.endswith(b"\r\n400 Bad Request")
     assert not caplog.records  # it is no defect of the server
 
