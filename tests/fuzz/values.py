@@ -100,7 +100,7 @@ class Values:
             "array": lambda: self._array(schema, depth),
             "object": lambda: self._object(schema, depth),
         }.get(schema.get("type", ""))
-        return make() if make else chance.choice(_JUNK)
+        return make() if make else self.junk()
 
     def mutated(self, value: Any, schema: Schema) -> Any:
         """The value with a few places filled anew, wrong, missing or too much."""
