@@ -45,9 +45,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best counts")
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
-    parser.add_argument(
-        "--api-server", action="store_true", help="and the fake API server"
-    )
+    parser.add_argument("--api-server", action="store_true", help="and the fake API server")
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
