@@ -1,7 +1,8 @@
 """Requests that are too large, too deep, too slow, or no HTTP: each gets its error, none a 500.
 
-What is expected is what kube-apiserver v1.36.3 answered to the same bytes, but for the bound on
-depth, which is 10,000 there.
+Of bodies and quantities what is expected is what kube-apiserver v1.36.3 answered to the same bytes,
+but for the bound on depth, which is 10,000 there. What comes below requests (methods, heads,
+lengths, slowness) is read from Go's net/http.
 """
 
 from __future__ import annotations
