@@ -215,8 +215,11 @@ async def test_a_claim_gets_its_volume_once(
         assert (again.code, again.causes) == (422, [(FORBIDDEN, "spec")])
 
 
-async def test_a_bound_claim_may_grow(api: ApiClient) -> None:
-    await api.create(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})
+async def test_a_bound_claim_may_grow_if_its_class_allows(api: ApiClient) -> None:
+    elastic = {"metadata": {"name": "elastic"}, "provisioner": "x", "allowVolumeExpansion": True}
+    await api.create("/apis/storage.k8s.io/v1/storageclasses", elastic)
+    spec = {**CLAIM, "storageClassName": "elastic"}
+    await api.create(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
     await api.patch(f"{CLAIMS}/c/status", {"status": {"phase": "Bound"}})
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     assert (await api.patch(f"{CLAIMS}/c", larger)).code == 200
