@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -115,6 +116,14 @@ def in_background(kubectl: Kubectl, *arguments: str) -> Iterator[subprocess.Pope
         finally:
             killer.cancel()
             process.kill()
+
+
+def until_watched(fake_api: FakeApi, before: int) -> None:
+    """Return once a command watches: it may begin only when what it waits for has happened."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not any("watch=true" in request.path for request in fake_api.requests[before:]):
+        assert time.monotonic() < deadline, "nobody watches"
+        time.sleep(0.01)  # another process has to come that far
 
 
 def lines_until(process: subprocess.Popen[str], wanted: Callable[[str], bool]) -> list[str]:
@@ -393,7 +402,9 @@ def test_wait_sees_conditions_values_and_deletion(fake_api: FakeApi, kubectl: Ku
         kubectl(*patch, status)
         lines_until(process, lambda line: "condition met" in line)
     kubectl("wait", "pod/p", "--for=jsonpath={.status.phase}=Running")
+    before = len(fake_api.requests)
     with in_background(kubectl, "wait", "pod/p", "--for=delete") as process:
+        until_watched(fake_api, before)
         kubectl("delete", "pod", "p", "--wait=false")
         lines_until(process, lambda line: "condition met" in line)
 
