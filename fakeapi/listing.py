@@ -14,7 +14,6 @@ Source: apiserver pkg/storage/cacher and pkg/storage/etcd3/store.go of v0.36.3.
 from __future__ import annotations
 
 import base64
-import binascii
 import bisect
 import dataclasses
 import posixpath
@@ -149,7 +148,7 @@ def _parse_token(token: str) -> tuple[int, str]:
     problem = "invalid continue token: continue key is not valid"
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         # Go names the first byte that does not belong there.
         wrong = next((index for index, mark in enumerate(token) if mark not in _TOKEN_MARKS), 0)
         why = f"illegal base64 data at input byte {wrong}"

@@ -16,7 +16,6 @@ input.
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import hashlib
 from pathlib import Path
@@ -286,7 +285,7 @@ def _bytes(value: object, _: list[str]) -> str:
         raise _wrong(value, "[]uint8")
     try:
         base64.b64decode(value, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise DecodeError("illegal base64 data at input byte 0") from None
     return value
 

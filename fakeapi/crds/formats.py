@@ -7,7 +7,6 @@ pkg/apiserver/validation/formats.go of v0.36.3. Formats that are not known are i
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import email.utils
 import ipaddress
@@ -110,7 +109,7 @@ def _is_hostname(value: str) -> bool:
 def _is_base64(value: str) -> bool:
     try:
         return bool(base64.b64decode(value, validate=True))
-    except binascii.Error:
+    except ValueError:
         return False
 
 

@@ -273,3 +273,11 @@ async def test_slow_clients_do_not_hold_up_the_end(clock: ManualClock) -> None:
             _, writer = await stack.enter_async_context(connected(server))
             writer.write(sent)
         await eventually(lambda: len(getattr(server._connections, "connections", ())) == 3)
+
+
+async def test_base64_that_is_no_ascii_is_refused_like_any_other(api: ApiClient) -> None:
+    refused = await api.post(CONFIG_MAPS, {**config_map("c"), "binaryData": {"a": "\ud7ff"}})
+    assert refused.code == 400
+    assert "illegal base64 data at input byte 0" in refused.message
+    listed = await api.get(CONFIG_MAPS, **{"limit": "1", "continue": "\ud7ff"})
+    assert (listed.code, "continue token" in listed.message) == (400, True)
