@@ -321,7 +321,7 @@ def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
     if target.subresource == "status":
         strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
     elif target.subresource == "resize":
-        strategies.prepare_for_resize(obj, old)
+        strategies.move_generation(target.kind, obj, old)
     elif target.subresource == "finalize":
         strategies.prepare_for_finalize(obj, old)
     else:

@@ -140,6 +140,11 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
         defaults.with_taint_times(new, now)
     elif kind.resource_key == _DAEMON_SETS:
         _count_template(new, old)
+    move_generation(kind, new, old)
+
+
+def move_generation(kind: Kind, new: Json, old: Json) -> None:
+    """Count one more generation if the kind says that this change is one."""
     if _moves_generation(kind, new, old):
         generation = metadata_of(old).get("generation")
         child(new, "metadata")["generation"] = (
@@ -210,8 +215,6 @@ def prepare_for_resize(new: Json, old: Json) -> None:
     metadata = child(new, "metadata")
     for field in ("deletionTimestamp", *_CLIENT_METADATA):
         _take_back(metadata, metadata_of(old), field)
-    if new["spec"] != old.get("spec"):
-        metadata["generation"] = integer(metadata_of(old).get("generation")) + 1
 
 
 def prepare_for_finalize(new: Json, old: Json) -> None:
