@@ -13,7 +13,7 @@ import dataclasses
 import enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from . import events
+from . import autoscalers, events
 from .objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
@@ -405,6 +405,12 @@ _WORKLOADS: Final = (
         "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
         schema="autoscaling/v2.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
         subresources=_STATUS,
+    ),
+    Kind(
+        "autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
+        schema="autoscaling/v1.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
+        subresources=_STATUS,
+        to_stored=autoscalers.to_stored, from_stored=autoscalers.from_stored,
     ),
     Kind(
         "batch", "v1", "cronjobs", "CronJob", schema="batch/v1.CronJob", short_names=("cj",),

@@ -12,7 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..crds import definition_rules
-from . import cluster, metadata, permissions, pod_resizes, pod_updates, pods, volumes, workloads
+from . import (
+    autoscalers,
+    cluster,
+    metadata,
+    permissions,
+    pod_resizes,
+    pod_updates,
+    pods,
+    volumes,
+    workloads,
+)
 from .remembered import remembering
 
 if TYPE_CHECKING:
@@ -85,6 +95,7 @@ def _kind_errors(kind: Kind, obj: Json) -> list[FieldError]:
     return validate(obj) if validate else []
 
 
+_AUTOSCALERS: Final = ("autoscaling", "horizontalpodautoscalers")
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
@@ -117,9 +128,11 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     (_PERMISSIONS, "clusterrolebindings"): permissions.validate_cluster_role_binding,
 }
 _CREATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
+    _AUTOSCALERS: autoscalers.validate_autoscaler,
     _DEFINITIONS: definition_rules.validate_new_definition,
 }
 _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
+    _AUTOSCALERS: autoscalers.validate_autoscaler_update,
     _DEFINITIONS: definition_rules.validate_definition_update,
     ("", "nodes"): cluster.validate_node_update,
     ("", "configmaps"): cluster.validate_config_map_update,
@@ -139,6 +152,7 @@ _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
     (_PERMISSIONS, "clusterrolebindings"): permissions.validate_binding_update,
 }
 _STATUS_UPDATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
+    _AUTOSCALERS: autoscalers.validate_autoscaler_status,
     ("", "nodes"): cluster.validate_node,
     ("policy", "poddisruptionbudgets"): workloads.validate_disruption_budget_status,
 }

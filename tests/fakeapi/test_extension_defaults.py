@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 RBAC = "rbac.authorization.k8s.io"
 PERCENT = {"type": "Percent", "value": 100, "periodSeconds": 15}
+TARGET = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"},
@@ -22,7 +23,7 @@ TEMPLATE = {
     [
         (
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
-            {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "D", "name": "d"},
+            {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET,
                       "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}},
             {
                 "spec": {
