@@ -2,15 +2,17 @@
 
 The only module that knows everybody. What happens in which order:
 
-    profiles -> queue -> connection -> informers (first lists delivered) -> scheduling loop
+    profiles -> queue -> connection -> informers (first lists delivered) -> lease -> scheduling loop
 
 and everything runs in one task group, so that a part that fails takes the rest down with it and the
-process says why.
+process says why. With `delayCacheUntilActive` the lease comes before the informers; without
+`leaderElect` there is none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
@@ -32,6 +34,7 @@ from scheduler.client.sharing import PartSharing
 from scheduler.dispatcher import ApiDispatcher
 from scheduler.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.failure_handler import FailureHandler
+from scheduler.leader_election import LeaderElection
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.catalogue import Family, Moment, families
 from scheduler.metrics.exposition import Exposition
@@ -46,7 +49,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.watched_kinds import kinds_to_watch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.cache import CacheDifference, CacheStatistics
@@ -84,7 +87,9 @@ class SchedulerApp:
 
     `seed` makes chance repeatable; `tie_break` is `random`, or `first` for the first of several
     best nodes. A pod that no event brings back in `max_in_unschedulable_pods_seconds` is tried
-    again all the same. Raises `PluginSetupError` for profiles that cannot work.
+    again all the same. `identity` is what it calls itself in an election, by default something
+    that no other process is called. Raises `PluginSetupError` for profiles that cannot work, and
+    `ConfigError` for an election that cannot.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class SchedulerApp:
         seed: int | None = None,
         tie_break: str = "random",
         max_in_unschedulable_pods_seconds: float = 300.0,
+        identity: str = "",
     ) -> None:
         self._clock: Final = clock
         self._max_in_unschedulable_pods_seconds: Final = max_in_unschedulable_pods_seconds
@@ -105,22 +111,9 @@ class SchedulerApp:
         )
         self._exposition: Final = Exposition(self._metric_families)
         rng = random.Random(seed)
-        settings = config.client_connection
-        self._client: Final = RestClient(
-            connection,
-            clock=clock,
-            user_agent=_USER_AGENT,
-            qps=settings.qps,
-            burst=settings.burst,
-        )
+        self._client: Final = _client(config, connection, clock)
         # Events have a limit of their own, lest they hold up bindings.
-        self._event_client: Final = RestClient(
-            connection,
-            clock=clock,
-            user_agent=_USER_AGENT,
-            qps=settings.qps,
-            burst=settings.burst,
-        )
+        self._event_client: Final = _client(config, connection, clock)
         self._broadcaster: Final = EventBroadcaster(
             RestEventWriter(self._event_client), clock=clock, rng=rng
         )
@@ -135,6 +128,17 @@ class SchedulerApp:
         self._corrupted: Final[asyncio.Future[NoReturn]] = (
             asyncio.get_running_loop().create_future()
         )
+        self._election: Final = LeaderElection.of(
+            config,
+            connection,
+            identity=identity,
+            clock=clock,
+            seed=seed,
+            metrics=self._recorder.metrics,
+        )
+        self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
+        #: Whether this one may schedule: it leads, or there is no election.
+        self._is_active = False
         self._group: asyncio.TaskGroup | None = None
         #: What plugins have under way in the background.
         self._plugin_works = 0
@@ -279,20 +283,46 @@ class SchedulerApp:
     async def run(self) -> NoReturn:
         """Run until cancelled; raises what cannot be survived.
 
-        That is `ClientError` if the API server cannot be reached at the start, and
-        `CacheCorruptedError` if a bound pod changes its node.
+        That is `ClientError` if the API server cannot be reached at the start,
+        `CacheCorruptedError` if a bound pod changes its node, and `LeaderElectionLost`.
         """
-        async with self._client, self._event_client:
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self._client)
+            await stack.enter_async_context(self._event_client)
             await self._client.request("GET", "/version")
+            if self._election is not None:
+                # Left after all tasks have ended: whoever takes the lease then is alone.
+                await stack.enter_async_context(self._election)
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                self._informers.start(group)
                 group.create_task(self._broadcaster.run(), name="events")
                 group.create_task(self._watch_corruption(), name="corruption")
-                await self._informers.wait_for_sync()
-                _log.info("Scheduling for %s", ", ".join(self.profiles))
-                group.create_task(self._scheduler.run(), name="scheduler")
+                if not self._delays_cache:
+                    await self._start_informers(group)
+                if self._election is None:
+                    await self._schedule(group)
+                else:
+                    self._election.start(group)
+                    await self._election.acquire()
+                    group.create_task(self._schedule(group), name="active")
+                    await self._election.renew()
         raise AssertionError("the scheduler never ends by itself")
+
+    async def _start_informers(self, group: asyncio.TaskGroup) -> None:
+        self._informers.start(group)
+        await self._informers.wait_for_sync()
+
+    async def _schedule(self, group: asyncio.TaskGroup) -> None:
+        self._is_active = True
+        if self._delays_cache:
+            await self._start_informers(group)
+        _log.info("Scheduling for %s", ", ".join(self.profiles))
+        group.create_task(self._scheduler.run(), name="scheduler")
+
+    @property
+    def leader_election_problem(self) -> Callable[[], str] | None:
+        """Asks what is wrong with us as the leader, for health checks; None without election."""
+        return None if self._election is None else self._election.problem
 
     # For whoever drives a scheduler step by step: the conformance runner, tests.
 
@@ -304,9 +334,15 @@ class SchedulerApp:
     @property
     def is_idle(self) -> bool:
         """Whether nothing will happen until an object changes or time passes."""
+        if self._election is not None and not self._election.is_idle:
+            return False
+        if not self._is_active:
+            # What is in the queue is for the leader.
+            return self._election is not None and (self.has_synced or self._delays_cache)
         events = self._broadcaster.statistics()
         return (
-            self._scheduler.is_idle
+            self.has_synced
+            and self._scheduler.is_idle
             and not self._plugin_works
             and not self._dispatcher.statistics().backlog
             and not (events.queued or events.sending)
@@ -437,6 +473,13 @@ class SchedulerApp:
     async def _watch_corruption(self) -> NoReturn:
         await self._corrupted
         raise AssertionError("only an exception is ever set")
+
+
+def _client(config: KubeSchedulerConfiguration, connection: Connection, clock: Clock) -> RestClient:
+    limits = config.client_connection
+    return RestClient(
+        connection, clock=clock, user_agent=_USER_AGENT, qps=limits.qps, burst=limits.burst
+    )
 
 
 def _pre_enqueue_plugins(

@@ -1,7 +1,7 @@
 """The command `kubesched`: kube-scheduler's flags, one scheduler process.
 
-Whatever is wrong at the start is one line on standard error and a non-zero exit; a signal to stop
-is a clean exit.
+Whatever is wrong at the start is one line on standard error and a non-zero exit, and so is the loss
+of the lead; a signal to stop is a clean exit.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 from scheduler.config.duration import Duration
 from scheduler.flag_types import DURATION
+from scheduler.leader_election import LeaderElectionLost
+from scheduler.leader_election_flags import leader_election_flags
 from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
+    from scheduler.leader_election_flags import ElectionOverrides
     from scheduler.serving.options import ServingOptions
 
 __all__ = ["main", "run"]
@@ -48,6 +51,7 @@ _FAILURES: Final = (
     FrameworkError,
     QueueError,
     CacheCorruptedError,
+    LeaderElectionLost,
     ServingError,
 )
 
@@ -91,6 +95,7 @@ _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, 
     show_default=True,
     help="A pod that has waited so long for an event is tried again all the same. Deprecated.",
 )
+@leader_election_flags
 @serving_flags
 @click.option(
     "-v", "--v", "verbosity", type=click.IntRange(min=0), default=0, help="Log verbosity, 0 to 4."
@@ -106,6 +111,7 @@ def main(
     check_cache_every: Duration | None,
     pod_max_in_unschedulable_pods_duration: Duration,
     verbosity: int,
+    election: ElectionOverrides,
     serving: ServingOptions,
 ) -> None:
     """Schedule pods as kube-scheduler v1.36 does."""
@@ -114,7 +120,7 @@ def main(
     clock = SystemClock()
     try:
         serving.validate()
-        settings = _settings(config)
+        settings = _settings(config, election)
         connection = connect(
             kubeconfig=kubeconfig or settings.client_connection.kubeconfig,
             master=master,
@@ -158,18 +164,14 @@ def _more_than_nothing(duration: Duration | None) -> Duration | None:
     return duration
 
 
-def _settings(path: Path | None) -> KubeSchedulerConfiguration:
+def _settings(path: Path | None, election: ElectionOverrides) -> KubeSchedulerConfiguration:
     """The configuration to run with; raises `ConfigError`."""
-    config = load_config(path) if path else default_config()
+    config = election.applied_to(load_config(path) if path else default_config())
     errors: list[Exception] = list(validate_config(config))
     if config.extenders:
         errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
     if errors:
         raise ConfigError(field.aggregate(errors))
-    if path and config.leader_election.leader_elect:
-        logging.getLogger("kubesched").info(
-            "leaderElection: not built yet, running without; run one scheduler per schedulerName"
-        )
     return config
 
 
@@ -257,7 +259,10 @@ async def _until_stopped(
         known, bugs = group.split(_FAILURES)
         if bugs is not None or known is None:
             raise
-        raise _first(known) from group
+        failure = _first(known)
+        if isinstance(failure, LeaderElectionLost):
+            logging.getLogger("kubesched").error("Leaderelection lost")
+        raise failure from group
     finally:
         if checks is not None:
             checks.cancel()

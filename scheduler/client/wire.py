@@ -2,10 +2,10 @@
 
 The answers every kind of object shares (`Status`, list metadata), and the few kinds the scheduler
 writes without reading them for a decision: events, leases, bindings. Field names are the API's own
-in snake_case. A `MicroTime` is a text here: it is written once, by `scheduler.clock`, and compared
-by nobody.
+in snake_case. A `Time` or `MicroTime` is a text here: it is written once, by `scheduler.clock`, and
+nobody asks which of two is later.
 Source: `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`, `k8s.io/api/events/v1/types.go`,
-`k8s.io/api/coordination/v1/types.go`, `k8s.io/api/core/v1/types.go` (Binding).
+`k8s.io/api/coordination/v1/types.go`, `k8s.io/api/core/v1/types.go` (Binding, Event).
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from scheduler.api.core import ObjectMeta, ObjectReference, Struct
 
 __all__ = [
     "Binding",
+    "CoreEvent",
     "DeleteOptions",
     "Event",
     "EventSeries",
+    "EventSource",
     "Lease",
     "LeaseSpec",
     "ListMeta",
@@ -90,14 +92,42 @@ class Event(Struct, frozen=True):
     type: str = ""
 
 
+class EventSource(Struct, frozen=True):
+    """Who reports a `CoreEvent`, and on which host."""
+
+    component: str = ""
+    host: str = ""
+
+
+class CoreEvent(Struct, frozen=True):
+    """An event in its older form, that of the core group; timestamps are whole seconds."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    count: int = 0
+    type: str = ""
+    reporting_component: str = ""
+    reporting_instance: str = ""
+
+
 class LeaseSpec(Struct, frozen=True):
-    """Who holds a lease, since when, and for how long without a renewal."""
+    """Who holds a lease, since when, and for how long without a renewal.
+
+    The last two belong to coordinated leader election, which is off by default in v1.36.
+    """
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
     lease_transitions: int | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
 
 
 class Lease(Struct, frozen=True):

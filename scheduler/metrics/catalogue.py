@@ -1,7 +1,8 @@
 """Every metric's name, labels and text, as kube-scheduler v1.36.3 has them with default gates.
 
-Source: `pkg/scheduler/metrics/metrics.go`, `plugins/volumebinding/metrics/metrics.go`. Help texts
-are part of what /metrics answers, hence upstream's. The last ones are ours, under our own prefix.
+Source: `pkg/scheduler/metrics/metrics.go`, `plugins/volumebinding/metrics/metrics.go`,
+component-base `metrics/prometheus/clientgo/leaderelection/metrics.go`. Help texts are part of what
+/metrics answers, hence upstream's. The last ones are ours, under our own prefix.
 """
 
 from __future__ import annotations
@@ -167,6 +168,17 @@ _VOLUME_ERRORS: Final = Definition(
     "scheduler_volume_scheduling_stage_error_total", _COUNTER, ("operation",), "ALPHA",
     "Volume scheduling stage error count",
 )  # fmt: skip
+_MASTER_STATUS: Final = Definition(
+    "leader_election_master_status", _GAUGE, ("name",), "ALPHA",
+    "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 "
+    "indicates master. 'name' is the string used to identify the lease. Please make sure to group "
+    "by name.",
+)  # fmt: skip
+_SLOWPATH: Final = Definition(
+    "leader_election_slowpath_total", _COUNTER, ("name",), "ALPHA",
+    "Total number of slow path exercised in renewing leader leases. 'name' is the string used to "
+    "identify the lease. Please make sure to group by name.",
+)  # fmt: skip
 _DIVERGENCE: Final = Definition(
     "kubesched_cache_divergence", _GAUGE, ("kind", "difference"), "",
     "Nodes and pods in which cache and queue differed from the API server's view at the last "
@@ -204,6 +216,8 @@ def families(metrics: SchedulerMetrics, moment: Moment) -> list[Family]:
         Family(_PREEMPTION_DURATION, metrics.preemption_goroutines_duration),
         Family(_PREEMPTION_EXECUTIONS, metrics.preemption_goroutines_executions),
         Family(_VOLUME_ERRORS, metrics.volume_scheduling_stage_errors),
+        Family(_MASTER_STATUS, metrics.leader_election_master_status),
+        Family(_SLOWPATH, metrics.leader_election_slowpath),
         Family(_DIVERGENCE, metrics.cache_divergence),
         Family(_COMPARISONS, metrics.cache_comparisons),
     ]

@@ -74,6 +74,10 @@ class SchedulerMetrics:
         self.preemption_goroutines_executions: Final = NumberVec()
         #: By operation (predicate, assume, bind).
         self.volume_scheduling_stage_errors: Final = NumberVec()
+        #: By election: 1 for who leads, 0 for who does not.
+        self.leader_election_master_status: Final = NumberVec()
+        #: By election: renewals that took a look at the lease first.
+        self.leader_election_slowpath: Final = NumberVec()
         #: By what was compared and how it differs: what the last comparison has found.
         self.cache_divergence: Final = NumberVec()
         #: By result (equal, different).

@@ -54,6 +54,7 @@ def _endpoints(
         config=config,
         has_synced=lambda: app.has_synced,
         is_shutting_down=is_shutting_down,
+        leader_election_problem=app.leader_election_problem,
         metrics_text=app.metrics_text,
         story=app.story,
         known_stories=app.known_stories,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scheduler.config.dump import encode_config
-from scheduler.serving.health import PING, HealthEndpoint, handler_sync, shutdown
+from scheduler.serving.health import PING, HealthCheck, HealthEndpoint, handler_sync, shutdown
 from scheduler.serving.replies import (
     bytes_reply,
     error_reply,
@@ -61,12 +61,14 @@ class Sources:
 
     `story` returns a pod's story as JSON, or None for a pod it cannot tell of; `known_stories` the
     pods it can tell of, as `namespace/name`. `metrics_text` is given the metrics that are asked
-    for, none for all.
+    for, none for all. `leader_election_problem` says what is wrong with a leader, or nothing; it is
+    None if there is no election.
     """
 
     config: KubeSchedulerConfiguration
     has_synced: Callable[[], bool]
     is_shutting_down: Callable[[], bool] = lambda: False
+    leader_election_problem: Callable[[], str] | None = None
     metrics_text: Callable[[Collection[str]], bytes] = lambda names: b""
     resource_metrics_text: Callable[[], bytes] = _nothing
     story: Callable[[str, str], bytes | None] = lambda namespace, name: None
@@ -79,11 +81,13 @@ class Endpoints:
     def __init__(self, sources: Sources, *, started_at: float) -> None:
         self._sources: Final = sources
         self._started_at: Final = started_at
+        problem = sources.leader_election_problem
+        leads = [] if problem is None else [HealthCheck("leaderElection", problem)]
         ready = [shutdown(sources.is_shutting_down), handler_sync(sources.has_synced)]
         self._health: Final = (
-            HealthEndpoint("healthz", [PING]),
+            HealthEndpoint("healthz", leads or [PING]),
             HealthEndpoint("livez", [PING]),
-            HealthEndpoint("readyz", ready),
+            HealthEndpoint("readyz", leads + ready),
         )
         self._paths: Final[dict[str, Callable[[web.BaseRequest], web.Response]]] = {
             "/metrics": self._metrics,

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from scheduler.app import AppStatistics, SchedulerApp
 from scheduler.client import connect
 from scheduler.config import ConfigError, default_config, load_config, validate_config
@@ -42,7 +44,7 @@ class RunningScheduler:
         """
         if self._task.done():
             self._task.result()
-        return self._app.has_synced and self._app.is_idle
+        return self._app.is_idle
 
     @property
     def resource_versions(self) -> Mapping[str, str]:
@@ -67,17 +69,23 @@ async def run_in_process(
     plugins: Iterable[type[Plugin] | str] = (),
     seed: int = 0,
     serve: bool = False,
+    identity: str = "in-process",
 ) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler until the block is left; raises as `kubesched` would complain.
 
-    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults. With `serve`, its
-    health, numbers and stories are at `url`: plain HTTP, and open to all.
+    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults, but for leader
+    election: a scheduler in a test is alone as a rule. A file that does not say no to it, as in
+    `leaderElection: {leaderElect: false}`, gets it; two that stand for one lease need two
+    identities. With `serve`, its health, numbers and stories are at `url`: plain HTTP, and open to
+    all.
     """
-    settings = load_config(config) if config else default_config()
+    settings = load_config(config) if config else _without_election(default_config())
     if errors := validate_config(settings):
         raise ConfigError("; ".join(str(error) for error in errors))
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
-    app = SchedulerApp(settings, connection, clock=clock, plugins=plugins, seed=seed)
+    app = SchedulerApp(
+        settings, connection, clock=clock, plugins=plugins, seed=seed, identity=identity
+    )
     async with contextlib.AsyncExitStack() as stack:
         url = await _serve(stack, settings, app, clock) if serve else ""
         task: asyncio.Task[None] = asyncio.ensure_future(app.run())
@@ -87,6 +95,11 @@ async def run_in_process(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _without_election(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    election = msgspec.structs.replace(config.leader_election, leader_elect=False)
+    return msgspec.structs.replace(config, leader_election=election)
 
 
 async def _serve(
