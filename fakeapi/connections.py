@@ -4,6 +4,20 @@ A request's head must be complete 32 seconds after its first byte (the first one
 after the connection), as with kube-apiserver's ReadHeaderTimeout; its body within the 60 seconds
 that a request may take. Source: pkg/server/secure_serving.go of k8s.io/apiserver v0.36.3, and
 net/http's server.go, which answers a slow head with nothing at all.
+
+Most requests are plain (heads.py), come on a connection that waits for one, and need not wait for
+anything themselves. They are answered on the spot: most of what a request costs is otherwise the
+parser's messages and streams, and a task. All others go aiohttp's way:
+
+    data --> plain? ---> whole? --> idle? --> at_once --> bytes --> transport
+              | no        | no       | no      | None
+              v           v          v         v
+              |      hold if short   |         |
+              v                      v         v
+             aiohttp's parser, and the connection's own task
+
+Once a connection has sent what is not plain, only aiohttp's parser knows where its next request
+begins, and all that follows is left to it.
 """
 
 from __future__ import annotations
@@ -15,26 +29,35 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
+from . import heads
 from .errors import RequestTimedOut
 from .responses import WholeResponse
 
 if TYPE_CHECKING:
+    from .at_once import AtOnce
     from .clock import Clock, Timer
 
 __all__ = ["BODY_SECONDS", "HEADER_SECONDS", "Connections", "read_patiently"]
 
 HEADER_SECONDS: Final = 32.0
 BODY_SECONDS: Final = 60.0
+#: Larger bodies are left to aiohttp unless they come in one piece.
+_HELD_BYTES_MAX: Final = 64 * 1024
 
 
 class Connection(web.RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ("_clock", "_slow")
+    __slots__ = ("_at_once", "_clock", "_held", "_holding", "_is_plain", "_slow")
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
         self._clock = manager.clock
+        self._at_once = manager.at_once
+        #: Whether all that came so far was plain.
+        self._is_plain = True
+        self._held = b""
+        self._holding = manager.held
         self._slow: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -43,7 +66,61 @@ class Connection(web.RequestHandler):
         self._slow = self._clock.call_later(HEADER_SECONDS, self._hang_up)
 
     def data_received(self, data: bytes) -> None:
-        """Called with what the client sends."""
+        """Called with what the client sends, and with nothing when aiohttp can go on reading."""
+        if not data or not self._is_plain:
+            self._parse(data)
+            return
+        data = self._resumed(data)
+        plain = heads.read(data)
+        if plain is None:
+            self._is_plain = False
+        elif self._is_idle and self._at_once.is_open():
+            if plain.is_whole:
+                if self._answered(plain):
+                    self._forget_timer()
+                    return
+            elif plain.fields.body_bytes <= _HELD_BYTES_MAX:
+                self._hold(data, plain)
+                return
+        self._is_plain = plain is not None and plain.is_whole
+        self._parse(data)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether its task waits for a request, and the client reads what it gets."""
+        waits = self._waiter is not None and not self._waiter.done() and not self._messages
+        return waits and not self.writing_paused and self.transport is not None
+
+    def _answered(self, plain: heads.Plain) -> bool:
+        response = self._at_once.answer(plain)
+        if response is None or self.transport is None:
+            return False
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        self.transport.write(response)
+        return True
+
+    def _hold(self, data: bytes, plain: heads.Plain) -> None:
+        """Wait for the rest of a body: many clients send it after the head."""
+        self._held = data
+        self._holding.add(self)
+        self._forget_timer()
+        self._slow = self._clock.call_later(BODY_SECONDS, lambda: self._give_up(plain))
+
+    def _resumed(self, data: bytes) -> bytes:
+        """What was held, and what has come now."""
+        if self._held:
+            data, self._held = self._held + data, b""
+            self._holding.discard(self)
+            self._forget_timer()
+        return data
+
+    def _give_up(self, plain: heads.Plain) -> None:
+        self._slow = None
+        if self.transport is not None:
+            self.transport.write(self._at_once.too_slow(plain))
+        self.force_close()
+
+    def _parse(self, data: bytes) -> None:
         before = self._request_count
         super().data_received(data)
         if self._request_count != before:
@@ -54,6 +131,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Called once it is gone."""
         self._forget_timer()
+        self._holding.discard(self)
         super().connection_lost(exc)
 
     def handle_error(
@@ -69,7 +147,7 @@ class Connection(web.RequestHandler):
         text = "431 Request Header Fields Too Large" if isinstance(exc, LineTooLong) else ""
         text = text or "400 Bad Request"
         # What is no HTTP passes for HTTP/1.0 here, for which the end would go without saying.
-        head = [(hdrs.CONTENT_TYPE, "text/plain; charset=utf-8"), (hdrs.CONNECTION, "close")]
+        head = ((hdrs.CONTENT_TYPE, "text/plain; charset=utf-8"), (hdrs.CONNECTION, "close"))
         response = WholeResponse(int(text[:3]), text.encode(), head)
         response.force_close()
         return response
@@ -87,9 +165,12 @@ class Connection(web.RequestHandler):
 class Connections(web.Server):
     """Makes a Connection for each client that comes."""
 
-    def __init__(self, handler: Any, *, clock: Clock, **options: Any) -> None:
+    def __init__(self, handler: Any, *, clock: Clock, at_once: AtOnce, **options: Any) -> None:
         super().__init__(handler, **options)
         self.clock = clock
+        self.at_once = at_once
+        #: Those whose request has begun and waits for the rest of its body.
+        self.held: set[Connection] = set()
 
     def __call__(self) -> Connection:
         """Called for each new connection."""

@@ -78,10 +78,9 @@ def document(
     return answers.in_media_type(answer, answers.negotiated(asked.accept))
 
 
-def is_list(request: Request) -> bool:
-    """Whether the request lists or watches a collection."""
-    route = request.route
-    return request.method == "GET" and (not route.name or (route.watch and not route.subresource))
+def is_list(method: str, route: routes.Route) -> bool:
+    """Whether a request lists or watches a collection."""
+    return method == "GET" and (not route.name or (route.watch and not route.subresource))
 
 
 def is_watch(request: Request) -> bool:

@@ -17,7 +17,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from .clock import Clock
     from .objects import Json
@@ -93,10 +93,11 @@ class Journal:
             self._changes.pop(token, None)
             self._requests.pop(token, None)
 
-    def handled(self, method: str, path: str, user_agent: str, status: int) -> None:
+    def handled(self, method: str, path: str, headers: Mapping[str, str], status: int) -> None:
         """Take note of a request that has its answer."""
         if not self._requests and not self._kept.maxlen:
             return
+        user_agent = headers.get("User-Agent", "")
         request = HandledRequest(self._clock.now(), method, path, user_agent, status)
         self._kept.append(request)
         for listener in list(self._requests.values()):

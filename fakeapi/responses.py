@@ -16,10 +16,16 @@ from aiohttp.helpers import rfc822_formatted_time
 from multidict import CIMultiDict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
 
     from aiohttp.abc import AbstractStreamWriter
 
+    from .answers import Answer
+
+    HeaderPairs = tuple[tuple[str, str], ...]
+
+#: The line that says that a connection ends with the response.
+CLOSE: Final = "Connection: close\r\n"
 #: Bytes that may be written without waiting for the client to read them.
 _UNREAD_BYTES_MAX: Final = 64 * 1024
 
@@ -27,7 +33,7 @@ _UNREAD_BYTES_MAX: Final = 64 * 1024
 class WholeResponse(web.Response):
     """A status, headers and a body; until it is sent the body may be replaced."""
 
-    def __init__(self, code: int, body: bytes, headers: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, code: int, body: bytes, headers: HeaderPairs) -> None:
         web.StreamResponse.__init__(self, status=code)  # what Response adds is not needed
         self._whole = body
         self._pairs = headers
@@ -55,10 +61,8 @@ class WholeResponse(web.Response):
             self._keep_alive = request.keep_alive
         is_current = request.version >= HttpVersion11
         connection = "" if self._keep_alive == is_current else _connection(self._keep_alive)
-        head = _head(self._status, tuple(self._pairs), len(self._whole), connection)
-        date = f"Date: {rfc822_formatted_time()}\r\n\r\n".encode()
-        body = b"" if request.method == hdrs.METH_HEAD else self._whole
-        data = b"".join((head, date, body))
+        is_head = request.method == hdrs.METH_HEAD
+        data = in_one_piece(self._status, self._whole, self._pairs, connection, is_head=is_head)
         transport = request.transport
         if transport is None or transport.is_closing():
             raise ClientConnectionResetError("Cannot write to closing transport")
@@ -72,6 +76,32 @@ class WholeResponse(web.Response):
             self._eof_sent = True
             if len(self._whole) > _UNREAD_BYTES_MAX:
                 await self._payload_writer.drain()
+
+
+def response_to(answer: Answer, warnings: Iterable[str] = ()) -> WholeResponse:
+    """The response that carries an answer."""
+    return WholeResponse(answer.code, answer.body, header_pairs(answer, warnings))
+
+
+def header_pairs(answer: Answer, warnings: Iterable[str] = ()) -> HeaderPairs:
+    """The headers of an answer, those that warn the client included."""
+    pairs = [(hdrs.CONTENT_TYPE, answer.content_type), *answer.headers.items()]
+    for warning in warnings:
+        quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
+        pairs.append(("Warning", f'299 - "{quoted}"'))
+    return tuple(pairs)
+
+
+def in_one_piece(
+    code: int, body: bytes, headers: HeaderPairs, connection: str = "", *, is_head: bool = False
+) -> bytes:
+    """A whole response as bytes; `connection` is a line about what becomes of the connection.
+
+    A response to HEAD has the length of the body but not the body.
+    """
+    head = _head(code, headers, len(body), connection)
+    date = f"Date: {rfc822_formatted_time()}\r\n\r\n".encode()
+    return b"".join((head, date, b"" if is_head else body))
 
 
 def chunk_writer(request: web.BaseRequest) -> Callable[[bytes], Awaitable[None]]:
@@ -93,7 +123,7 @@ def chunk_writer(request: web.BaseRequest) -> Callable[[bytes], Awaitable[None]]
 
 
 def _connection(keep_alive: bool) -> str:  # noqa: FBT001
-    return "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"
+    return "Connection: keep-alive\r\n" if keep_alive else CLOSE
 
 
 @functools.lru_cache(maxsize=4096)  # sizes of bodies repeat

@@ -14,15 +14,14 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
 
-from . import answers, dispatch, loading, negotiation, presentation, registry, routes
+from . import answers, dispatch, loading, registry
 from .admission.selection import Selection
-from .bodies import media_type
+from .at_once import AtOnce, explained
 from .clock import SystemClock
 from .connections import Connections, read_patiently
 from .crds.controller import DefinitionController
@@ -30,23 +29,22 @@ from .documents import Asked
 from .errors import ApiError, EntityTooLarge, InternalError
 from .faults import Faults, admin
 from .faults.incidents import Incidents
+from .front import BODYLESS, Inquiry, split_target
 from .identity import IdSource
 from .journal import Journal
 from .kinds import BUILT_IN, KindTable
-from .options import Query
 from .port import Port, keep
 from .registry import Registry
-from .responses import WholeResponse, chunk_writer
+from .responses import WholeResponse, chunk_writer, response_to
 from .routes import Route
 from .security.gate import refusal
 from .security.guard import Guard
-from .security.users import current_user
+from .security.users import ANONYMOUS, current_user
 from .state import StateError
 from .state.keeper import Keeper
 from .state.replaying import replay
 from .store import Store
 from .validation.cluster import SYSTEM_PRIORITIES
-from .verbs import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -66,6 +64,7 @@ if TYPE_CHECKING:
     from .security.guard import Loopback
     from .security.options import Security
     from .state.keeper import StateFiles
+    from .verbs import Request
     from .watch import Watcher
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000
@@ -88,7 +87,6 @@ _SYSTEM_CLASS_TEXTS: Final = {
 }
 #: Who owns what is there before anybody writes.
 _MANAGER: Final = "kube-apiserver"
-_BODYLESS: Final = frozenset({"GET", "HEAD"})
 
 _log = logging.getLogger("fakeapi")
 
@@ -115,7 +113,7 @@ class FakeApiServer:
     """A Kubernetes API server that lives in this process; an asynchronous context manager."""
 
     _port: Port | None = None
-    _connections: web.Server | None = None
+    _connections: Connections | None = None
 
     def __init__(
         self,
@@ -170,6 +168,10 @@ class FakeApiServer:
         self._watchers: dict[Watcher, Kind] = {}
         self._in_flight = self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
+        body_bytes_max = self._guard.options.max_request_bytes
+        self._at_once = AtOnce(
+            self._registry, self._journal, body_bytes_max=body_bytes_max, is_open=self._is_open
+        )
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
@@ -305,11 +307,12 @@ class FakeApiServer:
     def statistics(self) -> Statistics:
         """The server's numbers at this moment."""
         store, stalled = self._registry.store, self.faults.stalled
+        held = len(self._connections.held) if self._connections is not None else 0
         return Statistics(
             objects=sum(len(collection.revisions) for collection in store.collections()),
             watchers=len(self._watchers),
-            requests_in_flight=self._in_flight + self.faults.requests_delayed,
-            requests_total=self._total,
+            requests_in_flight=self._in_flight + self.faults.requests_delayed + held,
+            requests_total=self._total + self._at_once.answered + held,
             undelivered_watch_events=sum(
                 watcher.undelivered for watcher in self._watchers if watcher not in stalled
             ),
@@ -330,6 +333,7 @@ class FakeApiServer:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
+            at_once=self._at_once,
             auto_decompress=False,  # upstream takes bodies as they come, too
         )
         self._port = Port(self._connections, self._host, self._requested_port, tls=self._guard.tls)
@@ -396,11 +400,11 @@ class FakeApiServer:
         """Let a request in only if it may."""
         assert self._gate is not None
         try:
-            leave = self._gate.enter(http, *_split_target(http))
+            leave = self._gate.enter(http, *split_target(http.raw_path))
         except ApiError as error:
             self._total += 1
             self._note(http, error.code)
-            return _response(refusal(error))
+            return response_to(refusal(error))
         try:
             return await self._handle(http)
         finally:
@@ -424,7 +428,7 @@ class FakeApiServer:
             await self.state.settled()
         except StateError as error:
             if not response.prepared:
-                return _response(answers.of_error(InternalError(str(error))))
+                return response_to(answers.of_error(InternalError(str(error))))
         return response
 
     async def _administer(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -432,13 +436,16 @@ class FakeApiServer:
         keep(http.transport)
         try:
             body = await _read(http, self._clock)
-            return _response(admin.answer(self.faults, http.method, http.raw_path, body))
+            return response_to(admin.answer(self.faults, http.method, http.raw_path, body))
         except ApiError as error:
-            return _response(answers.of_error(error))
+            return response_to(answers.of_error(error))
 
     def _note(self, http: web.BaseRequest, status: int) -> None:
-        agent = http.headers.get(hdrs.USER_AGENT, "")
-        self._journal.handled(http.method, http.raw_path, agent, status)
+        self._journal.handled(http.method, http.raw_path, http.headers, status)
+
+    def _is_open(self) -> bool:
+        """Whether requests may be answered at once, with nothing in front of the registry."""
+        return self._gate is None and not self.faults.of_requests and not self.state.is_durable
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong becomes a Status."""
@@ -446,58 +453,41 @@ class FakeApiServer:
         self._in_flight += 1
         is_watch = False
         try:
-            path, query = _split_target(http)
-            found = routes.resolve(path, self.kinds)
-            if not isinstance(found, Route):
-                asked = self._asked(http, query)
-                page = dispatch.document(found, http.method, self._registry, asked)
-                return await _delivered(http, page)
-            shown = self._shown(http, found, query)
-            body = b""
-            if http.method not in _BODYLESS:
-                body = await _read(http, self._clock)
-            content_type = media_type(http.headers.get(hdrs.CONTENT_TYPE))
-            user_agent = http.headers.get(hdrs.USER_AGENT, "")
-            request = Request(http.method, found, query, body, content_type, user_agent=user_agent)
-            if self._gate is not None:
-                request.user = current_user()
-            if dispatch.is_list(request):
-                if dispatch.is_watch(request):
-                    is_watch = True
-                    self._in_flight -= 1
-                    return await self._watch(http, request, shown)
-                answer = await dispatch.list_objects(self._registry, request)
-            else:
-                answer = dispatch.perform(self._registry, request)
-            return await _delivered(http, answers.presented(answer, shown), request.warnings)
-        except ApiError as error:
-            return _response(answers.of_error(error))
+            inquiry = Inquiry.of(self._registry, http.method, http.raw_path, http.headers)
+            route = inquiry.route
+            if route is None:
+                return await _delivered(http, self._document(inquiry))
+            shown = inquiry.shown(route)
+            body = b"" if http.method in BODYLESS else await _read(http, self._clock)
+            user = ANONYMOUS if self._gate is None else current_user()
+            request = inquiry.request(route, body, user)
+            if not inquiry.waits:
+                return await _delivered(http, inquiry.perform(request, shown), request.warnings)
+            if dispatch.is_watch(request):
+                is_watch = True
+                self._in_flight -= 1
+                return await self._watch(http, request, shown)
+            answer = answers.presented(await dispatch.list_objects(self._registry, request), shown)
+            return await _delivered(http, answer, request.warnings)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            _log.exception("%s %s failed", http.method, http.raw_path)
-            return _response(answers.of_error(InternalError(repr(error))))
+            return response_to(explained(error, http.method, http.raw_path))
         finally:
             if not is_watch:
                 self._in_flight -= 1
 
-    def _asked(self, http: web.BaseRequest, query: Query) -> Asked:
-        return Asked(
-            query,
-            accept=http.headers.get(hdrs.ACCEPT, ""),
-            if_none_match=http.headers.get(hdrs.IF_NONE_MATCH, ""),
+    def _document(self, inquiry: Inquiry) -> Answer:
+        """The answer to a path that is not about objects. Raises ApiError."""
+        assert not isinstance(inquiry.found, Route)
+        asked = Asked(
+            inquiry.query,
+            accept=inquiry.headers.get(hdrs.ACCEPT, ""),
+            if_none_match=inquiry.headers.get(hdrs.IF_NONE_MATCH, ""),
             address=f"{self._host}:{self.port}",
             now_seconds=self._clock.now(),
         )
-
-    def _shown(self, http: web.BaseRequest, route: Route, query: Query) -> Presentation:
-        """The form in which the client wants objects. Raises ApiError."""
-        accept = http.headers.get(hdrs.ACCEPT, "")
-        custom = not route.kind.schema
-        accepted = negotiation.negotiate(accept, custom=custom, is_list=not route.name)
-        if negotiation.wants_indentation(query, http.headers.get(hdrs.USER_AGENT, "")):
-            accepted = dataclasses.replace(accepted, pretty=True)
-        return presentation.presentation(route.kind, accepted, query, self._clock)
+        return dispatch.document(inquiry.found, inquiry.method, self._registry, asked)
 
     async def _watch(
         self, http: web.BaseRequest, request: Request, shown: Presentation
@@ -533,15 +523,6 @@ def _make_request(
     )
 
 
-def _split_target(http: web.BaseRequest) -> tuple[str, Query]:
-    """Path and parameters of the request, decoded; blank parameters count."""
-    path, _, query = http.raw_path.partition("?")
-    if "%" in path:
-        path = urllib.parse.unquote(path)
-    parameters = urllib.parse.parse_qs(query, keep_blank_values=True) if query else {}
-    return path, Query(parameters)
-
-
 async def _read(http: web.BaseRequest, clock: Clock) -> bytes:
     if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -564,12 +545,4 @@ async def _delivered(
     """The response, compressed if it is large and the client can read that."""
     if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
         answer = await asyncio.to_thread(answers.compressed, answer)
-    return _response(answer, warnings)
-
-
-def _response(answer: Answer, warnings: Iterable[str] = ()) -> WholeResponse:
-    headers = [(hdrs.CONTENT_TYPE, answer.content_type), *answer.headers.items()]
-    for warning in warnings:
-        quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
-        headers.append(("Warning", f'299 - "{quoted}"'))
-    return WholeResponse(answer.code, answer.body, headers)
+    return response_to(answer, warnings)

@@ -174,6 +174,11 @@ class Keeper:
         else:
             _log.error("%s: nothing is answered any more", error)
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether answers have to wait until what they tell of is committed."""
+        return self._database is not None
+
     async def settled(self) -> None:
         """Wait until what an answer may tell of is committed. Raises StateError."""
         if self._database is None:

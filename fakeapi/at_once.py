@@ -1,0 +1,86 @@
+"""Requests that nothing need be waited for, from their bytes to the bytes of their answers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs
+
+from . import answers
+from .errors import ApiError, InternalError, RequestTimedOut
+from .front import Inquiry
+from .responses import CLOSE, header_pairs, in_one_piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .answers import Answer
+    from .heads import Plain
+    from .journal import Journal
+    from .registry import Registry
+
+__all__ = ["AtOnce", "explained"]
+
+_log = logging.getLogger("fakeapi")
+
+
+class AtOnce:
+    """Answers verbs on single objects while nothing stands between them and the registry.
+
+    `is_open` tells whether that is so: no users to tell apart, no faults, no disk to wait for.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        journal: Journal,
+        *,
+        body_bytes_max: int,
+        is_open: Callable[[], bool],
+    ) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._body_bytes_max = body_bytes_max
+        self.is_open = is_open
+        #: How many requests it has answered.
+        self.answered = 0
+
+    def answer(self, plain: Plain) -> bytes | None:
+        """The whole response; None, and nothing is done, if it takes time or belongs elsewhere."""
+        method, target, headers = plain.method, plain.target, plain.fields.values
+        warnings: list[str] = []
+        try:
+            inquiry = Inquiry.of(self._registry, method, target, headers)
+            route = inquiry.route
+            if route is None or inquiry.waits or len(plain.body) > self._body_bytes_max:
+                return None
+            shown = inquiry.shown(route)
+            request = inquiry.request(route, plain.body)
+            answer, warnings = inquiry.perform(request, shown), request.warnings
+        except Exception as error:
+            answer = explained(error, method, target)
+        if answers.is_compressed_for(answer, headers.get(hdrs.ACCEPT_ENCODING, "")):
+            answer = answers.compressed(answer)
+        self._note(plain, answer)
+        pairs = header_pairs(answer, warnings)
+        return in_one_piece(answer.code, answer.body, pairs, is_head=method == hdrs.METH_HEAD)
+
+    def too_slow(self, plain: Plain) -> bytes:
+        """The response to a request whose body does not come; the connection is closed after it."""
+        answer = answers.of_error(RequestTimedOut())
+        self._note(plain, answer)
+        is_head = plain.method == hdrs.METH_HEAD
+        return in_one_piece(answer.code, answer.body, header_pairs(answer), CLOSE, is_head=is_head)
+
+    def _note(self, plain: Plain, answer: Answer) -> None:
+        self.answered += 1
+        self._journal.handled(plain.method, plain.target, plain.fields.values, answer.code)
+
+
+def explained(error: Exception, method: str, target: str) -> Answer:
+    """The Status of whatever went wrong; what should not have is logged."""
+    if isinstance(error, ApiError):
+        return answers.of_error(error)
+    _log.error("%s %s failed", method, target, exc_info=error)
+    return answers.of_error(InternalError(repr(error)))

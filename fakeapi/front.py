@@ -1,0 +1,97 @@
+"""A request as it is understood, from its head and its body to its answer; no I/O happens here.
+
+Inquiry.of(method, target, headers)   what is asked for, in which form     (raises ApiError)
+    .route is None                    a document: discovery, OpenAPI, /healthz
+    .waits                            a list or a watch, which may have to wait
+    otherwise                         `perform` has the answer at once
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import urllib.parse
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs
+
+from . import answers, dispatch, negotiation, presentation, routes
+from .bodies import media_type
+from .options import Query
+from .routes import Route
+from .security.users import ANONYMOUS, User
+from .verbs import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .answers import Answer
+    from .presentation import Presentation
+    from .registry import Registry
+    from .routes import DiscoveryRoute, PlainRoute
+
+__all__ = ["BODYLESS", "Inquiry", "split_target"]
+
+#: Methods whose bodies nobody reads.
+BODYLESS: Final = frozenset({"GET", "HEAD"})
+_NO_PARAMETERS: Final = Query({})
+
+
+@dataclasses.dataclass(slots=True)
+class Inquiry:
+    """What one request is about, once its head is there."""
+
+    registry: Registry
+    method: str
+    query: Query
+    headers: Mapping[str, str]
+    found: Route | DiscoveryRoute | PlainRoute | None
+
+    @classmethod
+    def of(
+        cls, registry: Registry, method: str, target: str, headers: Mapping[str, str]
+    ) -> Inquiry:
+        """Understand a request; the target is path and query as sent. Raises UnknownResource."""
+        path, query = split_target(target)
+        return cls(registry, method, query, headers, routes.resolve(path, registry.kinds))
+
+    @property
+    def route(self) -> Route | None:
+        """What it names if that is something of a kind."""
+        return self.found if isinstance(self.found, Route) else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a list or a watch of what it names."""
+        return self.route is not None and dispatch.is_list(self.method, self.route)
+
+    def shown(self, route: Route) -> Presentation:
+        """The form in which the client wants objects. Raises ApiError."""
+        accept = self.headers.get(hdrs.ACCEPT, "")
+        custom = not route.kind.schema
+        accepted = negotiation.negotiate(accept, custom=custom, is_list=not route.name)
+        if negotiation.wants_indentation(self.query, self.headers.get(hdrs.USER_AGENT, "")):
+            accepted = dataclasses.replace(accepted, pretty=True)
+        return presentation.presentation(route.kind, accepted, self.query, self.registry.clock)
+
+    def request(self, route: Route, body: bytes, user: User = ANONYMOUS) -> Request:
+        """The request for a verb, now that its body is there as well."""
+        headers = self.headers
+        content_type = media_type(headers.get(hdrs.CONTENT_TYPE))
+        user_agent = headers.get(hdrs.USER_AGENT, "")
+        return Request(
+            self.method, route, self.query, body, content_type, user_agent=user_agent, user=user
+        )
+
+    def perform(self, request: Request, shown: Presentation) -> Answer:
+        """The answer to a request that waits for nothing. Raises ApiError."""
+        return answers.presented(dispatch.perform(self.registry, request), shown)
+
+
+def split_target(target: str) -> tuple[str, Query]:
+    """Path and parameters of a request, decoded; blank parameters count."""
+    path, _, query = target.partition("?")
+    if "%" in path:
+        path = urllib.parse.unquote(path)
+    if not query:
+        return path, _NO_PARAMETERS
+    return path, Query(urllib.parse.parse_qs(query, keep_blank_values=True))

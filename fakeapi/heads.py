@@ -1,0 +1,90 @@
+"""Requests in the plain form that nearly all have; whatever else HTTP allows is left to aiohttp.
+
+Clients send the same lines again and again, so each block of header lines is understood once. The
+form is narrower than what aiohttp's parser takes, and means the same to both:
+
+    METHOD /target HTTP/1.1                     one of six methods, characters of a URL
+    Name: value                                 printable ASCII; no name twice, a Host
+                                                no body but one of a known length, no other protocol
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final, NamedTuple
+
+__all__ = ["HEAD_BYTES_MAX", "Fields", "Plain", "read"]
+
+#: Below aiohttp's limits of a line, so that those never matter to a plain request.
+HEAD_BYTES_MAX: Final = 8000
+_FIELDS_MAX: Final = 64
+_LENGTH_DIGITS_MAX: Final = 9
+_LINE: Final = re.compile(
+    rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~!$&'()*+,;=:@%?-]*) HTTP/1\.1\r\n"
+)
+_FIELD: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*): *([!-~](?:[ -~]*[!-~])?)?")
+#: Headers that change how a request is read or what becomes of its connection.
+_SPECIAL: Final = frozenset(
+    {"Connection", "Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+)
+_METHODS: Final = {
+    name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+}
+
+
+class Fields(NamedTuple):
+    """Header lines: their values by name (`Content-Type`), and the length of the body."""
+
+    values: dict[str, str]
+    body_bytes: int
+
+
+class Plain(NamedTuple):
+    """A request, as far as it has come: the body may be incomplete."""
+
+    method: str
+    target: str
+    fields: Fields
+    body: bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is there."""
+        return len(self.body) == self.fields.body_bytes
+
+
+def read(data: bytes) -> Plain | None:
+    """The request that the bytes begin with if they hold its head and nothing after its body."""
+    end = data.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
+    line = _LINE.match(data) if end > 0 else None
+    if line is None:
+        return None
+    start = line.end()
+    fields = _fields(data[start : end + 2]) if start < end else None
+    if fields is None:
+        return None
+    body = data[end + 4 :]
+    if len(body) > fields.body_bytes:
+        return None
+    return Plain(_METHODS[line[1]], line[2].decode("ascii"), fields, body)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields(block: bytes) -> Fields | None:
+    """Header lines that say nothing unusual."""
+    try:
+        lines = block.decode("ascii").split("\r\n")[:-1]
+    except UnicodeDecodeError:
+        return None
+    matches = [_FIELD.fullmatch(line) for line in lines]
+    values = {match[1].title(): match[2] or "" for match in matches if match is not None}
+    if len(values) != len(lines) or len(lines) > _FIELDS_MAX:  # not understood, or said twice
+        return None
+    if values.get("Connection", "").lower() == "keep-alive":  # as it is anyway
+        del values["Connection"]
+    length = values.get("Content-Length", "0")
+    is_length = length.isdecimal() and len(length) <= _LENGTH_DIGITS_MAX
+    if not is_length or "Host" not in values or not _SPECIAL.isdisjoint(values):
+        return None
+    return Fields(values, int(length))
