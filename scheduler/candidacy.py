@@ -105,7 +105,7 @@ class Candidacy:
         #: When we have last seen it change, by ourselves or others; in monotonic seconds.
         self.observed_at_seconds = -math.inf
         #: The lease as it was last read. Our own writes do not count, as in `observedRawRecord`.
-        self._read: LeaseSpec | None = None
+        self.last_read: LeaseSpec | None = None
         #: How often we have renewed the long way, by a GET and an UPDATE.
         self.slow_paths = 0
 
@@ -131,9 +131,9 @@ class Candidacy:
             return self._is_written(record, (yield Call(Verb.CREATE, record)))
         if isinstance(found, Outcome):
             return False
-        if found != self._read:
+        if found != self.last_read:
             self._observe(found, at_seconds)
-            self._read = found
+            self.last_read = found
         if found.holder_identity and not self.is_leader and self._is_lease_valid(now):
             return False
         if self.is_leader:

@@ -1,0 +1,248 @@
+"""The candidate for a lease, its elector and its lock, against upstream's own cases."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from fakeapi import FakeApiServer
+from scheduler.candidacy import Answer, Candidacy, Instant, Outcome
+from scheduler.client import ClientError, ConnectionFailed, LeaseSpec, NotFound, RestClient
+from scheduler.client.connection import connection_to
+from scheduler.client.lease_lock import LeaseLock
+from scheduler.clock import SystemClock
+from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
+from scheduler.config.duration import SECOND
+from scheduler.leader_election import LeaderElector
+from scheduler.metrics import SchedulerMetrics
+from scheduler.testing import VirtualClock
+from tests.fakeapi.api_client import ApiClient
+from tests.upstream.loading import Case, cases
+
+if TYPE_CHECKING:
+    from scheduler.candidacy import Steps
+
+TOPIC = "leader_election"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/test-name"
+SECONDS = {"past": -1e6, "now": 0.0, "future": 1e6}
+#: An answer comes later than its try has begun: what lasts for no time at all is seen then.
+ANSWER_SECONDS = 0.001
+WORDS = {"done": Outcome.DONE, "missing": Outcome.MISSING, "failed": Outcome.FAILED}
+
+
+def record_of(value: Any) -> LeaseSpec:
+    return msgspec.convert(value, LeaseSpec)
+
+
+def answer_of(word: Any) -> LeaseSpec | Outcome:
+    return WORDS[word] if isinstance(word, str) else record_of(word)
+
+
+class Play:
+    """Plays a case's calls on a candidate, one try after another."""
+
+    def __init__(self, case: Case) -> None:
+        self.candidacy = Candidacy("baz", lease_duration_seconds=10)
+        self.now = Instant(1e9, 0.0)
+        self.succeeded = False
+        observed = case.get("observed")
+        if observed:
+            record = record_of(observed["record"])
+            self.candidacy.observed = self.candidacy.last_read = record
+            self.candidacy.observed_at_seconds = SECONDS[observed["at"]]
+        tries: list[list[Any]] = [[]]
+        for call in case["calls"]:
+            if call == "release" or "pause" in call:
+                tries.append([])
+            tries[-1].append(call)
+        for calls in filter(None, tries):
+            self._try(calls)
+
+    def _try(self, calls: list[Any]) -> None:
+        first = calls[0]
+        if first == "release":
+            self._follow(self.candidacy.release(self.now), calls[1:])
+        elif "pause" in first:
+            seconds = self.now.monotonic_seconds + first["pause"] + ANSWER_SECONDS
+            self.now = self.now._replace(monotonic_seconds=seconds)
+            self._follow(self.candidacy.try_acquire_or_renew(self.now), calls[1:])
+        else:
+            self._follow(self.candidacy.try_acquire_or_renew(self.now), calls)
+
+    def _follow(self, steps: Steps, calls: list[dict[str, Any]]) -> None:
+        asked = next(steps)
+        for number, call in enumerate(calls, 1):
+            ((verb, word),) = call.items()
+            assert asked.verb.name.lower() == verb
+            try:
+                at_seconds = self.now.monotonic_seconds + ANSWER_SECONDS
+                asked = steps.send(Answer(at_seconds, answer_of(word)))
+            except StopIteration as end:
+                assert number == len(calls), "fewer calls than upstream's"
+                self.succeeded = end.value
+                return
+        raise AssertionError(f"one call more than upstream's: {asked}")
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "tries"))
+def test_tries(case: Case) -> None:
+    play = Play(case)
+    assert play.succeeded == case.get("succeeds", True)
+    assert play.candidacy.leader == case["holder"]
+    assert (play.candidacy.observed.lease_transitions or 0) == case["transitions"]
+
+
+class ScriptedLock:
+    """A lock that answers by script, and says when the script is over."""
+
+    def __init__(self, script: list[dict[str, str]]) -> None:
+        self.script = script
+        self.over = asyncio.Event()
+        self._record = LeaseSpec()
+
+    async def get(self) -> LeaseSpec:
+        await self._play("get")
+        return self._record
+
+    async def create(self, record: LeaseSpec) -> None:
+        await self._play("create")
+        self._record = record
+
+    async def update(self, record: LeaseSpec) -> None:
+        await self._play("update")
+        self._record = record
+
+    async def _play(self, verb: str) -> None:
+        ((wanted, word),) = self.script.pop(0).items()
+        assert wanted == verb
+        if word == "hangs":
+            self.over.set()
+            await asyncio.Event().wait()
+        elif word == "missing":
+            raise NotFound(404, "NotFound", "not found")
+        elif word == "failed":
+            raise ConnectionFailed("context canceled")
+
+
+def elector(
+    lock: Any, clock: VirtualClock, *, identity: str = "baz", events: list[str] | None = None
+) -> LeaderElector:
+    config = LeaderElectionConfiguration(
+        lease_duration=Duration(15 * SECOND),
+        renew_deadline=Duration(2 * SECOND),
+        retry_period=Duration(1 * SECOND),
+    )
+    told = events if events is not None else []
+    return LeaderElector(
+        lock,
+        config,
+        identity=identity,
+        clock=clock,
+        rng=random.Random(0),
+        metrics=SchedulerMetrics(),
+        report=told.append,
+    )
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "runs"))
+async def test_runs(case: Case) -> None:
+    clock, lock, events = VirtualClock(), ScriptedLock([*case["calls"]]), list[str]()
+    tested = elector(lock, clock, events=events)
+
+    async def run() -> None:
+        await tested.acquire()
+        await tested.renew()
+
+    running = asyncio.ensure_future(run())
+    for _ in range(20):
+        await clock.advance(0.5)
+        if lock.over.is_set():
+            break
+    assert lock.script == []
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    if "release" in case.fields:
+        lock.script.extend(case["release"])
+        await tested.release()
+        assert lock.script == []
+        assert events == case["events"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "checks"))
+def test_checks(case: Case) -> None:
+    with pytest.raises(ConfigError) as caught:
+        elector(ScriptedLock([]), VirtualClock(), identity=case["identity"])
+    assert str(caught.value) == case["error"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "health"))
+async def test_health(case: Case) -> None:
+    class Held(ScriptedLock):
+        async def get(self) -> LeaseSpec:
+            if not case["holder"]:
+                await asyncio.Event().wait()
+            return LeaseSpec(holder_identity=case["holder"], lease_duration_seconds=60)
+
+        async def update(self, record: LeaseSpec) -> None:
+            pass
+
+    clock = VirtualClock()
+    config = LeaderElectionConfiguration(lease_duration=Duration(60 * SECOND))
+    tested = LeaderElector(
+        Held([]),
+        config,
+        identity="healthTest",
+        clock=clock,
+        rng=random.Random(0),
+        metrics=SchedulerMetrics(),
+        report=lambda words: None,
+    )
+    acquiring = asyncio.ensure_future(tested.acquire())
+    await clock.advance(0)
+    clock.advance_nowait(case["seconds"])
+    assert tested.problem() == case.get("problem", "")
+    acquiring.cancel()
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "lease_lock"))
+async def test_lease_lock(case: Case) -> None:
+    record = LeaseSpec(holder_identity="test-identity", lease_duration_seconds=15)
+    async with (
+        FakeApiServer() as server,
+        RestClient(connection_to(server.url), clock=SystemClock()) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        api = ApiClient(session, server.url)
+        lock = LeaseLock(client, namespace="kube-system", name="test-name")
+        assert str(lock) == "kube-system/test-name"
+        for step in case["steps"]:
+            verb, _, rest = step.partition(" ")
+            if verb == "label":
+                key, _, value = rest.partition("=")
+                await api.patch(LEASE, {"metadata": {"labels": {key: value}}})
+            elif verb == "labelled":
+                key, _, value = rest.partition("=")
+                assert (await api.get(LEASE)).body["metadata"]["labels"] == {key: value}
+            else:
+                await _act(lock, verb, rest, record)
+
+
+async def _act(lock: LeaseLock, verb: str, error: str, record: LeaseSpec) -> None:
+    met = ""
+    try:
+        if verb == "get":
+            assert await lock.get() == record
+        elif verb == "create":
+            await lock.create(record)
+        else:
+            await lock.update(record)
+    except (ClientError, AssertionError) as raised:
+        met = type(raised).__name__
+    assert met == error
