@@ -189,9 +189,11 @@ class LeaderElector:
         while not await self._try_acquire_or_renew():
             tick += 1
             await self._clock.sleep(started + tick * self._retry_seconds - self._clock.monotonic())
+            passed_seconds = self._clock.monotonic() - started
+            if passed_seconds >= self._deadline_seconds:
+                raise TimeoutError
             # One tick waits for a try that has taken long; those after it are left out.
-            passed = (self._clock.monotonic() - started) / self._retry_seconds
-            tick = max(tick, math.floor(passed))
+            tick = max(tick, math.floor(passed_seconds / self._retry_seconds))
 
     async def _try_acquire_or_renew(self) -> bool:
         leads = await self._carry_out(self._candidacy.try_acquire_or_renew(self._now()))
