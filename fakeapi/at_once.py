@@ -35,7 +35,6 @@ class AtOnce:
         self,
         registry: Registry,
         journal: Journal,
-        *,
         body_bytes_max: int,
         is_open: Callable[[], bool],
     ) -> None:

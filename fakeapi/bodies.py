@@ -5,6 +5,7 @@ Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,7 @@ _YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"
 _YamlLoader.bool_values = {**_YamlLoader.bool_values, "y": True, "n": False}
 
 
+@functools.lru_cache(maxsize=512)
 def media_type(header: str | None) -> str:
     """The bare media type of a Content-Type header; a missing or empty one means JSON."""
     return (header or "").partition(";")[0].strip().lower() or JSON
@@ -208,8 +210,13 @@ def unknown_in(kind: Kind, value: Json) -> list[str]:
     return [f'unknown field "{name}"' for name in names]
 
 
-def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str) -> Json:
-    """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError."""
+def decode_side_object(
+    raw: bytes, content_type: str, kind: str, type_name: str, *, unknown: list[str] | None = None
+) -> Json:
+    """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError.
+
+    What to say about fields that it does not have goes to `unknown`.
+    """
     value: object
     if content_type == protobuf.MEDIA_TYPE:
         value = _message(_opened(raw, kind), kind, "v1", type_name)
@@ -223,6 +230,8 @@ def decode_side_object(raw: bytes, content_type: str, kind: str, type_name: str)
         version = text(value.get("apiVersion")) or "v1"
         why = f'no kind "{given}" is registered for version "{version}"'
         raise BadRequest(f'{why} in scheme "{_META_SCHEME}"')
+    if unknown is not None:
+        unknown += [f'unknown field "{name}"' for name in unknown_fields(type_name, value)]
     try:
         return decode(type_name, value)
     except DecodeError as error:

@@ -48,7 +48,7 @@ _HELD_BYTES_MAX: Final = 64 * 1024
 class Connection(web.RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ("_at_once", "_clock", "_held", "_holding", "_is_plain", "_slow")
+    __slots__ = ("_at_once", "_clock", "_held", "_holding", "_is_in_use", "_is_plain", "_slow")
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -56,6 +56,8 @@ class Connection(web.RequestHandler):
         self._at_once = manager.at_once
         #: Whether all that came so far was plain.
         self._is_plain = True
+        #: Whether anything has been answered since aiohttp last asked.
+        self._is_in_use = False
         self._held = b""
         self._holding = manager.held
         self._slow: Timer | None = None
@@ -95,9 +97,18 @@ class Connection(web.RequestHandler):
         response = self._at_once.answer(plain)
         if response is None or self.transport is None:
             return False
-        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        self._is_in_use = True
         self.transport.write(response)
         return True
+
+    def _process_keepalive(self) -> None:
+        """Called by aiohttp when nothing has come for so long, as far as it knows."""
+        if self._is_in_use:
+            self._is_in_use = False
+            again = self._loop.call_later(self._keepalive_timeout, self._process_keepalive)
+            self._keepalive_handle = again
+        else:
+            super()._process_keepalive()
 
     def _hold(self, data: bytes, plain: heads.Plain) -> None:
         """Wait for the rest of a body: many clients send it after the head."""

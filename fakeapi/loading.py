@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import bodies, registry
 from .admission import AdmissionChain
+from .completion import complete
 from .crds.controller import DefinitionController
 from .dumps import GivenUid, Identities, cleaned, in_order, is_dumped
 from .errors import AlreadyExists, ApiError
@@ -123,7 +124,7 @@ class _Loader:
             _create_namespace(self._state, namespace)
         whole = cleaned(self._identities.renamed(value))
         dropped: list[str] = []
-        obj = registry.complete(kind, whole, dropped)
+        obj = complete(kind, whole, dropped)
         if dropped:
             raise DecodeError("; ".join(bodies.unknown_in(kind, whole)))
         target = Target(kind, namespace, name_of(obj), _OPTIONS, manager=_MANAGER)
@@ -171,12 +172,12 @@ def _store_status(state: Registry, kind: Kind, namespace: str, name: str, status
     existing = state.find(kind, namespace, name)
     target = Target(kind, namespace, name, _OPTIONS, "status", _MANAGER)
     whole = state.view(kind).whole(existing.object)
-    obj = registry.complete(kind, {**whole, "status": status})
+    obj = complete(kind, {**whole, "status": status})
     registry.update(state, target, existing, obj)
 
 
 def _create_namespace(state: Registry, name: str) -> None:
     kind = state.kinds.find("", "v1", "namespaces")
     assert kind is not None
-    obj = registry.complete(kind, {"metadata": {"name": name}})
+    obj = complete(kind, {"metadata": {"name": name}})
     registry.create(state, Target(kind, "", name, _OPTIONS, manager=_MANAGER), obj)

@@ -6,7 +6,10 @@ Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and what 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from .names import qualified_name
 from .objects import Json, mapping, mappings, text
@@ -15,6 +18,7 @@ from .quantity import Amount, parse_amount
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+_encode = msgspec.json.Encoder().encode
 _COMPUTE: Final = ("cpu", "memory")
 _POD_LEVEL: Final = frozenset(_COMPUTE)
 HUGE_PAGES_PREFIX: Final = "hugepages-"
@@ -132,14 +136,20 @@ def _add(total: dict[str, Amount], other: Mapping[str, Amount]) -> None:
 
 def qos_class(spec: Json) -> str:
     """Guaranteed, Burstable or BestEffort, from cpu and memory alone."""
+    if isinstance(spec.get("resources"), dict):
+        sources = [spec["resources"]]
+    else:
+        containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
+        sources = [container.get("resources") for container in containers]
+    return _qos_class(_encode(sources))
+
+
+@functools.lru_cache(maxsize=1024)
+def _qos_class(encoded: bytes) -> str:
+    sources = [mapping(source) for source in msgspec.json.decode(encoded)]
     requests: dict[str, Amount] = {}
     limits: dict[str, Amount] = {}
     is_guaranteed = True
-    if isinstance(spec.get("resources"), dict):
-        sources = [mapping(spec.get("resources"))]
-    else:
-        containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
-        sources = [mapping(container.get("resources")) for container in containers]
     for source in sources:
         _add(requests, _compute(source.get("requests")))
         own_limits = _compute(source.get("limits"))

@@ -46,9 +46,6 @@ _SCHEMAS: Final = {
     "schemaorarray": f"[]{_JSON_SCHEMA}",
     "schemaorstrings": "[]string",
 }
-#: Types whose values repeat: the pods of a workload have one spec.
-_REPEATING: Final = frozenset({"core/v1.PodSpec"})
-_REMEMBERED_MAX: Final = 1024
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
 
 
@@ -198,31 +195,7 @@ def converter(type_name: str) -> Convert:
         return _SCALARS[type_name]
     if type_name in _SCHEMAS:
         return _schema_converter(type_name)
-    struct = _struct_converter(type_name)
-    return _remembering(struct) if type_name in _REPEATING else struct
-
-
-def _remembering(convert: Convert) -> Convert:
-    """A converter that knows what it has made of a value, unless it had to drop something."""
-    made: dict[bytes, bytes] = {}
-
-    def convert_or_remember(value: object, dropped: list[str]) -> object:
-        try:
-            key = msgspec.json.encode(value)
-        except (ValueError, TypeError, RecursionError):
-            return convert(value, dropped)
-        known = made.get(key)
-        if known is not None:
-            return msgspec.json.decode(known)
-        before = len(dropped)
-        result = convert(value, dropped)
-        if len(dropped) == before:
-            if len(made) >= _REMEMBERED_MAX:
-                made.clear()
-            made[key] = msgspec.json.encode(result)
-        return result
-
-    return convert_or_remember
+    return _struct_converter(type_name)
 
 
 def _json_type(value: object) -> str:

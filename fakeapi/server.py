@@ -169,9 +169,7 @@ class FakeApiServer:
         self._in_flight = self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
         body_bytes_max = self._guard.options.max_request_bytes
-        self._at_once = AtOnce(
-            self._registry, self._journal, body_bytes_max=body_bytes_max, is_open=self._is_open
-        )
+        self._at_once = AtOnce(self._registry, self._journal, body_bytes_max, self._is_open)
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)

@@ -13,6 +13,7 @@ import msgspec
 
 from . import answers, bodies, deletion, gotext, registry, strictness
 from .apply import manager_for, manager_of
+from .completion import complete
 from .errors import (
     BadRequest,
     Conflict,
@@ -27,7 +28,13 @@ from .go_json import decode as decode_json
 from .listing import listing
 from .nesting import TOO_DEEP, nests_too_deep
 from .objects import Json, child, metadata_of, name_of, text
-from .options import ListOptions, Query, delete_options, list_options, write_options
+from .options import (
+    Query,
+    delete_options,
+    list_options,
+    parse_resource_version,
+    write_options,
+)
 from .patching import json_patch, merge_patch
 from .registry import Registry, Target, Written
 from .schema import DecodeError
@@ -86,6 +93,7 @@ class Request:
 def get(state: Registry, request: Request) -> Answer:
     """One object as it is now."""
     route = request.route
+    parse_resource_version(request.query.text("resourceVersion"), watch=True)
     revision = state.find(route.kind, route.namespace, route.name)
     return answers.Answer(200, state.view(route.kind).body(revision))
 
@@ -127,8 +135,8 @@ def patch(state: Registry, request: Request) -> Answer:
     ):
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
     options = write_options(request.query, "PatchOptions")
-    change = decoded_patch(request.body)
     existing = state.find(kind, route.namespace, route.name)
+    change = decoded_patch(request.body)
     whole = state.view(kind).whole(existing.object)
     result = patched(whole, change, request.content_type, kind.schema)
     bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
@@ -142,15 +150,15 @@ def _apply(state: Registry, request: Request) -> Answer:
     """Server-side apply: the fields of the configuration become this manager's."""
     kind, route = request.route.kind, request.route
     options = write_options(request.query, "PatchOptions", is_apply=True)
-    config = bodies.apply_configuration(request.body)
-    existing = state.store.get(kind.storage_key, route.namespace, route.name)
+    existing = state.newest(kind, route.namespace, route.name)
     if existing is None and route.subresource:
         raise NotFound(kind.plural, kind.group, route.name)
+    config = bodies.apply_configuration(request.body)
     manager = manager_for(state.kinds, kind, route.subresource)
     live = state.view(kind).whole(existing.object) if existing else None
     applied = manager.applied(live, config, options.field_manager, state.now(), force=options.force)
     try:
-        obj = registry.complete(kind, applied.object)
+        obj = complete(kind, applied.object)
     except DecodeError as error:
         raise UnreasonedFailure(manager.unconvertible(config, str(error))) from error
     _report_duplicates_in_yaml(config, options, request)
@@ -214,7 +222,7 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
     """
     dropped: list[str] = []
     try:
-        obj = registry.complete(kind, value, dropped)
+        obj = complete(kind, value, dropped)
     except DecodeError as error:
         raise bodies.undecodable(kind, error) from error
     request.warnings += strictness.without_repeated_owners(obj)
@@ -247,25 +255,33 @@ def _decoded_result(
     """The stored form of a patched object. Raises Invalid, which shows what was decoded."""
     dropped: list[str] = []
     try:
-        obj = registry.complete(kind, result, dropped)
+        obj = complete(kind, result, dropped)
     except DecodeError as error:
-        raise _undecodable_result(change, result, str(error), request) from error
+        raise undecodable_result(change, result, str(error), request) from error
     request.warnings += strictness.without_repeated_owners(obj, is_patch=True)
-    if options.field_validation == "Ignore":
-        return obj
+    if options.field_validation != "Ignore":
+        unknown = bodies.unknown_in(kind, result) if dropped else []
+        report_on_result(change, result, unknown, options, request)
+    return obj
+
+
+def report_on_result(
+    change: object, result: Json, unknown: list[str], options: WriteOptions, request: Request
+) -> None:
+    """Warn of what a patch says twice or nobody knows. Raises Invalid if it is to be strict."""
     if request.content_type == JSON_PATCH:
         found = strictness.duplicates_in_patch(request.body, change)
     else:
         found = strictness.duplicates(request.body, change)
-    found += bodies.unknown_in(kind, result) if dropped else []
+    found += unknown
     if found and options.field_validation == "Strict":
         why = f"strict decoding error: {', '.join(found)}"
-        raise _undecodable_result(change, result, why, request)
+        raise undecodable_result(change, result, why, request)
     request.warnings += found
-    return obj
 
 
-def _undecodable_result(change: object, result: Json, why: str, request: Request) -> Invalid:
+def undecodable_result(change: object, result: Json, why: str, request: Request) -> Invalid:
+    """The refusal of a patch whose outcome is no object of its kind."""
     if request.content_type == STRATEGIC_PATCH:
         shown = gotext.plain(change)
     else:
@@ -295,9 +311,11 @@ def delete(state: Registry, request: Request) -> Answer:
 def delete_collection(state: Registry, request: Request) -> Answer:
     """Delete everything that is selected; the answer lists it as it was."""
     kind = request.route.kind
-    selected = list_options(request.query, kind, request.route.namespace, watch=False)
+    watch = request.query.flag("watch")
+    selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
-    found = listing(state.store, state.collection(kind), ListOptions(selection=selected.selection))
+    everything = dataclasses.replace(selected, limit=0)
+    found = listing(state.store, state.collection(kind), everything)
     deletion.delete_all(state, kind, found.revisions, options)
     return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
 

@@ -11,6 +11,7 @@ Source: apimachinery pkg/util/managedfields/internal of v0.36.3.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Final
 
 from . import paths, sets
@@ -51,6 +52,7 @@ class Managed:
     times: dict[Manager, str] = dataclasses.field(default_factory=dict)
 
 
+@functools.lru_cache(maxsize=512)
 def manager_of(user_agent: str) -> str:
     """The manager of a client that names none: its user agent up to the first slash."""
     name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .. import deletion, registry
+from ..completion import complete
 from ..objects import Json, finalizers_of, is_deleting, name_of, with_metadata
 from ..options import DeleteOptions, WriteOptions
 from ..registry import Target
@@ -150,4 +151,4 @@ class DefinitionController:
         assert kind is not None
         name = name_of(revision.object)
         target = Target(kind, "", name, WriteOptions(), "status", _MANAGER)
-        registry.update(self._state, target, revision, registry.complete(kind, wanted))
+        registry.update(self._state, target, revision, complete(kind, wanted))

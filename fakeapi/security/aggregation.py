@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .. import registry
+from ..completion import complete
 from ..objects import Json, labels_of, mapping, mappings, name_of
 from ..options import WriteOptions
 from ..registry import Target
@@ -81,5 +82,5 @@ class AggregationController:
         assert kind is not None
         name = name_of(revision.object)
         target = Target(kind, "", name, WriteOptions(), manager=_MANAGER)
-        wanted = registry.complete(kind, {**revision.object, "rules": rules})
+        wanted = complete(kind, {**revision.object, "rules": rules})
         registry.update(self._state, target, revision, wanted)

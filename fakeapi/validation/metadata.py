@@ -19,6 +19,7 @@ from ..objects import (
     text,
     texts,
 )
+from .remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,7 @@ _NAME_RULES: Final[dict[ResourceKey, NameRule]] = {
     ("", "services"): names.dns_label,
     ("", "events"): names.path_segment,
 }
+_SHARED_FIELDS: Final = ("labels", "annotations", "ownerReferences")
 _IMMUTABLE_FIELDS: Final = (
     "name",
     "namespace",
@@ -92,10 +94,10 @@ def validate_metadata(
         errors.append(
             invalid("metadata.generation", generation, "must be greater than or equal to 0")
         )
-    errors += validate_labels(metadata.get("labels"), "metadata.labels")
-    errors += _annotation_errors(mapping(metadata.get("annotations")))
-    errors += _owner_errors(mappings(metadata.get("ownerReferences")))
+    errors += _shared_errors(metadata)
     finalizers = texts(metadata.get("finalizers"))
+    if not finalizers:
+        return errors
     return errors + _finalizer_errors(finalizers, must_be_standard=not free_finalizers)
 
 
@@ -164,6 +166,18 @@ def _requirement_errors(expression: Json, field: str) -> list[FieldError]:
 def validate_label_key(key: str, field: str) -> list[FieldError]:
     """The key of a label, taint or toleration."""
     return [invalid(field, key, why) for why in names.qualified_name(key)]
+
+
+def _check_shared(metadata: Json) -> list[FieldError]:
+    """What the objects of one workload have in common."""
+    errors = validate_labels(metadata.get("labels"), "metadata.labels")
+    errors += _annotation_errors(mapping(metadata.get("annotations")))
+    return errors + _owner_errors(mappings(metadata.get("ownerReferences")))
+
+
+_shared_errors: Final = remembering(
+    _check_shared, lambda metadata: [metadata.get(name) for name in _SHARED_FIELDS]
+)
 
 
 def _annotation_errors(annotations: Json) -> list[FieldError]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["remembering"]
 
 _REMEMBERED_MAX: Final = 1024
+#: What is larger comes too rarely to be worth its room.
+_REMEMBERED_BYTES_MAX: Final = 16 * 1024
 _Finding = TypeVar("_Finding")
 
 
@@ -31,7 +33,7 @@ def remembering(
         if key in fine:
             return []
         found = check(obj)
-        if not found:
+        if not found and len(key) <= _REMEMBERED_BYTES_MAX:
             if len(fine) >= _REMEMBERED_MAX:
                 fine.clear()
             fine.add(key)

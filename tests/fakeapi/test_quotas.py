@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi import FakeApiServer, LoadError, registry
+from fakeapi.completion import complete
 from fakeapi.options import WriteOptions
 from fakeapi.quota.books import QuotaBooks
 from fakeapi.registry import Target
@@ -285,11 +286,11 @@ def test_the_books_always_say_what_counting_again_would(steps: list[tuple[str, s
     hard = {"pods": "99", "requests.cpu": "99", "count/pods": "99"}
     made = {"metadata": {"name": "q"}, "spec": {"hard": hard, "scopes": ["NotTerminating"]}}
     where = Target(kinds["resourcequotas"], "default", "", WriteOptions())
-    registry.create(state, where, registry.complete(kinds["resourcequotas"], made))
+    registry.create(state, where, complete(kinds["resourcequotas"], made))
     for verb, name, cpu in steps:
         present = state.store.get(("", "pods"), "default", name)
         if verb == "create" and present is None:
-            obj = registry.complete(kinds["pods"], asking(name, cpu))
+            obj = complete(kinds["pods"], asking(name, cpu))
             registry.create(state, Target(kinds["pods"], "default", "", WriteOptions()), obj)
         elif verb == "delete" and present is not None:
             state.store.remove(("", "pods"), present.key)
