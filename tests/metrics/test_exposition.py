@@ -77,6 +77,26 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     assert "_created" not in text
 
 
+def test_leading_is_told_in_upstreams_words() -> None:
+    metrics = SchedulerMetrics()
+    metrics.leader_election_master_status[("kube-scheduler",)] = 1
+    metrics.leader_election_slowpath[("kube-scheduler",)] = 2
+    names = ("leader_election_master_status", "leader_election_slowpath_total")
+    text = Exposition(lambda: families(metrics, NOTHING)).text(names).decode()
+    assert text == (
+        "# HELP leader_election_master_status [ALPHA] Gauge of if the reporting system is master "
+        "of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used "
+        "to identify the lease. Please make sure to group by name.\n"
+        "# TYPE leader_election_master_status gauge\n"
+        'leader_election_master_status{name="kube-scheduler"} 1.0\n'
+        "# HELP leader_election_slowpath_total [ALPHA] Total number of slow path exercised in "
+        "renewing leader leases. 'name' is the string used to identify the lease. Please make "
+        "sure to group by name.\n"
+        "# TYPE leader_election_slowpath_total counter\n"
+        'leader_election_slowpath_total{name="kube-scheduler"} 2.0\n'
+    )
+
+
 def test_some_metrics_can_be_asked_for_by_name() -> None:
     metrics = SchedulerMetrics()
     metrics.attempt_ended("scheduled", "default-scheduler", 0.003)

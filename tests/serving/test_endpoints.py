@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ class Scheduler:
 
     has_synced = True
     is_shutting_down = False
+    election_problem = ""
 
     def story(self, namespace: str, name: str) -> bytes | None:
         if name == "broken":
@@ -132,6 +134,30 @@ async def test_it_is_not_ready_once_it_is_told_to_stop(
     assert (await client.ask("/readyz/shutdown"))[2] == (
         "internal server error: process is shutting down\n"
     )
+
+
+async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: Scheduler) -> None:
+    sources = dataclasses.replace(
+        scheduler.sources(), leader_election_problem=lambda: scheduler.election_problem
+    )
+    endpoints = Endpoints(sources, started_at=0.0)
+    server = SchedulerServer(endpoints, create_listener("127.0.0.1", None))
+    async with server, aiohttp.ClientSession() as session:
+        client = Client(session, server.url)
+        verbose = "[+]leaderElection ok\nhealthz check passed\n"
+        assert await client.ask("/healthz?verbose") == (200, TEXT, verbose)
+        assert (await client.ask("/healthz/ping"))[0] == 404
+        names = [line.split()[0] for line in (await client.ask("/readyz?verbose"))[2].splitlines()]
+        assert names[:3] == ["[+]leaderElection", "[+]shutdown", "[+]sched-handler-sync"]
+        assert (await client.ask("/livez?verbose"))[2].startswith("[+]ping ok\n")
+        scheduler.election_problem = "failed election to renew leadership on lease kube-scheduler"
+        failed = "[-]leaderElection failed: reason withheld\nhealthz check failed\n"
+        assert await client.ask("/healthz") == (500, TEXT, failed)
+        assert (await client.ask("/readyz"))[0] == 500
+        assert (await client.ask("/livez"))[0] == 200
+        assert (await client.ask("/healthz/leaderElection"))[2] == (
+            "internal server error: failed election to renew leadership on lease kube-scheduler\n"
+        )
 
 
 async def test_numbers_come_as_prometheus_text(client: Client) -> None:
