@@ -136,7 +136,10 @@ def target_kind(options: TargetOptions) -> TargetKind:
 
 
 def configuration(config: Json | None, kubeconfig: Path) -> Json:
-    """A whole KubeSchedulerConfiguration: the case's part, how to reach the server, no election."""
+    """A whole KubeSchedulerConfiguration: the case's part and how to reach the server.
+
+    Nobody is elected, unless the case asks for it.
+    """
     own = config or {}
     connection = own.get("clientConnection")
     return {
@@ -150,5 +153,5 @@ def configuration(config: Json | None, kubeconfig: Path) -> Json:
             "contentType": "application/json",
             "acceptContentTypes": "application/json",
         },
-        "leaderElection": {"leaderElect": False},
+        "leaderElection": own.get("leaderElection", {"leaderElect": False}),
     }
