@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import gzip
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ import yaml
 
 from .errors import ApiError, NotAcceptable
 from .objects import Json, metadata_of, name_of
+from .records import Record
 
 if TYPE_CHECKING:
     from .kinds import Kind
@@ -36,14 +36,13 @@ _INDENTATION: Final = 2
 encode = msgspec.json.Encoder().encode
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record, frozen=True):
     """What goes back to the client."""
 
     code: int
     body: bytes
     content_type: str = JSON
-    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def of(code: int, value: object) -> Answer:
@@ -104,7 +103,7 @@ def in_media_type(answer: Answer, media_type: str) -> Answer:
     if media_type != YAML or answer.content_type != JSON:
         return answer
     text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
-    return dataclasses.replace(answer, body=text.encode(), content_type=YAML)
+    return msgspec.structs.replace(answer, body=text.encode(), content_type=YAML)
 
 
 def presented(answer: Answer, shown: Presentation) -> Answer:
@@ -112,10 +111,10 @@ def presented(answer: Answer, shown: Presentation) -> Answer:
     accepted = shown.accepted
     if accepted.is_plain or answer.content_type != JSON:
         return answer
-    answer = dataclasses.replace(answer, body=shown.body(answer.body))
+    answer = msgspec.structs.replace(answer, body=shown.body(answer.body))
     if accepted.pretty and accepted.media_type == JSON:
         indented = msgspec.json.format(answer.body, indent=_INDENTATION)
-        return dataclasses.replace(answer, body=indented)
+        return msgspec.structs.replace(answer, body=indented)
     return in_media_type(answer, accepted.media_type)
 
 
@@ -130,4 +129,4 @@ def compressed(answer: Answer) -> Answer:
     """The answer with its body as gzip. Pure and slow: may run in another thread."""
     headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     body = gzip.compress(answer.body, _GZIP_LEVEL, mtime=0)
-    return dataclasses.replace(answer, body=body, headers=headers)
+    return msgspec.structs.replace(answer, body=body, headers=headers)

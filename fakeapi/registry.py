@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from . import gotext, ownership, strategies, times, validation
 from .admission import AdmissionChain, Operation, Review
 from .completion import complete
@@ -29,6 +31,7 @@ from .errors import (
 from .names import path_segment
 from .objects import Json, child, finalizers_of, mapping, metadata_of, name_of, text, texts
 from .options import WriteOptions
+from .records import Record
 from .security.access import Access
 from .store import object_key
 from .views import View
@@ -104,8 +107,7 @@ class Registry:
         return found
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record, frozen=True):
     """What a write is aimed at, from the URL and the query."""
 
     kind: Kind
@@ -116,7 +118,7 @@ class Target:
     #: Who owns what the write changes; None leaves managedFields as the object has them.
     manager: str | None = None
     #: What the writer is told though the write succeeds.
-    warnings: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -124,8 +126,7 @@ class Target:
         return object_key(self.namespace, self.name)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Written:
+class Written(Record, frozen=True):
     """The outcome of a write; `revision` is None if nothing is stored (dry run, object gone)."""
 
     object: Json

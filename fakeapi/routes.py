@@ -17,6 +17,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from .errors import UnknownResource
+from .records import Record
 
 if TYPE_CHECKING:
     from .kinds import Kind, KindTable
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _NAMESPACES: Final = "namespaces"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Route:
+class Route(Record, frozen=True):
     """A path that names something of a kind; an empty name means the collection."""
 
     kind: Kind

@@ -167,7 +167,7 @@ def _apply(state: Registry, request: Request) -> Answer:
     metadata.pop("managedFields", None)
     if applied.entries:
         metadata["managedFields"] = applied.entries
-    target = dataclasses.replace(request.target(options), manager=None)
+    target = msgspec.structs.replace(request.target(options), manager=None)
     registry.check_name(target, obj)
     if existing is not None:
         return _written(state, kind, registry.update(state, target, existing, obj))

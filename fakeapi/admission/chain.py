@@ -5,12 +5,12 @@ Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..errors import Forbidden
 from ..objects import Json, metadata_of, text
+from ..records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,8 +29,7 @@ class Operation(enum.Enum):
     DELETE = "DELETE"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Review:
+class Review(Record, frozen=True):
     """One write under review. `object` is the new state, on a delete the present one."""
 
     registry: Registry
