@@ -101,6 +101,8 @@ def to_stored(autoscaler: Json) -> Json:
     ):
         if values:
             known[name] = values
+    if not status.get("currentReplicas"):  # v1 shows it even so
+        status = {name: value for name, value in status.items() if name != "currentReplicas"}
     return _with(autoscaler, "v2", {**spec, **wanted}, {**status, **known}, {})
 
 

@@ -2,7 +2,8 @@
 
 A `Scale` is made from the object and written back into it; where its numbers are is in the kind's
 row (`Kind.scale`), for custom resources as their definition says. A write is an update of the whole
-object: generation, validation and conflicts are those of the object.
+object: generation, validation and conflicts are those of the object. Who owns the number is worked
+out on the Scale and written into the object (apply/scaled.py).
 
 Source: pkg/registry/apps/deployment/storage/storage.go of Kubernetes v1.36.3 and
 apiextensions-apiserver pkg/registry/customresource/etcd.go of v0.36.3.
@@ -12,22 +13,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from . import answers, bodies, registry, schema
-from .errors import BadRequest, Conflict, InternalError, Invalid, UnsupportedMediaType, invalid
-from .objects import Json, integer, mapping, mappings, metadata_of, name_of, text, texts
+from .apply import ScaleEntries, manager_for
+from .completion import complete
+from .errors import (
+    BadRequest,
+    Conflict,
+    InternalError,
+    Invalid,
+    UnreasonedFailure,
+    UnsupportedMediaType,
+    invalid,
+)
+from .objects import Json, child, integer, mapping, mappings, metadata_of, name_of, text, texts
 from .options import write_options
 from .schema import DecodeError
-from .verbs import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, decoded_patch, patched
+from .verbs import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    decoded_patch,
+    patched,
+    report_on_result,
+    undecodable_result,
+)
 
 if TYPE_CHECKING:
     from .answers import Answer
     from .kinds import Kind, ScalePaths
+    from .options import WriteOptions
     from .registry import Registry
     from .store import Revision
     from .verbs import Request
 
 _KIND: Final[Json] = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
 _TYPE: Final = "autoscaling/v1.Scale"
+_REFUSED: Final = 'Scale in version "v1" cannot be handled as a Scale: '
 _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -44,26 +68,75 @@ def get(state: Registry, request: Request) -> Answer:
 
 def update(state: Registry, request: Request) -> Answer:
     """A whole Scale in place of what the object says now."""
-    wanted = bodies.decode_side_object(request.body, request.content_type, "Scale", _TYPE)
-    route = request.route
+    options, route = write_options(request.query, "UpdateOptions"), request.route
+    unknown: list[str] = []
+    wanted = bodies.decode_side_object(
+        request.body, request.content_type, "Scale", _TYPE, unknown=unknown
+    )
+    if unknown and options.field_validation == "Strict":
+        raise BadRequest(f"{_REFUSED}strict decoding error: {', '.join(unknown)}")
+    if options.field_validation == "Warn":
+        request.warnings += unknown
     existing = state.find(route.kind, route.namespace, route.name)
-    return _write(state, request, existing, wanted, "UpdateOptions")
+    return _updated(state, request, existing, wanted, options)
 
 
 def patch(state: Registry, request: Request) -> Answer:
     """A change to the Scale as it is now."""
     kind, route = request.route.kind, request.route
+    if request.content_type == APPLY_PATCH:
+        return _apply(state, request)
     accepted = {JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if kind.schema else [])}
     if request.content_type not in accepted:
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    options = write_options(request.query, "PatchOptions")
     change = decoded_patch(request.body)
     existing = state.find(kind, route.namespace, route.name)
     result = patched(scale_of(kind, existing.object), change, request.content_type, _TYPE)
     try:
         wanted = schema.decode(_TYPE, result)
     except DecodeError as error:
-        raise BadRequest(f'Scale in version "v1" cannot be handled as a Scale: {error}') from error
-    return _write(state, request, existing, wanted, "PatchOptions")
+        raise undecodable_result(change, result, str(error), request) from error
+    if options.field_validation != "Ignore":
+        unknown = [f'unknown field "{name}"' for name in schema.unknown_fields(_TYPE, result)]
+        report_on_result(change, result, unknown, options, request)
+    return _updated(state, request, existing, wanted, options)
+
+
+def _apply(state: Registry, request: Request) -> Answer:
+    """Server-side apply: the number becomes this manager's."""
+    kind, route = request.route.kind, request.route
+    options = write_options(request.query, "PatchOptions", is_apply=True)
+    config = bodies.apply_configuration(request.body)
+    existing = state.find(kind, route.namespace, route.name)
+    owners = _entries(state, kind, existing.object)
+    manager = manager_for(state.kinds, kind, "scale")
+    live = _owned(scale_of(kind, existing.object), owners.of_scale())
+    who = options.field_manager
+    applied = manager.applied(live, config, who, state.now(), force=options.force)
+    if kind.structure is not None:  # nobody upstream converts to the version of a Scale
+        why = f"request to convert CR to an invalid group/version: {_KIND['apiVersion']}"
+        raise UnreasonedFailure(manager.unconvertible_version(config, why))
+    try:
+        wanted = schema.decode(_TYPE, applied.object)
+    except DecodeError as error:
+        raise UnreasonedFailure(manager.unconvertible(config, str(error))) from error
+    listed = owners.of_object(applied.entries, kind.api_version)
+    return _write(state, request, existing, wanted, options, listed)
+
+
+def _entries(state: Registry, kind: Kind, obj: Json) -> ScaleEntries:
+    """The owners of the object; each version of it says where it has its replicas."""
+    versions = {
+        other.api_version: other.scale.replicas if other.scale else None
+        for other in state.kinds
+        if other.resource_key == kind.resource_key
+    }
+    return ScaleEntries(metadata_of(obj).get("managedFields"), versions)
+
+
+def _owned(scale: Json, listed: list[Json]) -> Json:
+    return {**scale, "metadata": {**metadata_of(scale), "managedFields": listed}}
 
 
 def scale_of(kind: Kind, obj: Json) -> Json:
@@ -119,12 +192,30 @@ def _with(obj: Json, path: tuple[str, ...], value: object) -> Json:
     return {**obj, path[0]: inner}
 
 
-def _write(
-    state: Registry, request: Request, existing: Revision, wanted: Json, options_kind: str
+def _updated(
+    state: Registry, request: Request, existing: Revision, wanted: Json, options: WriteOptions
 ) -> Answer:
-    """Write the wish into the object and store that. Raises ApiError."""
-    options = write_options(request.query, options_kind)
-    kind, target = request.route.kind, request.target(options)
+    """Write the wish; what it changes becomes the writer's. Raises ApiError."""
+    kind = request.route.kind
+    owners = _entries(state, kind, existing.object)
+    live = _owned(scale_of(kind, existing.object), owners.of_scale())
+    manager = manager_for(state.kinds, kind, "scale")
+    who = request.target(options).manager or ""
+    listed = owners.of_object(manager.updated(live, wanted, who, state.now()), kind.api_version)
+    return _write(state, request, existing, wanted, options, listed)
+
+
+def _write(
+    state: Registry,
+    request: Request,
+    existing: Revision,
+    wanted: Json,
+    options: WriteOptions,
+    owners: list[Json],
+) -> Answer:
+    """Write the wish and its owners into the object and store that. Raises ApiError."""
+    kind = request.route.kind
+    target = msgspec.structs.replace(request.target(options), manager=None)
     registry.check_name(target, wanted)
     replicas = integer(mapping(wanted.get("spec")).get("replicas"))
     if replicas < 0 and kind.structure is None:
@@ -138,5 +229,9 @@ def _write(
     whole = _with(state.view(kind).whole(existing.object), _paths(kind).replicas, replicas)
     version = text(metadata.get("resourceVersion")) or str(existing.resource_version)
     whole["metadata"] = {**metadata_of(whole), "resourceVersion": version}
-    written = registry.update(state, target, existing, registry.complete(kind, whole))
+    obj = complete(kind, whole)
+    child(obj, "metadata").pop("managedFields", None)
+    if owners:
+        child(obj, "metadata")["managedFields"] = owners
+    written = registry.update(state, target, existing, obj)
     return answers.of(200, scale_of(kind, written.object))

@@ -82,6 +82,8 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
 def _reset_status(kind: Kind, obj: Json) -> None:
     """Whatever status the client sent gives way to the zero value of its type."""
     zero = schema.decode(kind.schema, {}) if kind.schema else {}
+    if kind.to_stored is not None:
+        zero = kind.to_stored(zero)
     if "status" in zero:
         obj["status"] = zero["status"]
     else:

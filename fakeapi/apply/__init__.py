@@ -8,6 +8,7 @@
     updater    owners after an update or apply
     entries    the entries of metadata.managedFields
     field_manager  FieldManager: the rules of one endpoint, what the rest of the server calls
+    scaled     the owners of a number of replicas, on its way to a Scale and back
     endpoints  the FieldManager of each endpoint of a Kind
 
 Nothing here waits, reads a clock or knows the store; objects are plain JSON values and are never
@@ -32,5 +33,14 @@ from __future__ import annotations
 from .endpoints import manager_for
 from .entries import is_ours, manager_of
 from .field_manager import Applied, ApplyConflict, FieldManager
+from .scaled import ScaleEntries
 
-__all__ = ["Applied", "ApplyConflict", "FieldManager", "is_ours", "manager_for", "manager_of"]
+__all__ = [
+    "Applied",
+    "ApplyConflict",
+    "FieldManager",
+    "ScaleEntries",
+    "is_ours",
+    "manager_for",
+    "manager_of",
+]

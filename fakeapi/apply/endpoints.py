@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .. import schema
-from . import sets, types
+from . import scaled, sets, types
 from .field_manager import FieldManager
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldMan
 
 
 def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
+    if subresource == "scale":
+        return scaled.field_manager()
     # Managers that wrote through another group are forgotten, as upstream forgets those of events.
     siblings = [
         other

@@ -32,8 +32,6 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ANNOTATION_BYTES_MAX: Final = 256 * 1024
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
-#: Whoever scales gets an entry without a time: upstream loses it between Scale and object.
-_SCALE: Final = "scale"
 #: How many shapes of new objects are remembered with their sets.
 _NEW_KEPT: Final = 2048
 _CURRENT: Final = Manager("current-operation", UPDATE, "", "")
@@ -204,8 +202,7 @@ class FieldManager:
                 fields = sets.union(taken.fields, before.fields)
                 taken = dataclasses.replace(taken, fields=fields)
             managed.owned[who] = taken
-            if self._subresource != _SCALE:
-                managed.times[who] = now
+            managed.times[who] = now
         entries.cap_updaters(managed)
 
     def _apply(
@@ -244,10 +241,12 @@ class FieldManager:
 
     def unconvertible(self, config: Json, why: str) -> str:
         """What upstream says when the outcome of an apply is no object of its kind."""
-        return (
-            f"failed to convert new object ({self._described(config)}) to proper version: "
-            f"unable to convert unstructured object to {self._gvk}: {why}"
-        )
+        why = f"unable to convert unstructured object to {self._gvk}: {why}"
+        return self.unconvertible_version(config, why)
+
+    def unconvertible_version(self, config: Json, why: str) -> str:
+        """What upstream says when the outcome of an apply cannot be had in its version."""
+        return f"failed to convert new object ({self._described(config)}) to proper version: {why}"
 
     def _untypable(self, config: Json, problems: list[str]) -> str:
         lines = problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems])

@@ -101,26 +101,15 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
     """What is in the first set and not in the second, member by member."""
-    if not right:
-        return left
-    result: FieldSet = {}
-    for element, node in left.items():
-        other = right.get(element)
-        if element == _SELF:
-            continue
-        if other is None:
-            result[element] = node
-            continue
-        below = difference(_below(node), other)
-        if is_member(node) and not is_member(other):
-            result[element] = as_member(below)
-        elif below:
-            result[element] = below
-    return result
+    return _without(left, right, recursive=False)
 
 
 def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
     """The first set without the members of the second and without all that is below those."""
+    return _without(left, right, recursive=True)
+
+
+def _without(left: FieldSet, right: FieldSet, *, recursive: bool) -> FieldSet:
     if not right:
         return left
     result: FieldSet = {}
@@ -130,12 +119,15 @@ def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
             continue
         if other is None:
             result[element] = node
-        elif not is_member(other):
-            below = recursive_difference(_below(node), other)
-            if is_member(node):
-                result[element] = as_member(below)
-            elif below:
-                result[element] = below
+            continue
+        taken = is_member(other)
+        if taken and recursive:
+            continue
+        below = _without(_below(node), other, recursive=recursive)
+        if is_member(node) and not taken:
+            result[element] = as_member(below)
+        elif below:
+            result[element] = below
     return result
 
 

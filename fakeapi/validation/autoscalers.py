@@ -6,15 +6,15 @@ Source: pkg/apis/autoscaling/validation of Kubernetes v1.36.3.
 from __future__ import annotations
 
 from .. import names
-from ..errors import FieldError, invalid, required
-from ..objects import Json, integer, mapping, text
+from ..errors import FieldError, forbidden, invalid, required
+from ..objects import Json, integer, mapping, mappings, text
 
 _NEGATIVE = "must be greater than or equal to 0"
 
 
 def validate_autoscaler(autoscaler: Json) -> list[FieldError]:
     """A new autoscaler."""
-    return _bound_errors(autoscaler) + _target_errors(autoscaler)
+    return [*_bound_errors(autoscaler), *_target_errors(autoscaler), *_metric_errors(autoscaler)]
 
 
 def validate_autoscaler_update(new: Json, old: Json) -> list[FieldError]:
@@ -22,7 +22,7 @@ def validate_autoscaler_update(new: Json, old: Json) -> list[FieldError]:
     errors = _target_errors(new)
     if _target(new) == _target(old):
         errors = [error for error in errors if not error.field.endswith(".apiVersion")]
-    return _bound_errors(new, was_zero=_minimum(old) == 0) + errors
+    return [*_bound_errors(new, was_zero=_minimum(old) == 0), *errors, *_metric_errors(new)]
 
 
 def validate_autoscaler_status(autoscaler: Json) -> list[FieldError]:
@@ -80,3 +80,13 @@ def _target_errors(autoscaler: Json) -> list[FieldError]:
         why = "apiVersion must specify API group"
         errors.append(invalid(f"{field}.apiVersion", version, why))
     return errors
+
+
+def _metric_errors(autoscaler: Json) -> list[FieldError]:
+    """Without any pod there is nothing to measure but what is elsewhere."""
+    metrics = mappings(mapping(autoscaler.get("spec")).get("metrics"))
+    elsewhere = any(metric.get("type") in ("Object", "External") for metric in metrics)
+    if _minimum(autoscaler) != 0 or elsewhere:
+        return []
+    why = "must specify at least one Object or External metric to support scaling to zero replicas"
+    return [forbidden("spec.metrics", why)]

@@ -80,7 +80,21 @@ async def test_no_workload_has_less_than_no_replicas(api: ApiClient) -> None:
         "must be greater than or equal to 0"
     )
     wrong = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": "x"}})
-    assert wrong.code == 400
+    assert (wrong.code, wrong.causes) == (422, [("FieldValueInvalid", "patch")])
+
+
+async def test_a_field_that_a_scale_does_not_have_is_an_error_if_it_is_to_be(
+    api: ApiClient,
+) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    path, change = f"{DEPLOYMENTS}/d/scale", {"spec": {"replica": 1}}
+    strict = await api.patch(path, change, fieldValidation="Strict")
+    assert (strict.code, strict.causes) == (422, [("FieldValueInvalid", "patch")])
+    assert strict.message.endswith('strict decoding error: unknown field "spec.replica"')
+    for sent in (api.patch(path, change), api.put(path, {"metadata": {"name": "d"}, **change})):
+        warned = await sent
+        assert warned.code == 200
+        assert warned.headers["Warning"] == '299 - "unknown field \\"spec.replica\\""'
 
 
 @pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])

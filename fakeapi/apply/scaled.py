@@ -1,0 +1,116 @@
+"""Owners of the number of replicas, as a Scale shows them and as the scaled object does.
+
+Who has written the replicas of an object, in whatever version of it, owns spec.replicas of its
+Scale; what becomes of the owners of the Scale goes back into the object's entries. On the way back
+upstream loses the times of entries that are new, and splits one that has other fields, too.
+
+Source: apimachinery pkg/util/managedfields/scalehandler.go of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from .. import schema
+from . import entries, paths, sets, types
+from .entries import EntryError, Managed
+from .field_manager import FieldManager
+from .updater import Owned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..objects import Json
+    from .types import Type
+    from .updater import Manager
+
+API_VERSION: Final = "autoscaling/v1"
+KIND: Final = "Scale"
+TYPE: Final = "autoscaling/v1.Scale"
+_REPLICAS: Final = ("f:spec", "f:replicas")
+
+
+class _OneVersion:
+    """A Scale has no other version."""
+
+    may_change = False
+
+    def type_in(self, api_version: str) -> Type | None:
+        """The type of a Scale."""
+        return types.built_in(TYPE) if api_version == API_VERSION else None
+
+    def convert(self, value: object, source: str, target: str) -> object:
+        """The same: there is nothing to convert it to."""
+        return value
+
+
+def field_manager() -> FieldManager:
+    """The field manager of all scale subresources."""
+    return FieldManager(
+        _OneVersion(),
+        api_version=API_VERSION,
+        kind=KIND,
+        subresource="scale",
+        empty=schema.decode(TYPE, {}),
+    )
+
+
+class ScaleEntries:
+    """The entries of one object on their way to its Scale and back.
+
+    `replicas` says where each API version of the object has its number, None if it has none.
+    """
+
+    def __init__(self, listed: object, replicas: Mapping[str, tuple[str, ...] | None]) -> None:
+        self._whole = _parsed(listed)
+        self._paths = {
+            version: path and tuple(paths.FIELD + name for name in path)
+            for version, path in replicas.items()
+        }
+
+    def of_scale(self) -> list[Json]:
+        """The entries of the Scale."""
+        owned = {
+            manager: Owned(sets.of_path(_REPLICAS), API_VERSION, applied=part.applied)
+            for manager, part in self._whole.owned.items()
+            if self._path_of(part)
+        }
+        return entries.rendered(Managed(owned, self._whole.times))
+
+    def of_object(self, listed: object, api_version: str) -> list[Json]:
+        """The entries of the object after those of its Scale have become others."""
+        scale = {
+            manager: part
+            for manager, part in _parsed(listed).owned.items()
+            if sets.contains(part.fields, _REPLICAS)
+        }
+        owned: dict[Manager, Owned] = {}
+        for manager, part in self._whole.owned.items():
+            path = self._path_of(part)
+            if path and manager in scale:
+                del scale[manager]
+            elif path:
+                left = sets.difference(part.fields, sets.of_path(path))
+                if left:
+                    owned[manager] = dataclasses.replace(part, fields=left)
+                continue
+            if part.api_version in self._paths:
+                owned[manager] = part
+        path = self._paths[api_version]
+        assert path
+        for manager, part in scale.items():
+            owned[manager] = Owned(sets.of_path(path), api_version, applied=part.applied)
+        return entries.rendered(Managed(owned, self._whole.times))
+
+    def _path_of(self, part: Owned) -> tuple[str, ...] | None:
+        """Where the fields have the number of replicas, None if it is not among them."""
+        path = self._paths.get(part.api_version)
+        return path if path and sets.contains(part.fields, path) else None
+
+
+def _parsed(listed: object) -> Managed:
+    try:
+        return entries.parse(listed)
+    except EntryError:
+        return Managed()
