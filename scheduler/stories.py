@@ -164,13 +164,15 @@ _Bare: TypeAlias = "tuple[float, Place, Place, str, tuple[HintAnswer, ...]]"
 class _Story:
     """One pod's entries, the oldest first."""
 
-    __slots__ = ("_entries", "added", "key", "name", "namespace", "uid")
+    __slots__ = ("_entries", "added", "key", "name", "namespace", "predecessor", "uid")
 
-    def __init__(self, pod: PodInfo, entries_max: int) -> None:
+    def __init__(self, pod: PodInfo, entries_max: int, predecessor: str) -> None:
         self.key: Final = pod.key
         self.namespace: Final = pod.namespace
         self.name: Final = pod.name
         self.uid: Final = pod.uid
+        #: The uid of the pod that had the name before, empty if nobody is known to have had it.
+        self.predecessor: Final = predecessor
         self._entries: Final[deque[_Entry | _Bare]] = deque(maxlen=entries_max)
         #: How many entries there have been.
         self.added = 0
@@ -258,14 +260,16 @@ class PodStories:
         uid = pod.uid
         story = self._stories.get(uid)
         if story is None:
-            story = self._begin(pod)
+            namesake = self._by_key.get(pod.key)
+            if namesake is not None and namesake.predecessor == uid:
+                return  # an attempt that was under way when the pod was deleted and created again
+            story = self._begin(pod, namesake)
         self._stories.move_to_end(uid)
         story.add(entry)
 
-    def _begin(self, pod: PodInfo) -> _Story:
+    def _begin(self, pod: PodInfo, namesake: _Story | None) -> _Story:
         """A pod nobody has heard of; of one that was created again, only this one's is told."""
-        story = _Story(pod, self._entries_max)
-        namesake = self._by_key.get(story.key)
+        story = _Story(pod, self._entries_max, "" if namesake is None else namesake.uid)
         if namesake is not None:
             del self._stories[namesake.uid]
         self._stories[story.uid] = self._by_key[story.key] = story

@@ -119,6 +119,17 @@ def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
     assert [entry["event"] for entry in story["entries"]] == ["y"]
 
 
+def test_what_is_said_late_of_a_pod_is_no_part_of_the_story_of_the_next_one_of_its_name() -> None:
+    stories = PodStories()
+    stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
+    stories.add(queued(uid="old").pod_info, Bound(2.0, "n"))
+    stories.pod_moved(moved(queued(uid="new"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
+    story = told(stories)
+    assert (story["uid"], [entry["event"] for entry in story["entries"]]) == ("new", ["y", "z"])
+    assert stories.known() == ["default/web"]
+
+
 def test_the_longest_untouched_story_goes_first() -> None:
     stories = PodStories(pods_max=2)
     for name in ("a", "b", "a", "c"):
