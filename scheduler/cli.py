@@ -58,6 +58,17 @@ _FAILURES: Final = (
 _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 
 
+class _Verbosity(click.IntRange):
+    """A number that may be written `-v=2`, as kube-scheduler's flags often are."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The number."""
+        text = value.removeprefix("=") if isinstance(value, str) else value
+        return int(super().convert(text, param, ctx))
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--kubeconfig", metavar="FILE", default="", help="How to reach the API server.")
 @click.option("--master", metavar="URL", default="", help="The API server's address.")
@@ -98,7 +109,7 @@ _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, 
 @leader_election_flags
 @serving_flags
 @click.option(
-    "-v", "--v", "verbosity", type=click.IntRange(min=0), default=0, help="Log verbosity, 0 to 4."
+    "-v", "--v", "verbosity", type=_Verbosity(min=0), default=0, help="Log verbosity, 0 to 4."
 )
 @click.version_option(package_name="kubesched", message="kubesched %(version)s (Kubernetes v1.36)")
 def main(

@@ -1,4 +1,4 @@
-"""Our schedulers and a lease: rows 37 to 42 of the faults, where a scheduler ends or two are needed.
+"""Our schedulers and a lease: rows 37 to 42 of the faults, where one ends or two are needed.
 
 Time is virtual: a lease of fifteen seconds runs out in milliseconds. What a single scheduler shows
 that goes on is in conformance/cases/faults/leases.yaml, and in test_leader_election_process.py

@@ -1,0 +1,221 @@
+"""Processes that stand for election: killed, told to end, and beside electors nobody here wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakeapi import FakeApiServer
+from fakeapi.faults import AnswerWith, Fault, Match
+from tests.integration.api_client import Api, eventually
+from tests.integration.test_official_client import Candidate, lock_of
+from tests.integration.test_stock_scheduler import BINARY
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+
+    from fakeapi import ObjectChange
+    from fakeapi.pytest_plugin import FakeApi
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent.parent
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+#: A fifth of the default times.
+TIMES = (
+    "--secure-port=0",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=400ms",
+)
+OURS = (sys.executable, "-m", "scheduler", "-v=2")
+PATIENCE_SECONDS = 60.0
+
+
+class Cluster:
+    """An API server and whoever wants to schedule for it."""
+
+    def __init__(self, server: FakeApiServer, api: Api, directory: Path) -> None:
+        self.server, self.api, self._directory = server, api, directory
+        self.kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
+        self._logs = 0
+
+    @contextlib.asynccontextmanager
+    async def scheduler(self, *command: str) -> AsyncIterator[tuple[Process, Path]]:
+        """A process that stands for election, and its log."""
+        self._logs += 1
+        log = self._directory / f"log-{self._logs}"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                f"--kubeconfig={self.kubeconfig}",
+                *TIMES,
+                stderr=output,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            try:
+                yield process, log
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+    async def led(self, *, but_by: str = "") -> str:
+        """Who leads, once somebody else does than that."""
+
+        async def leader() -> str:
+            spec = (await self.api.get(LEASE)).get("spec", {})
+            holder = str(spec.get("holderIdentity", ""))
+            return "" if holder == but_by else holder
+
+        return await eventually(leader)
+
+
+@contextlib.asynccontextmanager
+async def a_cluster(directory: Path) -> AsyncIterator[Cluster]:
+    async with FakeApiServer(requests_kept=10_000) as server, Api.of(server) as api:
+        yield Cluster(server, api, directory)
+
+
+async def said(log: Path, words: str) -> None:
+    """Wait until a log says so."""
+
+    async def found() -> str:
+        return words if words in await asyncio.to_thread(log.read_text, encoding="utf-8") else ""
+
+    await eventually(found)
+
+
+async def ended(process: Process) -> int:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await process.wait()
+
+
+async def test_a_killed_leader_is_followed_and_no_pod_is_lost_or_bound_twice(
+    tmp_path: Path,
+) -> None:
+    nodes_of: dict[str, set[str]] = {}
+
+    def note(change: ObjectChange) -> None:
+        metadata, spec = change.object["metadata"], change.object.get("spec")
+        if change.resource == "pods" and isinstance(spec, dict) and spec.get("nodeName"):
+            assert isinstance(metadata, dict)
+            nodes_of.setdefault(str(metadata["uid"]), set()).add(spec["nodeName"])
+
+    names = [f"p{number}" for number in range(60)]
+    async with a_cluster(tmp_path) as cluster, contextlib.AsyncExitStack() as stack:
+        api = cluster.api
+        for number in range(4):
+            await api.create("/api/v1/nodes", {
+                "metadata": {"name": f"n{number}"},
+                "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
+            })  # fmt: skip
+        stack.enter_context(cluster.server.listening(on_change=note))
+        first, _ = await stack.enter_async_context(cluster.scheduler(*OURS))
+        leader = await cluster.led()
+        second, log = await stack.enter_async_context(cluster.scheduler(*OURS))
+        await said(log, f"Waiting for lease kube-system/kube-scheduler, held by {leader}")
+        creating = asyncio.gather(*(api.pod(name) for name in names))
+        while len(nodes_of) < 5:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.001)
+        first.send_signal(signal.SIGKILL)
+        await creating
+        assert await cluster.led(but_by=leader)
+        for name in names:
+            assert await api.node_of(name)
+        assert len(nodes_of) == len(names)
+        assert all(len(nodes) == 1 for nodes in nodes_of.values())
+        assert (await api.get(LEASE))["spec"]["leaseTransitions"] == 1
+        second.terminate()
+        assert await ended(second) == 0
+        assert (await api.get(LEASE))["spec"]["holderIdentity"] == ""
+
+
+async def test_a_leader_that_cannot_renew_says_so_and_ends_with_status_1(tmp_path: Path) -> None:
+    async with a_cluster(tmp_path) as cluster, cluster.scheduler(*OURS) as (process, log):
+        await cluster.led()
+        trouble = Fault(match=Match(resource="leases"), answer=AnswerWith(code=500))
+        cluster.server.faults.add(trouble)
+        assert await ended(process) == 1
+        lines = (await asyncio.to_thread(log.read_text, encoding="utf-8")).splitlines()
+        assert any(line.endswith(" E kubesched: Leaderelection lost") for line in lines)
+        assert lines[-1] == "kubesched: lost lease kube-system/kube-scheduler"
+        assert not any(line.startswith("Traceback") for line in lines)
+
+
+@pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")
+@pytest.mark.parametrize("ours_is_first", [True, False])
+async def test_the_lead_passes_between_kube_scheduler_and_ours(
+    tmp_path: Path, *, ours_is_first: bool
+) -> None:
+    """By one lease: one waits for as long as the other one leads, and takes it when given back."""
+    order = (OURS, (BINARY,)) if ours_is_first else ((BINARY,), OURS)
+    async with a_cluster(tmp_path) as cluster, contextlib.AsyncExitStack() as stack:
+        await cluster.api.node("a")
+        first, _ = await stack.enter_async_context(cluster.scheduler(*order[0]))
+        leader = await cluster.led()
+        await stack.enter_async_context(cluster.scheduler(*order[1]))
+
+        async def asked() -> str:
+            # Who leads writes without reading.
+            reads = [r for r in cluster.server.requests if r.method == "GET"]
+            return "yes" if sum(r.path.startswith(LEASE) and "aiohttp" not in r.user_agent
+                                for r in reads) > 2 else ""  # fmt: skip
+
+        await eventually(asked)
+        await cluster.api.pod("early", cpu="100m")
+        assert await cluster.api.node_of("early") == "a"
+        assert (await cluster.api.get(LEASE))["spec"]["holderIdentity"] == leader
+        first.terminate()
+        assert await ended(first) == 0
+        assert await cluster.led(but_by=leader)
+        await cluster.api.pod("late", cpu="100m")
+        assert await cluster.api.node_of("late") == "a"
+        assert (await cluster.api.get(LEASE))["spec"]["leaseTransitions"] == 1
+
+
+def test_the_lead_passes_between_the_official_clients_elector_and_ours(fake_api: FakeApi) -> None:
+    namespace = fake_api.namespace
+    official = Candidate(
+        "official", fake_api, lock_of("lease", "official", namespace, fake_api.kubeconfig)
+    )
+    assert official.leads.wait(PATIENCE_SECONDS)
+    process = subprocess.Popen(
+        [
+            *OURS,
+            f"--kubeconfig={fake_api.kubeconfig}",
+            *TIMES,
+            "--leader-elect-resource-name=lock",
+            f"--leader-elect-resource-namespace={namespace}",
+        ],
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if f"Waiting for lease {namespace}/lock, held by official" in line:
+                official.lose()
+            if "Successfully acquired lease" in line:
+                break
+        again = Candidate(
+            "again", fake_api, lock_of("lease", "again", namespace, fake_api.kubeconfig)
+        )
+        assert not again.leads.wait(1)
+        process.terminate()
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert again.leads.wait(PATIENCE_SECONDS)
+        again.lose()
+    finally:
+        process.kill()
+        process.communicate()
