@@ -50,14 +50,20 @@ class Client:
         self,
         method: str,
         path: str,
-        body: Json | None = None,
+        body: object = None,
         *,
         content_type: str = "application/json",
         accept: str = "application/json",
         query: Mapping[str, str] | None = None,
+        user: str = "",
     ) -> Json:
-        """The answer to one request. Raises ActorApiError."""
+        """The answer to one request, made in the name of `user` if there is one.
+
+        Raises ActorApiError.
+        """
         headers = {**self._headers, "Accept": accept}
+        if user:
+            headers["Impersonate-User"] = user
         data = None
         if body is not None:
             data = msgspec.json.encode(body)

@@ -17,11 +17,11 @@ from . import client
 from .budgets import DisruptionBudgets
 from .controller import Context, Controller
 from .garbage import GarbageCollector
-from .kubelet import Kubelet, KubeletOptions
+from .kubelet import Kubelet, KubeletOptions, NodeLeases
 from .namespaces import NamespaceCollector
 from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from .owners import owner_controllers
-from .stages import StagePlayer, read_stages
+from .stages import Stages, read_stages
 from .volumes import VolumeOptions, Volumes
 
 if TYPE_CHECKING:
@@ -51,12 +51,16 @@ class Actors:
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
         stages: Iterable[Path] = (),
+        events: bool = True,
     ) -> None:
         """Choose the actors; they begin when this is entered.
 
         They speak to `url` if it is given (a proxy, another server), else to the server itself, and
         live on `clock`, else on the server's. Without a server `is_idle` cannot know of news that
-        is still on its way. Raises ValueError if there is neither server nor url.
+        is still on its way. `stages` are files of KWOK Stages, or directories of them. With
+        `events` they write the events that `kubectl describe` shows.
+
+        Raises ValueError if there is neither server nor url, StageError, or OSError.
         """
         if server is None and not url:
             raise ValueError("actors need a server or a url")
@@ -70,6 +74,7 @@ class Actors:
         self._budgets = disruption_budgets
         self._volumes_wish = volumes
         self._stages = [stage for path in stages for stage in read_stages(path)]
+        self._events = events
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -103,7 +108,9 @@ class Actors:
         if self._server is not None:
             self._exits.enter_context(self._server.listening(on_change=self._changed))
         url = self._url or (self._server.url if self._server is not None else "")
-        self._context = Context(session, url, self._clock, self._progress.set)
+        self._context = Context(
+            session, url, self._clock, self._progress.set, records_events=self._events
+        )
         self._exits.push_async_callback(self._context.close)
         self._populate(self._context)
         for controller in self._controllers:
@@ -134,8 +141,10 @@ class Actors:
             self._controllers += owner_controllers(context)
         if self._budgets:
             self._controllers.append(DisruptionBudgets(context))
-        for resource in {stage.resource: None for stage in self._stages}:
-            self._controllers.append(StagePlayer(context, resource, self._stages))
+        if self._stages:
+            self._controllers.append(Stages(context, self._stages))
+        if not wish and any(stage.kind == "Node" for stage in self._stages):
+            self._controllers.append(NodeLeases(context))
         volumes = self._volumes_wish
         if volumes:
             self._controllers.append(

@@ -55,8 +55,8 @@ stages_option = click.option(
     "--stages",
     metavar="FILE",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Play the KWOK Stages of this YAML file on pods and nodes. May be repeated.",
+    type=click.Path(path_type=Path),
+    help="Play the KWOK Stages of this YAML file or directory. May be repeated.",
 )
 
 
@@ -66,7 +66,7 @@ def actors_of(
     provisioners: tuple[str, ...],
     stages: tuple[Path, ...] = (),
 ) -> Actors:
-    """The actors that were asked for. Raises click.ClickException, or OSError."""
+    """The actors that were asked for. Raises click.ClickException."""
     wishes: dict[str, Any] = {_NAMES[name]: True for name in names}
     if provisioners:
         if "volumes" not in names:
@@ -74,5 +74,5 @@ def actors_of(
         wishes["volumes"] = VolumeOptions(provisioners=frozenset(provisioners))
     try:
         return Actors(server, stages=stages, **wishes)
-    except StageError as error:
+    except (StageError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -39,9 +40,17 @@ class Context:
     """What actors share: the session, the clock, one informer for each resource."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, url: str, clock: Clock, progress: Callable[[], None]
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        clock: Clock,
+        progress: Callable[[], None],
+        *,
+        records_events: bool = True,
     ) -> None:
         self.clock: Final = clock
+        self.records_events: Final = records_events
+        self.serial: Final = itertools.count().__next__
         self.progress: Final = progress
         self.informers: Final[dict[Resource, Informer]] = {}
         self._session = session

@@ -26,7 +26,7 @@ from .resources import LEASES, NODES, PODS
 if TYPE_CHECKING:
     from .pod_runs import PodPlan, PodRun
 
-__all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats"]
+__all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats", "NodeLeases"]
 
 PREFIX: Final = "fakeapi.kubesched.io/"
 STOPPED: Final = f"{PREFIX}stopped"
@@ -202,34 +202,40 @@ class Kubelet(Controller):
         self.heartbeats.queue.add(node)
 
 
-class NodeHeartbeats(Controller):
-    """Renews the lease of every node, and sends its status now and then."""
+class NodeLeases(Controller):
+    """Renews the lease of every node but those whose annotation says that it is stopped."""
 
     name = "kubelet"
 
-    def __init__(self, context: Context, kubelet: Kubelet) -> None:
+    def __init__(self, context: Context, renew_seconds: float = 10.0) -> None:
         super().__init__(context)
-        self._kubelet = kubelet
-        self._nodes = self.follow(NODES)
+        self._renew_seconds = renew_seconds
+        self.nodes: Final = self.follow(NODES)
         self._leases = self.informer(LEASES)
 
+    def is_stopped(self, node: Json) -> bool:
+        """Whether nobody renews the node's lease."""
+        return annotation(node, STOPPED) == "true"
+
     async def sync(self, key: str) -> None:
-        """Renew one lease and send one status, each when it is time. Raises ActorApiError."""
-        node = self._nodes.get("", key)
-        if node is None or self._kubelet.is_stopped(node):
-            return
-        now, options = self.clock.now(), self._kubelet.options
+        """Renew one lease when it is time. Raises ActorApiError."""
+        node = self.nodes.get("", key)
+        if node is not None and not self.is_stopped(node):
+            self.plan(key, await self.renewed(node))
+
+    def plan(self, key: str, due: float) -> None:
+        """Come back at that time."""
+        self.queue.add_after(key, max(due - self.clock.now(), 0.001))
+
+    async def renewed(self, node: Json) -> float:
+        """Renew a node's lease if it is time; when it is next. Raises ActorApiError."""
+        now = self.clock.now()
         lease = await self._lease_of(node, now)
         renewed = _epoch(mapping(lease.get("spec")).get("renewTime"))
-        if now - renewed >= options.lease_renew_seconds:
-            lease = await self._renew(lease, now)
+        if now - renewed >= self._renew_seconds:
+            await self._renew(lease, now)
             renewed = now
-        reported = _reported(node, now)
-        if now - reported >= options.status_report_seconds:
-            await self._report(node, now)
-            reported = math.floor(now)
-        due = min(renewed + options.lease_renew_seconds, reported + options.status_report_seconds)
-        self.queue.add_after(key, max(due - now, 0.001))
+        return renewed + self._renew_seconds
 
     async def _lease_of(self, node: Json, now: float) -> Json:
         lease = self._leases.get(LEASE_NAMESPACE, name_of(node))
@@ -253,15 +259,39 @@ class NodeHeartbeats(Controller):
         }
         return await self.create(LEASES, {"metadata": metadata, "spec": spec})
 
-    async def _renew(self, lease: Json, now: float) -> Json:
+    async def _renew(self, lease: Json, now: float) -> None:
         spec = {**mapping(lease.get("spec")), "renewTime": _micro(now)}
         try:
-            return await self.update(LEASES, {**lease, "spec": spec})
+            await self.update(LEASES, {**lease, "spec": spec})
         except ActorApiError as error:
-            if error.code == 404:  # deleted just now: the next turn makes a new one
-                self.queue.add(name_of(lease))
-                return lease
-            raise
+            if error.code != 404:
+                raise
+            self.queue.add(name_of(lease))  # deleted just now: the next turn makes a new one
+
+
+class NodeHeartbeats(NodeLeases):
+    """Renews the lease of every node, and sends its status now and then."""
+
+    def __init__(self, context: Context, kubelet: Kubelet) -> None:
+        self._kubelet = kubelet
+        super().__init__(context, kubelet.options.lease_renew_seconds)
+
+    def is_stopped(self, node: Json) -> bool:
+        """Whether the node's kubelet does nothing."""
+        return self._kubelet.is_stopped(node)
+
+    async def sync(self, key: str) -> None:
+        """Renew one lease and send one status, each when it is time. Raises ActorApiError."""
+        node = self.nodes.get("", key)
+        if node is None or self.is_stopped(node):
+            return
+        renewal, now = await self.renewed(node), self.clock.now()
+        pause = self._kubelet.options.status_report_seconds
+        reported = _reported(node, now)
+        if now - reported >= pause:
+            await self._report(node, now)
+            reported = math.floor(now)
+        self.plan(key, min(renewal, reported + pause))
 
     async def _report(self, node: Json, now: float) -> None:
         stamp = times.timestamp(now)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..objects import Json, mapping, mappings, text, texts
 
-__all__ = ["Resource", "discovered"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Resource", "discovered", "resource_of_kind"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Resource:
 
 PODS: Final = Resource("", "v1", "pods", "Pod")
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+EVENTS: Final = Resource("", "v1", "events", "Event")
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
@@ -57,6 +61,24 @@ DEFINITIONS: Final = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+
+
+def resource_of_kind(documents: Iterable[Json], api_version: str, kind: str) -> Resource | None:
+    """The resource of a kind in aggregated discovery documents, None if it is not served."""
+    group, _, version = api_version.rpartition("/")
+    for document in documents:
+        for served in mappings(document.get("items")):
+            if text(mapping(served.get("metadata")).get("name")) != group:
+                continue
+            for one in mappings(served.get("versions")):
+                if one.get("version") != version:
+                    continue
+                for resource in mappings(one.get("resources")):
+                    if mapping(resource.get("responseKind")).get("kind") == kind:
+                        plural, scope = text(resource.get("resource")), resource.get("scope")
+                        namespaced = scope == "Namespaced"
+                        return Resource(group, version, plural, kind, namespaced=namespaced)
+    return None
 
 
 def discovered(document: Json, *verbs: str) -> list[Resource]:

@@ -110,6 +110,21 @@ def problem(expression: str) -> str:
     return ""
 
 
+def why_not_evaluated(expression: str) -> str:
+    """Why an expression outside a schema cannot be evaluated, empty if it can.
+
+    Raises ValueError if it is no CEL.
+    """
+    found = _program(expression.strip())
+    return found if isinstance(found, str) else ""
+
+
+def result_of(expression: str, value: object) -> object:
+    """What an expression makes of `self`; raises what the interpreter raises."""
+    found = _program(expression.strip())
+    return found if isinstance(found, str) else found.result(value, None)
+
+
 def not_evaluated(node: Json) -> Iterator[str]:
     """The rules in a schema, at this place, that are not evaluated, and why."""
     for rule in mappings(node.get(RULES)):

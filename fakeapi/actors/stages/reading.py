@@ -1,0 +1,317 @@
+"""Stages out of YAML files, judged; everything that can be wrong is said when they are loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from ... import bodies
+from ...crds import cel_rules
+from ...gotext import quoted
+from ...objects import Json, integer, mapping, mappings, metadata_of, sequence, text, texts
+from .. import jq
+from ..templates import TemplateError, parse
+from . import fields
+from .errors import StageError
+from .fields import FieldsError
+from .functions import function_names
+from .selection import Amount, CelQuery, Delay, JqQuery, Requirement, Selector
+from .steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .selection import Expression
+
+__all__ = ["Stage", "read_stages"]
+
+_VERSION: Final = "kwok.x-k8s.io/v1alpha1"
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_LISTS: Final = ("List", "StageList")
+_Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stage:
+    """One Stage; without a selector it selects nothing."""
+
+    name: str
+    api_version: str
+    kind: str
+    selector: Selector | None
+    weight: Amount
+    delay: Delay
+    steps: tuple[Step, ...]
+    immediate_next: bool
+
+
+def read_stages(path: Path) -> list[Stage]:
+    """The Stages of a YAML file, or of all in a directory but kustomization.yaml.
+
+    Raises StageError, or OSError.
+    """
+    if path.is_dir():
+        files = sorted(one for one in path.iterdir() if one.suffix in (".yaml", ".yml"))
+        wanted = (one for one in files if one.stem != "kustomization")
+        return [stage for one in wanted for stage in read_stages(one)]
+    raw = path.read_bytes()
+    try:
+        documents = bodies.load_yaml_documents(raw)
+        nodes = list(yaml.compose_all(raw.decode(), yaml.SafeLoader))
+    except (ValueError, yaml.YAMLError) as error:
+        raise StageError(f"{path}: {error}") from error
+    found: list[Stage] = []
+    for document, node in zip(documents, nodes, strict=False):
+        if document is not None:
+            found += _stages_of(_Source(str(path), node), document)
+    return found
+
+
+def _stages_of(source: _Source, document: object) -> list[Stage]:
+    value = mapping(document)
+    if value.get("kind") in _LISTS:
+        items = enumerate(sequence(value.get("items")))
+        return [_Reader(source.at("items", index), item).stage() for index, item in items]
+    return [_Reader(source, value).stage()]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Source:
+    """A document in a file, or what is at a path in it."""
+
+    file: str
+    node: yaml.Node | None
+    base: _Path = ()
+
+    def at(self, *path: str | int) -> _Source:
+        return dataclasses.replace(self, base=(*self.base, *path))
+
+    def line(self, path: _Path, *, content: bool = False) -> int:
+        return fields.line_of(self.node, (*self.base, *path), content=content)
+
+
+class _Reader:
+    """One document on its way to be a Stage."""
+
+    def __init__(self, source: _Source, document: object) -> None:
+        self._source = source
+        self._document = mapping(document)
+        self._spec = mapping(self._document.get("spec"))
+        self._name = text(metadata_of(self._document).get("name"))
+
+    def stage(self) -> Stage:
+        """The Stage. Raises StageError."""
+        if self._document.get("kind") != "Stage" or self._document.get("apiVersion") != _VERSION:
+            line = self._source.line((), content=False)
+            raise StageError(f"{self._source.file}:{line}: expected a Stage of {_VERSION}")
+        try:
+            fields.check(self._document)
+            return self._judged()
+        except FieldsError as error:
+            where = f"{self._source.file}:{self._source.line(error.path)}"
+            path = fields.shown(error.path)
+            raise StageError(
+                f"{where}: Stage {quoted(self._name)}: {path}: {error.message}"
+            ) from error
+
+    def _judged(self) -> Stage:
+        reference = mapping(self._spec.get("resourceRef"))
+        kind = text(reference.get("kind"))
+        if not kind:
+            raise FieldsError(("spec", "resourceRef", "kind"), "required")
+        return Stage(
+            name=self._name,
+            api_version=text(reference.get("apiGroup")) or "v1",
+            kind=kind,
+            selector=self._selector(),
+            weight=Amount(
+                integer(self._spec.get("weight")), self._from(self._spec, ("spec",), "weightFrom")
+            ),
+            delay=self._delay(),
+            steps=self._steps(kind),
+            immediate_next=bool(self._spec.get("immediateNextStage")),
+        )
+
+    def _selector(self) -> Selector | None:
+        if self._spec.get("selector") is None:
+            return None
+        selector = mapping(self._spec["selector"])
+        path: _Path = ("spec", "selector", "matchExpressions")
+        expressions = mappings(selector.get("matchExpressions"))
+        return Selector(
+            mapping(selector.get("matchLabels")),
+            mapping(selector.get("matchAnnotations")),
+            [self._requirement(one, (*path, index)) for index, one in enumerate(expressions)],
+        )
+
+    def _requirement(self, expression: Json, path: _Path) -> Requirement:
+        if expression.get("cel") is not None:
+            if expression.get("jq") is not None or expression.get("key"):
+                raise FieldsError(path, "cel and jq exclude each other")
+            written = text(mapping(expression["cel"]).get("expression"))
+            return Requirement(_cel(written, (*path, "cel", "expression")), "")
+        if expression.get("jq") is not None:
+            expression, path = mapping(expression["jq"]), (*path, "jq")
+        operator = fields.choice(text(expression.get("operator")), _OPERATORS, (*path, "operator"))
+        values = texts(expression.get("values"))
+        if bool(values) != (operator in ("In", "NotIn")):
+            wanted = "must be empty" if values else "required"
+            raise FieldsError((*path, "values"), f"{wanted} for {operator}")
+        query = _jq(text(expression.get("key")), (*path, "key"))
+        return Requirement(query, operator, frozenset(values))
+
+    def _from(self, parent: Json, path: _Path, name: str) -> Expression | None:
+        """A jq or CEL expression; `expressionFrom` is the old name of jq's."""
+        source, path = mapping(parent.get(name)), (*path, name)
+        if not source:
+            return None
+        if source.get("cel") is not None:
+            return _cel(text(mapping(source["cel"]).get("expression")), (*path, "cel"))
+        if source.get("jq") is not None:
+            return _jq(text(mapping(source["jq"]).get("expression")), (*path, "jq"))
+        return _jq(text(source.get("expressionFrom")), (*path, "expressionFrom"))
+
+    def _delay(self) -> Delay:
+        if self._spec.get("delay") is None:
+            return Delay(Amount())
+        delay, path = mapping(self._spec["delay"]), ("spec", "delay")
+        duration = Amount(
+            integer(delay.get("durationMilliseconds")) / 1000,
+            self._from(delay, path, "durationFrom"),
+        )
+        jitter, jitter_from = (
+            delay.get("jitterDurationMilliseconds"),
+            self._from(delay, path, "jitterDurationFrom"),
+        )
+        if jitter is None and jitter_from is None:
+            return Delay(duration)
+        longest = None if jitter is None else integer(jitter) / 1000
+        return Delay(duration, Amount(longest, jitter_from))
+
+    def _steps(self, kind: str) -> tuple[Step, ...]:
+        steps = mappings(self._spec.get("steps"))
+        if steps:
+            return tuple(
+                self._step(step, ("spec", "steps", index), kind) for index, step in enumerate(steps)
+            )
+        return tuple(self._next_steps(kind))
+
+    def _step(self, step: Json, path: _Path, kind: str) -> Step:
+        patch, apply = step.get("patch"), step.get("apply")
+        return Step(
+            event=_event(step.get("event")),
+            finalizers=_finalizers(step.get("finalizers")),
+            delete=step.get("delete") is True,
+            patch=None if patch is None else self._patch(patch, (*path, "patch"), kind),
+            apply=None if apply is None else self._apply(apply, (*path, "apply"), kind),
+        )
+
+    def _next_steps(self, kind: str) -> list[Step]:
+        """`next` as the steps that it stands for; statusTemplate gives way to patches."""
+        following, path = mapping(self._spec.get("next")), ("spec", "next")
+        found = []
+        if following.get("event") is not None:
+            found.append(Step(event=_event(following["event"])))
+        if following.get("finalizers") is not None:
+            found.append(Step(finalizers=_finalizers(following["finalizers"])))
+        patches = mappings(following.get("patches"))
+        for index, patch in enumerate(patches):
+            found.append(Step(patch=self._patch(patch, (*path, "patches", index), kind)))
+        if patches and following.get("statusTemplate"):
+            raise FieldsError((*path, "statusTemplate"), "patches take its place: one of the two")
+        if following.get("statusTemplate"):
+            found.append(Step(patch=self._status_patch(following, kind)))
+        if following.get("delete") is True:
+            found.append(Step(delete=True))
+        return found
+
+    def _status_patch(self, following: Json, kind: str) -> Patch:
+        template = self._template(following, ("spec", "next"), "statusTemplate", kind)
+        subresource = following.get("statusSubresource")
+        return Patch(
+            template=template,
+            root="status",
+            kind="",
+            subresource="status" if subresource is None else text(subresource),
+            user=text(mapping(following.get("statusPatchAs")).get("username")),
+        )
+
+    def _patch(self, value: object, path: _Path, kind: str) -> Patch:
+        patch = mapping(value)
+        return Patch(
+            template=self._template(patch, path, "template", kind),
+            root=text(patch.get("root")),
+            kind=fields.choice(
+                text(patch.get("type")), ("json", "merge", "strategic", ""), (*path, "type")
+            ),
+            subresource=text(patch.get("subresource")),
+            user=text(mapping(patch.get("impersonation")).get("username")),
+        )
+
+    def _apply(self, value: object, path: _Path, kind: str) -> Apply:
+        apply = mapping(value)
+        return Apply(
+            template=self._template(apply, path, "template", kind),
+            kind=fields.choice(
+                text(apply.get("type")), ("apply", "merge", "strategic", ""), (*path, "type")
+            ),
+            subresource=text(apply.get("subresource")),
+            user=text(mapping(apply.get("impersonation")).get("username")),
+        )
+
+    def _template(self, parent: Json, path: _Path, name: str, kind: str) -> StageTemplate:
+        """A template, which KWOK strips before it is parsed. Raises StageError."""
+        written, path = text(parent.get(name)), (*path, name)
+        stripped = written.lstrip()
+        skipped = written[: len(written) - len(stripped)].count("\n")
+        first_line = self._source.line(path, content=True) + skipped
+        where = f"Stage {quoted(self._name)}: {fields.shown(path)}"
+        try:
+            template = parse(stripped.rstrip(), function_names(kind))
+        except TemplateError as error:
+            line = first_line + error.line - 1
+            raise StageError(f"{self._source.file}:{line}: {where}: {error.message}") from error
+        return StageTemplate(template, self._source.file, first_line, where)
+
+
+def _event(value: object) -> StageEvent | None:
+    if value is None:
+        return None
+    event = mapping(value)
+    return StageEvent(
+        text(event.get("type")), text(event.get("reason")), text(event.get("message"))
+    )
+
+
+def _finalizers(value: object) -> Finalizers | None:
+    if value is None:
+        return None
+    wishes = mapping(value)
+    add, remove = (
+        tuple(text(one.get("value")) for one in mappings(wishes.get(name)))
+        for name in ("add", "remove")
+    )
+    return Finalizers(add, remove, wishes.get("empty") is True)
+
+
+def _jq(written: str, path: _Path) -> JqQuery:
+    if not written:
+        raise FieldsError(path, "required")
+    try:
+        return JqQuery(jq.compiled(written))
+    except jq.JqSyntaxError as error:
+        raise FieldsError(path, f"{written}: {error}") from error
+
+
+def _cel(written: str, path: _Path) -> CelQuery:
+    if not cel_rules.is_available():
+        raise FieldsError(path, "CEL needs a package: pip install kubesched[cel]")
+    try:
+        problem = cel_rules.why_not_evaluated(written)
+    except ValueError as error:
+        raise FieldsError(path, f"{written}: {error}") from error
+    if problem:
+        raise FieldsError(path, f"{written}: {problem}")
+    return CelQuery(written)
