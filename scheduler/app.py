@@ -361,7 +361,7 @@ class SchedulerApp:
     def statistics(self) -> AppStatistics:
         """What has been done and is to be done."""
         return AppStatistics(
-            dict(self._schedule_one.attempts),
+            self._recorder.metrics.attempts_by_result(),
             self._binding_cycle.bound,
             self._queue.statistics(),
             self._cache.statistics(),
@@ -393,11 +393,17 @@ class SchedulerApp:
         _log.warning("Dump of scheduling queue, %s\n%s", summary, lines)
 
     async def compare_cache_every(self, seconds: float) -> NoReturn:
-        """Compare again and again, while nothing is under way that explains a difference."""
+        """Compare again and again, while nothing is under way that explains a difference.
+
+        A comparison that fails is logged, and the next one made all the same.
+        """
         while True:
             await self._clock.sleep(seconds)
             if self.has_synced and self.is_idle:
-                self.compare_cache()
+                try:
+                    self.compare_cache()
+                except Exception:
+                    _log.exception("Cache and queue could not be compared with the API's view")
 
     def metrics_text(self, names: Collection[str] = ()) -> bytes:
         """What /metrics answers: all numbers, or those of these names, in Prometheus' format."""

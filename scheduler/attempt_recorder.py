@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.types import FitError, NominatingMode
 from scheduler.metrics import SchedulerMetrics
+from scheduler.metrics.sampling import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
 from scheduler.stories import Attempt, Bound, NodeVerdict, Nominated, PodStories, WaitingOnPermit
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AttemptRecorder"]
 
-#: Plugins are measured in one cycle out of so many (`pluginMetricsSamplePercent` is 10).
-_CYCLES_PER_SAMPLE: Final = 10
 _BINDING: Final = "binding"
 
 
@@ -43,17 +42,14 @@ class AttemptRecorder:
         self._clock: Final = clock
         self.metrics: Final = SchedulerMetrics() if metrics is None else metrics
         self.stories: Final = PodStories() if stories is None else stories
-        self._cycles = 0
+        self._sampler: Final = Sampler()
+        #: Whether the cycle that has just begun measures each plugin.
+        self.samples_plugins = False
 
     def start(self) -> float:
         """An attempt begins; what comes back goes with it to `failed` or `bound`."""
-        self._cycles += 1
+        self.samples_plugins = self._sampler.picks()
         return self.metrics.stopwatch()
-
-    @property
-    def samples_plugins(self) -> bool:
-        """Whether the cycle that has just begun measures each plugin."""
-        return self._cycles % _CYCLES_PER_SAMPLE == 1
 
     def decided(self, started: float) -> None:
         """The algorithm is done, PostFilter included, whatever came of it."""

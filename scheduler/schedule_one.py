@@ -39,7 +39,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ScheduleOne:
-    """Schedules pods one after another. `attempts` counts cycles by their result."""
+    """Schedules pods one after another."""
 
     def __init__(
         self,
@@ -65,7 +65,6 @@ class ScheduleOne:
         self._failures: Final = failures
         self._waiting_pods: Final = waiting_pods
         self._spawn: Final = spawn
-        self.attempts: Final = {"scheduled": 0, "unschedulable": 0, "error": 0}
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
         """Run a popped pod's whole scheduling cycle and send its binding on its way."""
@@ -161,7 +160,6 @@ class ScheduleOne:
             self._fail(framework, assumed_queued, status, CLEAR_NOMINATED_NODE, started)
             return
         self._binding_cycle.activate(assumed)
-        self.attempts["scheduled"] += 1
         self._spawn(self._binding_cycle.run(assumed), f"bind {assumed.pod.key}")
 
     def _reserve_and_permit(self, assumed: Assumed) -> Status | None:
@@ -195,5 +193,4 @@ class ScheduleOne:
         nominating_info: NominatingInfo | None,
         started: float,
     ) -> None:
-        self.attempts["unschedulable" if status.is_rejected else "error"] += 1
         self._failures.handle(framework, queued, status, nominating_info, started)

@@ -99,7 +99,7 @@ class Line:
         parts.nominator, parts.api = self.queue.nominator, dispatcher
         parts.event_recorder_of = lambda profile: self.handle_of_plugins
         parts.activate, parts.listers = lambda pods: None, {}
-        recorder = AttemptRecorder(clock=self.clock)
+        self._recorder = recorder = AttemptRecorder(clock=self.clock)
         failures = FailureHandler(
             recorder=recorder,
             queue=self.queue,
@@ -132,6 +132,10 @@ class Line:
         )
         for name in nodes:
             self.cache.add_node(make_node(name))
+
+    @property
+    def attempts(self) -> dict[str, int]:
+        return self._recorder.metrics.attempts_by_result()
 
     def _find(self, namespace: str, name: str) -> Pod | None:
         return self.known.get(f"{namespace}/{name}")
@@ -212,7 +216,7 @@ async def test_a_pod_that_fits_is_assumed_bound_and_announced() -> None:
     assert event.note == "Successfully assigned default/pod to a"
     assert (event.type, event.reason, event.action) == ("Normal", "Scheduled", "Binding")
     assert Journal.calls == ["reserve", "post_bind"]
-    assert line.schedule_one.attempts == {"scheduled": 1, "unschedulable": 0, "error": 0}
+    assert line.attempts == {"scheduled": 1, "unschedulable": 0, "error": 0}
 
 
 async def test_a_pod_that_does_not_fit_waits_and_says_why() -> None:

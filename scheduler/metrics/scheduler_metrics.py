@@ -88,6 +88,13 @@ class SchedulerMetrics:
         self.schedule_attempts[result, profile] += 1
         self.scheduling_attempt_duration.observe(duration_seconds, result, profile)
 
+    def attempts_by_result(self) -> dict[str, int]:
+        """How many attempts are over, of all profiles together."""
+        counts = {"scheduled": 0, "unschedulable": 0, "error": 0}
+        for (result, _), number in self.schedule_attempts.items():
+            counts[result] += int(number)
+        return counts
+
     def preemption_ended(self, result: str, started: float) -> None:
         """A preemption in the background is over: `success` or `error`."""
         duration_seconds = self.stopwatch() - started

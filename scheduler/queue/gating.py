@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from scheduler.framework import status as statuses
 from scheduler.framework.status import Code
+from scheduler.metrics.sampling import Sampler
 
 if TYPE_CHECKING:
     import logging
@@ -30,9 +31,6 @@ __all__ = ["Gate", "NamedPreEnqueuePlugin"]
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
 _SUCCESS: Final = str(Code.SUCCESS)
-
-#: Each plugin is measured once in so many times (`pluginMetricsSamplePercent` is 10).
-_RUNS_PER_SAMPLE: Final = 10
 
 
 class NamedPreEnqueuePlugin(Protocol):
@@ -64,7 +62,7 @@ class Gate:
         log: logging.Logger,
     ) -> None:
         self._metrics: Final = metrics
-        self._runs = 0
+        self._sampler: Final = Sampler()
         self._plugins: Final = plugins
         self._events_of: Final = events_of
         self._unschedulable_reasons: Final = unschedulable_reasons
@@ -85,8 +83,7 @@ class Gate:
         metrics.framework_extension_point_duration.observe(duration_seconds, *labels)
 
     def _ask_all(self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]) -> None:
-        self._runs += 1
-        ask = self._measured if self._runs % _RUNS_PER_SAMPLE == 1 else _ask
+        ask = self._measured if self._sampler.picks() else _ask
         if (gating := pod.gating_plugin) and len(plugins) > 1:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != gating)
         for plugin in plugins:

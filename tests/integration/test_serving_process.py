@@ -215,6 +215,34 @@ async def test_a_scheduler_in_process_serves_nothing_unless_asked(api: Api, tmp_
         assert scheduler.url == ""
 
 
+async def test_a_comparison_of_the_cache_that_fails_is_logged_and_the_next_one_made(
+    tmp_path: Path,
+    api: Api,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = VirtualClock()
+    connection = connect(kubeconfig=str(tmp_path / "kubeconfig"), clock=clock)
+    app = SchedulerApp(default_config(), connection, clock=clock)
+    made: list[str] = []
+
+    def compare(self: SchedulerApp) -> None:
+        made.append("comparison")
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(SchedulerApp, "compare_cache", compare)
+    running = [asyncio.ensure_future(app.run()), asyncio.ensure_future(app.compare_cache_every(5))]
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while len(made) < 2:
+            if app.has_synced and app.is_idle:
+                await clock.advance(5.0)
+            await asyncio.sleep(0.002)  # real HTTP
+    assert "LookupError: a bug" in caplog.text
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
 @pytest.mark.parametrize(("seconds", "tries"), [(300.0, 1), (60.0, 2)])
 async def test_how_long_a_pod_waits_for_an_event_is_set(
     api: Api, tmp_path: Path, seconds: float, tries: int
