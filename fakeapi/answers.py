@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
-from .errors import ApiError, NotAcceptable
+from .errors import ApiError, BadTarget, NotAcceptable
 from .objects import Json, metadata_of, name_of
 from .records import Record
 
@@ -28,6 +28,7 @@ _ACCEPTABLE: Final = (
 #: always right for them.
 _AS_JSON: Final = frozenset({JSON, "*/*", "application/*", "application/vnd.kubernetes.protobuf"})
 
+PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 #: Smaller bodies are sent as they are, whatever the client asks for; upstream's numbers.
 _GZIP_FROM_BYTES: Final = 128 * 1024
 _GZIP_LEVEL: Final = 1
@@ -52,6 +53,8 @@ def of(code: int, value: object) -> Answer:
 
 def of_error(error: ApiError) -> Answer:
     """The Status of an error, with Retry-After if the client shall try again."""
+    if isinstance(error, BadTarget):
+        return Answer(error.code, error.message.encode(), PLAIN_TEXT)
     headers = {}
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
@@ -60,7 +63,7 @@ def of_error(error: ApiError) -> Answer:
 
 def not_a_page() -> Answer:
     """The answer to a path that nothing is known about; upstream's is plain text, too."""
-    return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+    return Answer(404, b"404 page not found\n", PLAIN_TEXT)
 
 
 @functools.cache

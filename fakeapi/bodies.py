@@ -189,7 +189,8 @@ def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> No
             f'in scheme "{_SCHEME}"'
         )
     else:
-        why = f"converting ({short}.{given_kind}) to (core.{kind}): unknown conversion"
+        package = _internal_package(api_version.rpartition("/")[0])
+        why = f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
     raise BadRequest(f'{given_kind} in version "{short}" cannot be handled as a {kind}: {why}')
 
 
@@ -210,20 +211,38 @@ def unknown_in(kind: Kind, value: Json) -> list[str]:
     return [f'unknown field "{name}"' for name in names]
 
 
+def _internal_package(group: str) -> str:
+    """What Go calls the package of a group's internal types."""
+    return "core" if group in ("", "events.k8s.io") else group.partition(".")[0]
+
+
 def decode_side_object(
-    raw: bytes, content_type: str, kind: str, type_name: str, *, unknown: list[str] | None = None
+    raw: bytes,
+    content_type: str,
+    kind: str,
+    type_name: str,
+    *,
+    unknown: list[str] | None = None,
+    versions: tuple[str, ...] = (),
+    kinds: KindTable | None = None,
 ) -> Json:
     """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError.
 
-    What to say about fields that it does not have goes to `unknown`.
+    What to say about fields that it does not have goes to `unknown`. With `versions` it may say no
+    other kind or version, and `kinds` are those that there are; the first is what it is by default.
     """
     value: object
     if content_type == protobuf.MEDIA_TYPE:
-        value = _message(_opened(raw, kind), kind, "v1", type_name)
+        envelope = _opened(raw, kind)
+        value = _message(envelope, kind, "v1", type_name)
+        said: Json = {"kind": envelope.kind, "apiVersion": envelope.api_version}
     else:
         value = parse(raw, content_type, kind)
-    if not isinstance(value, dict):
-        raise _not_json(raw, kind, "the body is not an object")
+        if not isinstance(value, dict):
+            raise _not_json(raw, kind, "the body is not an object")
+        said = value
+    if kinds is not None and said.get("apiVersion") not in versions[1:]:
+        check_kind(said, kind, versions[0], kinds)
     is_options = kind == _DELETE_OPTIONS
     given = text(value.get("kind")) or kind
     if is_options and given != kind:

@@ -62,12 +62,18 @@ def delete(
     registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions
 ) -> Deleted:
     """Delete one object, or mark it. Raises ApiError."""
-    existing = registry.find(kind, namespace, name)
-    target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
-    registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
     if kind.resource_key == _PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
         why = "this is a system priority class and cannot be deleted"
         raise Forbidden(kind.plural, kind.group, name, why)
+    return _delete_any(registry, kind, namespace, name, options)
+
+
+def _delete_any(
+    registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions
+) -> Deleted:
+    existing = registry.find(kind, namespace, name)
+    target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
+    registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
     check_preconditions(kind, existing, options)
     if kind.resource_key == definitions.RESOURCE and not is_deleting(existing.object):
         return _delete_definition(registry, existing, options)
@@ -234,10 +240,13 @@ def _delete_definition(registry: Registry, existing: Revision, options: DeleteOp
 def delete_all(
     registry: Registry, kind: Kind, revisions: list[Revision], options: DeleteOptions
 ) -> None:
-    """Delete each of a list; what is gone already is left alone. Raises ApiError."""
+    """Delete each of a list; what is gone already is left alone. Raises ApiError.
+
+    Upstream does not look at what is the system's, as it does when one object is deleted.
+    """
     for revision in revisions:
         obj = revision.object
         try:
-            delete(registry, kind, namespace_of(obj), name_of(obj), options)
+            _delete_any(registry, kind, namespace_of(obj), name_of(obj), options)
         except NotFound:
             continue

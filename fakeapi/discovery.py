@@ -33,14 +33,15 @@ VERSION: Final[Json] = {
     "compiler": "",
     "platform": "python/fakeapi",
 }
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_PROBES: Final = ("healthz", "livez", "readyz")
 
 
 def plain(path: str) -> Answer | None:
     """The answer to a path outside the API groups, None if there is nothing."""
     if path == "/version":
         return answers.of(200, VERSION)
-    if path in _HEALTH or path.startswith(tuple(f"{probe}/" for probe in _HEALTH)):
+    probe, _, check = path[1:].partition("/")
+    if probe in _PROBES and (check or not path.endswith("/")):
         return answers.Answer(200, b"ok", "text/plain; charset=utf-8")
     return None
 

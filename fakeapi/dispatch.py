@@ -9,6 +9,7 @@ from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .negotiation import streamable
 from .options import list_options
+from .routes import DiscoveryRoute, PlainRoute
 from .security.reviews import REVIEWS
 from .views import PresentedView
 from .watch import Watcher, wait_for_version
@@ -56,18 +57,26 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
 _CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind, **REVIEWS}
 
 
+_VERSION: Final = PlainRoute("/version")
+
+
 def document(
-    found: routes.DiscoveryRoute | routes.PlainRoute | None,
+    found: DiscoveryRoute | PlainRoute | None,
     method: str,
     state: Registry,
     asked: Asked,
 ) -> Answer:
-    """The answer to a path that is not about objects. Raises ApiError."""
+    """The answer to a path that is not about objects. Raises ApiError.
+
+    Upstream's router looks at the method where groups, versions and /version are; elsewhere any
+    will do.
+    """
     if found is None:
         return answers.not_a_page()
-    if method not in ("GET", "HEAD"):
+    is_routed = found.group is not None if isinstance(found, DiscoveryRoute) else False
+    if method != "GET" and (is_routed or found == _VERSION):
         raise MethodNotAllowed
-    if isinstance(found, routes.DiscoveryRoute):
+    if isinstance(found, DiscoveryRoute):
         answer = discovery.answer(found, state.kinds, asked)
     else:
         answer = discovery.plain(found.path) or openapi.answer(found.path, state.kinds, asked)
@@ -88,22 +97,29 @@ def is_watch(request: Request) -> bool:
     return request.route.watch or request.query.flag("watch")
 
 
+def verb_of(method: str, route: routes.Route) -> Verb:
+    """What does that to something of a kind; lists and watches are elsewhere.
+
+    Raises MethodNotAllowed.
+    """
+    kind = route.kind
+    if route.subresource:
+        verb = _SUBRESOURCE.get((route.subresource, method))
+        if verb is None:
+            raise MethodNotAllowed
+        return verb
+    name, verb = (_ITEM if route.name else _COLLECTION).get(method, ("", None))
+    if verb is None or name not in kind.verbs or (kind.namespaced and not route.namespace):
+        raise MethodNotAllowed
+    return _CREATED.get(kind.resource_key, verb)
+
+
 def perform(state: Registry, request: Request) -> Answer:
     """Everything but lists and watches. Raises ApiError."""
     route = request.route
     if route.kind.deprecation_warning:
         request.warnings.append(route.kind.deprecation_warning)
-    if route.subresource:
-        verb = _SUBRESOURCE.get((route.subresource, request.method))
-        if verb is None:
-            raise MethodNotAllowed
-        return verb(state, request)
-    table = _ITEM if route.name else _COLLECTION
-    name, verb = table.get(request.method, ("", None))
-    needs_namespace = route.kind.namespaced and not route.namespace
-    if verb is None or name not in route.kind.verbs or needs_namespace:
-        raise MethodNotAllowed
-    return _CREATED.get(route.kind.resource_key, verb)(state, request)
+    return verb_of(request.method, route)(state, request)
 
 
 def options_of(request: Request) -> ListOptions:
@@ -132,12 +148,12 @@ async def list_objects(state: Registry, request: Request) -> Answer:
 def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
     """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
     kind = request.route.kind
-    streamable(shown.accepted)
     options = options_of(request)
     view: View | PresentedView = state.view(kind)
     if not shown.is_whole:
         view = PresentedView(state.view(kind), shown)
     made = Watcher(state.store, state.collection(kind), view, options, state.clock)
+    streamable(shown.accepted)
     # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
     timeout_seconds = float(options.timeout_seconds)
     if timeout_seconds <= 0:

@@ -2,6 +2,7 @@
 
     ApiError                        any answer with a Status body
       BadRequest              400   malformed body, selector, option
+      BadTarget               400   a path that cannot be decoded; plain text
       Unauthorized            401   nobody knows who that is
       Forbidden               403   admission says no, or the roles do
       NotFound                404   no such object, or no such resource (no name)
@@ -206,6 +207,16 @@ class BadRequest(ApiError):
 
     code = 400
     reason = "BadRequest"
+
+
+class BadTarget(ApiError):
+    """The path has a % that begins no escape; net/http says so in plain text, to nobody's API."""
+
+    code = 400
+    reason = "BadRequest"
+
+    def __init__(self) -> None:
+        super().__init__("400 Bad Request")
 
 
 class Unauthorized(ApiError):

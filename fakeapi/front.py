@@ -9,6 +9,7 @@ Inquiry.of(method, target, headers)   what is asked for, in which form     (rais
 from __future__ import annotations
 
 import dataclasses
+import re
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from aiohttp import hdrs
 
 from . import answers, dispatch, negotiation, presentation, routes
 from .bodies import media_type
+from .errors import BadTarget
 from .options import Query
 from .routes import Route
 from .security.users import ANONYMOUS, User
@@ -33,6 +35,9 @@ __all__ = ["BODYLESS", "Inquiry", "split_target"]
 
 #: Methods whose bodies nobody reads.
 BODYLESS: Final = frozenset({"GET", "HEAD"})
+_WITHOUT_TABLES: Final = ("binding", "eviction", "resize")
+_ONLY_CREATED: Final = ("create",)
+_STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
 _NO_PARAMETERS: Final = Query({})
 
 
@@ -50,7 +55,7 @@ class Inquiry:
     def of(
         cls, registry: Registry, method: str, target: str, headers: Mapping[str, str]
     ) -> Inquiry:
-        """Understand a request; the target is path and query as sent. Raises UnknownResource."""
+        """Understand a request; the target is path and query as sent. Raises ApiError."""
         path, query = split_target(target)
         return cls(registry, method, query, headers, routes.resolve(path, registry.kinds))
 
@@ -65,10 +70,17 @@ class Inquiry:
         return self.route is not None and dispatch.is_list(self.method, self.route)
 
     def shown(self, route: Route) -> Presentation:
-        """The form in which the client wants objects. Raises ApiError."""
+        """The form in which the client wants objects. Raises ApiError, as for a wrong method."""
+        if not self.waits:
+            dispatch.verb_of(self.method, route)
         accept = self.headers.get(hdrs.ACCEPT, "")
         custom = not route.kind.schema
-        accepted = negotiation.negotiate(accept, custom=custom, is_list=not route.name)
+        accepted = negotiation.negotiate(
+            accept,
+            custom=custom,
+            is_list=not route.name,
+            tables=route.subresource not in _WITHOUT_TABLES and route.kind.verbs != _ONLY_CREATED,
+        )
         if negotiation.wants_indentation(self.query, self.headers.get(hdrs.USER_AGENT, "")):
             accepted = dataclasses.replace(accepted, pretty=True)
         return presentation.presentation(route.kind, accepted, self.query, self.registry.clock)
@@ -88,10 +100,15 @@ class Inquiry:
 
 
 def split_target(target: str) -> tuple[str, Query]:
-    """Path and parameters of a request, decoded; blank parameters count."""
+    """Path and parameters of a request, decoded; blank parameters count. Raises BadTarget."""
     path, _, query = target.partition("?")
     if "%" in path:
+        if _STRAY_PERCENT(path):
+            raise BadTarget
         path = urllib.parse.unquote(path)
+    if ";" in query or "%" in query:  # Go's parser passes over what is not well formed
+        pairs = query.split("&")
+        query = "&".join(pair for pair in pairs if ";" not in pair and not _STRAY_PERCENT(pair))
     if not query:
         return path, _NO_PARAMETERS
     return path, Query(urllib.parse.parse_qs(query, keep_blank_values=True))

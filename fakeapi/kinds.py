@@ -304,6 +304,7 @@ _CORE: Final = (
     Kind(
         "", "v1", "namespaces", "Namespace", namespaced=False, schema="core/v1.Namespace",
         short_names=("ns",), subresources=("finalize", "status"), returns_deleted=_RETURNED,
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         fields={**_NAME, "status.phase": _at("status", "phase")},
     ),
     Kind(

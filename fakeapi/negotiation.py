@@ -68,10 +68,13 @@ class _Clause:
 
 
 @functools.lru_cache(maxsize=512)
-def negotiate(accept: str, *, custom: bool = False, is_list: bool = False) -> Accepted:
+def negotiate(
+    accept: str, *, custom: bool = False, is_list: bool = False, tables: bool = True
+) -> Accepted:
     """The form of the answer to a request for objects. Raises NotAcceptable.
 
     `custom` resources have no protobuf; routes of lists stream, too, which their refusal mentions.
+    What is never stored has no `tables`.
     """
     if not accept:
         return PLAIN
@@ -87,7 +90,7 @@ def negotiate(accept: str, *, custom: bool = False, is_list: bool = False) -> Ac
         for media_type in served:
             if clause.takes(media_type):
                 found = _chosen(media_type, clause.parameters)
-                if found is not None:
+                if found is not None and (tables or found.target != "Table"):
                     return found
     raise _only(served)
 

@@ -10,6 +10,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
+from . import gotext
 from .errors import (
     BadRequest,
     FieldError,
@@ -27,6 +28,7 @@ from .selectors import (
     FieldTerm,
     LabelSelector,
     SelectorError,
+    UnknownLabelError,
     parse_field_selector,
     parse_label_selector,
 )
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from .kinds import Kind
 
 _META_GROUP: Final = "meta.k8s.io"
-_UNSIGNED = re.compile(r"\d{1,20}", re.ASCII).fullmatch
-_SIGNED = re.compile(r"[+-]?\d{1,19}", re.ASCII).fullmatch
+_UNSIGNED = re.compile(r"\d+", re.ASCII).fullmatch
+_SIGNED = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
+_INTEGER_DIGITS_MAX: Final = 20
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 _MANAGER_BYTES_MAX: Final = 128
 _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
@@ -79,12 +82,21 @@ class Query:
 
     def integer(self, name: str) -> int | None:
         """A whole number, None if the parameter is not there. Raises BadRequest."""
-        value = self.text(name)
-        if not value:
+        if name not in self._parameters:
             return None
+        value = self.text(name)
         if not _SIGNED(value):
-            raise BadRequest(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+            raise BadRequest(f"strconv.ParseInt: parsing {gotext.quoted(value)}: invalid syntax")
+        if not -(2**63) <= _bounded(value) < 2**63:
+            raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
         return int(value)
+
+
+def _bounded(digits: str) -> int:
+    """The number, or one that is too large for everything; reading long ones takes long."""
+    return (
+        int(digits) if len(digits.lstrip("+-0")) <= _INTEGER_DIGITS_MAX else 10**_INTEGER_DIGITS_MAX
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,8 +141,12 @@ def list_options(
     query: Query, kind: Kind, namespace: str, *, watch: bool, name: str = ""
 ) -> ListOptions:
     """Read and check the options of a list or a watch; a name narrows it to one object."""
+    try:
+        selection, unknown = _selection(query, kind, namespace, name), None
+    except UnknownLabelError as error:  # said only of options that are right otherwise
+        selection, unknown = Selection(), error
     options = ListOptions(
-        selection=_selection(query, kind, namespace, name),
+        selection=selection,
         resource_version=query.text("resourceVersion"),
         match=query.text("resourceVersionMatch"),
         limit=query.integer("limit") or 0,
@@ -142,6 +158,8 @@ def list_options(
     errors = _watch_errors(options) if watch else _list_errors(options)
     if errors:
         raise Invalid("ListOptions", _META_GROUP, "", errors)
+    if unknown is not None:
+        raise BadRequest(str(unknown)) from unknown
     return options
 
 
@@ -156,6 +174,8 @@ def _selection(query: Query, kind: Kind, namespace: str, name: str) -> Selection
             fields=parse_field_selector(fields, kind),
             signature=(namespace, labels, fields),
         )
+    except UnknownLabelError:
+        raise
     except SelectorError as error:
         raise BadRequest(str(error)) from error
 
@@ -196,8 +216,10 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
             )
         if options.match != "NotOlderThan":
             errors.append(not_supported(field, options.match, ("NotOlderThan",)))
-        if options.continue_token:
-            errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+    # A watch from the beginning is taken for one that asks for initial events, with a match.
+    is_legacy = not wants_initial and options.resource_version in ("", "0")
+    if options.continue_token and (options.match or is_legacy):
+        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     return errors
 
 
@@ -205,12 +227,13 @@ def parse_resource_version(value: str, *, watch: bool) -> int:
     """The version as a number, 0 if it is not given; nonsense is 400 on a list, 500 on a watch."""
     if not value:
         return 0
-    if _UNSIGNED(value):
-        return int(value)
-    why = (
-        f'resourceVersion: Invalid value: "{value}": '
-        f'strconv.ParseUint: parsing "{value}": invalid syntax'
-    )
+    number = _bounded(value) if _UNSIGNED(value) else -1
+    if 0 <= number < 2**64:
+        return number
+    problem = "invalid syntax" if number < 0 else "value out of range"
+    quoted = gotext.quoted(value)
+    parsing = f"strconv.ParseUint: parsing {quoted}: {problem}"
+    why = f"resourceVersion: Invalid value: {quoted}: {parsing}"
     raise UnreasonedFailure(why) if watch else BadRequest(f"invalid resource version: {why}")
 
 
@@ -286,6 +309,8 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
     if body is None:
         options = DeleteOptions(
             grace_period_seconds=query.integer("gracePeriodSeconds"),
+            uid=query.text("uid") or None,
+            resource_version=query.text("resourceVersion") or None,
             propagation_policy=query.text("propagationPolicy"),
             orphan_dependents=query.optional_flag("orphanDependents"),
             dry_run=bool(query.texts("dryRun")),

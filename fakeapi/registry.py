@@ -244,7 +244,7 @@ def replace(registry: Registry, target: Target, obj: Json) -> Written:
     check_name(target, obj)
     existing = registry.newest(kind, target.namespace, target.name)
     uid = text(metadata_of(obj).get("uid"))
-    creates = kind.create_on_update and not target.subresource
+    creates = kind.create_on_update and target.subresource in ("", "status")
     if existing is None and not creates:
         raise NotFound(kind.plural, kind.group, target.name)
     actual = text(metadata_of(existing.object).get("uid")) if existing else ""

@@ -8,7 +8,8 @@
         namespaces/NS/RESOURCE/NAME[/SUBRESOURCE]
         watch/...                            the deprecated form of ?watch=true
 
-A trailing slash changes nothing. Namespaces are themselves a resource: namespaces/NS/status.
+Slashes at the end change nothing; two of them elsewhere name nothing, but for namespaces//RESOURCE,
+which is all of it. Namespaces are themselves a resource: namespaces/NS/status.
 """
 
 from __future__ import annotations
@@ -52,16 +53,12 @@ class PlainRoute:
 
 def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
     """What the path names, None if nothing; raises UnknownResource in a known API version."""
-    parts = [part for part in path.split("/") if part]
-    if not parts:
-        return PlainRoute("/")
-    if parts[0] == "api":
-        return _resolve_in(parts[1:], "", kinds)
-    if parts[0] == "apis":
-        if len(parts) == 1:
-            return DiscoveryRoute()
-        return _resolve_in(parts[2:], parts[1], kinds)
-    return PlainRoute("/" + "/".join(parts))
+    root, *parts = path.rstrip("/").split("/")[1:] or [""]
+    if root == "api":
+        return _resolve_in(parts, "", kinds)
+    if root == "apis":
+        return _resolve_in(parts[1:], parts[0], kinds) if parts else DiscoveryRoute()
+    return PlainRoute("/version" if path == "/version/" else path)
 
 
 def _resolve_in(parts: list[str], group: str, kinds: KindTable) -> Route | DiscoveryRoute | None:
@@ -85,7 +82,9 @@ def _resolve_resource(
     namespace = ""
     if len(parts) > 2 and parts[0] == _NAMESPACES and not _is_namespace_route(parts, group, kinds):
         namespace, parts = parts[1], parts[2:]
-    if not parts:
+        if not namespace and len(parts) > 1:
+            raise UnknownResource
+    if not all(parts):
         raise UnknownResource
     kind = kinds.find(group, version, parts[0])
     if kind is None or (namespace and not kind.namespaced) or len(parts) > 3:

@@ -31,6 +31,10 @@ class SelectorError(ValueError):
     """The selector cannot be understood; the message is upstream's."""
 
 
+class UnknownLabelError(SelectorError):
+    """A field selector that is well formed names a field the kind cannot be selected by."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Requirement:
     """One condition on one label; `operator` is one of in, notin, exists, !, gt, lt."""
@@ -286,10 +290,10 @@ def _reader(kind: Kind, label: str) -> Callable[[Json], str]:
     if read is not None:
         return read
     if kind.fields is None:
-        raise SelectorError(
+        raise UnknownLabelError(
             f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
-    raise SelectorError(f"field label not supported: {label}")
+    raise UnknownLabelError(f"field label not supported: {label}")
 
 
 def _split_terms(source: str) -> list[str]:

@@ -60,7 +60,12 @@ def bind(state: Registry, request: Request) -> Answer:
     """Give a pod its node: through pods/NAME/binding, or through the old bindings collection."""
     options = write_options(request.query, "CreateOptions")
     binding = bodies.decode_side_object(
-        request.body, request.content_type, "Binding", "core/v1.Binding"
+        request.body,
+        request.content_type,
+        "Binding",
+        "core/v1.Binding",
+        versions=("v1",),
+        kinds=state.kinds,
     )
     pods = state.kinds.find("", "v1", "pods")
     assert pods is not None
@@ -171,7 +176,12 @@ def evict(state: Registry, request: Request) -> Answer:
     options = write_options(request.query, "CreateOptions")
     route = request.route
     eviction = bodies.decode_side_object(
-        request.body, request.content_type, "Eviction", "policy/v1.Eviction"
+        request.body,
+        request.content_type,
+        "Eviction",
+        "policy/v1.Eviction",
+        versions=("policy/v1", "policy/v1beta1"),
+        kinds=state.kinds,
     )
     target = request.target(options)
     review = Review(state, target, Operation.CREATE, eviction)

@@ -13,6 +13,7 @@ import msgspec
 
 from . import answers, bodies, deletion, gotext, registry, strictness
 from .apply import manager_for, manager_of
+from .apply.reflection import as_unstructured, narrowed
 from .completion import complete
 from .errors import (
     BadRequest,
@@ -153,12 +154,13 @@ def _apply(state: Registry, request: Request) -> Answer:
     existing = state.newest(kind, route.namespace, route.name)
     if existing is None and route.subresource:
         raise NotFound(kind.plural, kind.group, route.name)
-    config = bodies.apply_configuration(request.body)
+    config = as_unstructured(bodies.apply_configuration(request.body))
     manager = manager_for(state.kinds, kind, route.subresource)
     live = state.view(kind).whole(existing.object) if existing else None
     applied = manager.applied(live, config, options.field_manager, state.now(), force=options.force)
     try:
-        obj = complete(kind, applied.object)
+        held = narrowed(kind.schema, applied.object)
+        obj = complete(kind, held)
     except DecodeError as error:
         raise UnreasonedFailure(manager.unconvertible(config, str(error))) from error
     _report_duplicates_in_yaml(config, options, request)

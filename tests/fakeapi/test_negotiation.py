@@ -178,7 +178,9 @@ async def test_a_list_and_an_object_are_not_taken_for_each_other(api: ApiClient)
 async def test_what_is_written_is_answered_in_the_form_asked_for(api: ApiClient) -> None:
     made = await api.request("POST", PODS, pod("p"), headers={"Accept": PARTIAL})
     assert (made.code, made.body["kind"]) == (201, "PartialObjectMetadata")
-    bound = await api.request("POST", f"{PODS}/p/binding", binding("p"), headers={"Accept": TABLE})
+    bound = await api.request(
+        "POST", f"{PODS}/p/binding", binding("p"), headers={"Accept": PARTIAL}
+    )
     assert (bound.code, bound.body["kind"]) == (201, "Status")
     missing = await ask(api, f"{PODS}/nobody", TABLE)
     assert (missing.code, missing.body["kind"]) == (404, "Status")

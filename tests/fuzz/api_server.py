@@ -115,7 +115,8 @@ def fuzz(server: Server, *, requests: int, seed: int) -> Findings:
     chance = random.Random(seed)
     connection = Connection(server.port, patience_seconds=LATENCY_SECONDS_MAX * 2)
     findings = Findings()
-    asker = _prepared(connection, chance)
+    prepare(connection)
+    asker = asker_for(connection, chance)
     version = _version(connection)
     findings.mebibytes.append(server.mebibytes())
     while findings.requests < requests and len(findings.problems) < _PROBLEMS_MAX:
@@ -181,8 +182,8 @@ def _wrong_with(answer: Answer) -> str:
     return "" if answer.code in (500, 504) else f"{answer.code} {status}"
 
 
-def _prepared(connection: Connection, chance: random.Random) -> Asker:
-    """Store what there is to find, and read what may be asked for."""
+def prepare(connection: Connection) -> None:
+    """Store what there is to find; what is there already stays."""
     definition = {
         **custom_resources.definition(),
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -191,6 +192,10 @@ def _prepared(connection: Connection, chance: random.Random) -> Asker:
     _post(connection, custom_resources.DEFINITIONS, definition)
     _post(connection, "/api/v1/namespaces", {"metadata": {"name": "other"}})
     _post(connection, "/api/v1/nodes", {"metadata": {"name": "n1"}})
+
+
+def asker_for(connection: Connection, chance: random.Random) -> Asker:
+    """Read what may be asked for."""
     documents = _get(connection, "/openapi/v3")["paths"]
     resources = []
     for path in documents:
@@ -220,7 +225,7 @@ def _post(connection: Connection, path: str, value: Any) -> Any:
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     head += f"Content-Length: {len(raw)}\r\n\r\n"
     answer = connection.exchange("POST", head.encode() + raw, reads_streams=False)
-    assert answer.code == 201, (path, answer)
+    assert answer.code in (201, 409), (path, answer)
     return json.loads(answer.body)
 
 

@@ -7,6 +7,10 @@ import dataclasses
 import http.client
 import socket
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Answer", "Connection", "Hang"]
 
@@ -29,9 +33,18 @@ class Answer:
 class Connection:
     """Connects when it has to, as the server may close after any answer."""
 
-    def __init__(self, port: int, *, patience_seconds: float) -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        patience_seconds: float,
+        tls: ssl.SSLContext | None = None,
+        token: str = "",
+    ) -> None:
         self._port = port
         self._patience = patience_seconds
+        self._tls = tls
+        self._more = f"\r\nAuthorization: Bearer {token}\r\n".encode() if token else b"\r\n"
         self._socket: socket.socket | None = None
 
     def close(self) -> None:
@@ -59,7 +72,7 @@ class Connection:
     def _exchange(self, method: str, sent: bytes, began: float, *, reads_streams: bool) -> Answer:
         connected = self._connected()
         with contextlib.suppress(ConnectionError):  # refused in the middle of a body: an answer
-            connected.sendall(sent)
+            connected.sendall(sent.replace(b"\r\n", self._more, 1))
         response = http.client.HTTPResponse(connected, method=method)
         response.begin()
         head = time.perf_counter() - began
@@ -76,6 +89,7 @@ class Connection:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection(("127.0.0.1", self._port))
+            made = socket.create_connection(("127.0.0.1", self._port))
+            self._socket = self._tls.wrap_socket(made) if self._tls else made
             self._socket.settimeout(self._patience)
         return self._socket
