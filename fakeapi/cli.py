@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .admission.selection import Selection
     from .security.options import Security
 
-_GARBAGE_THRESHOLD = 50_000
+#: How many objects come before the newest are looked through, and how often the older ones are.
+_GARBAGE_THRESHOLDS = (200_000, 50)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -156,7 +157,7 @@ def command(
         security=security,
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
-    gc.set_threshold(_GARBAGE_THRESHOLD)
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
     living = actors_of(server, actors, provisioners, stages)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)

@@ -93,4 +93,6 @@ def is_deleting(obj: Json) -> bool:
 def with_metadata(obj: Json, **changes: object) -> Json:
     """A copy of the object with some metadata fields replaced; None removes a field."""
     metadata = {**metadata_of(obj), **changes}
-    return {**obj, "metadata": {key: value for key, value in metadata.items() if value is not None}}
+    if None in changes.values():
+        metadata = {name: value for name, value in metadata.items() if value is not None}
+    return {**obj, "metadata": metadata}

@@ -14,11 +14,11 @@ import msgspec
 from .names import qualified_name
 from .objects import Json, mapping, mappings, text
 from .quantity import Amount, parse_amount
+from .sharing import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_encode = msgspec.json.Encoder().encode
 _COMPUTE: Final = ("cpu", "memory")
 _POD_LEVEL: Final = frozenset(_COMPUTE)
 HUGE_PAGES_PREFIX: Final = "hugepages-"
@@ -136,17 +136,17 @@ def _add(total: dict[str, Amount], other: Mapping[str, Amount]) -> None:
 
 def qos_class(spec: Json) -> str:
     """Guaranteed, Burstable or BestEffort, from cpu and memory alone."""
+    return _qos_class(text_of(spec))
+
+
+@functools.lru_cache(maxsize=128)
+def _qos_class(spec_text: bytes) -> str:
+    spec: Json = msgspec.json.decode(spec_text)
     if isinstance(spec.get("resources"), dict):
-        sources = [spec["resources"]]
+        sources = [mapping(spec.get("resources"))]
     else:
         containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
-        sources = [container.get("resources") for container in containers]
-    return _qos_class(_encode(sources))
-
-
-@functools.lru_cache(maxsize=1024)
-def _qos_class(encoded: bytes) -> str:
-    sources = [mapping(source) for source in msgspec.json.decode(encoded)]
+        sources = [mapping(container.get("resources")) for container in containers]
     requests: dict[str, Amount] = {}
     limits: dict[str, Amount] = {}
     is_guaranteed = True

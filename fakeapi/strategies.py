@@ -27,6 +27,7 @@ from .objects import (
     text,
     texts,
 )
+from .sharing import shared
 from .validation.pod_resizes import resized_spec
 
 if TYPE_CHECKING:
@@ -94,11 +95,16 @@ def _prepare_pod(pod: Json, now: str) -> None:
     spec = child(pod, "spec")
     if integer(spec.get("terminationGracePeriodSeconds")) < 0:
         spec["terminationGracePeriodSeconds"] = 1
+    if "affinity" in spec or "topologySpreadConstraints" in spec:
+        _merge_all_label_keys(spec, labels_of(pod))
+    spec = pod["spec"] = shared(spec)
     status: Json = {"phase": "Pending", "qosClass": pod_resources.qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**_GATED, "lastTransitionTime": now}]
     pod["status"] = status
-    labels = labels_of(pod)
+
+
+def _merge_all_label_keys(spec: Json, labels: Json) -> None:
     affinity = mapping(spec.get("affinity"))
     for name in ("podAffinity", "podAntiAffinity"):
         terms = mapping(affinity.get(name))

@@ -30,7 +30,9 @@ class DefaultTolerationSeconds(Plugin):
         """Add the tolerations that the pod does not have in its own way."""
         spec = child(review.object, "spec")
         tolerations = sequence(spec.get("tolerations"))
-        missing = [key for key in _KEYS if not any(_tolerates(t, key) for t in tolerations)]
+        missing: tuple[str, ...] = _KEYS
+        if tolerations:
+            missing = tuple(k for k in _KEYS if not any(_tolerates(t, k) for t in tolerations))
         added = [
             {"key": k, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
             for k in missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
+from ..sharing import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def remembering(
     fine: set[bytes] = set()
 
     def check_or_remember(obj: Json) -> list[_Finding]:
-        key = msgspec.json.encode(read(obj))
+        key = text_of(read(obj))
         if key in fine:
             return []
         found = check(obj)

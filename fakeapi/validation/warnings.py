@@ -66,6 +66,12 @@ def _found_in(pod: Json) -> list[str]:
     return [*found, *_affinity_warnings(mapping(spec.get("affinity")))]
 
 
+def _read(pod: Json) -> object:
+    """What of a pod the warnings depend on."""
+    annotations = mapping(pod.get("metadata")).get("annotations")
+    return [pod.get("spec"), annotations] if annotations else pod.get("spec")
+
+
 def _node_warnings(spec: Json) -> Iterator[str]:
     """Labels of nodes that have had other names for long."""
     for key in mapping(spec.get("nodeSelector")):
@@ -136,6 +142,4 @@ def _affinity_warnings(affinity: Json) -> Iterator[str]:
 
 
 #: What to say about a new pod.
-pod_warnings: Final = remembering(
-    _found_in, lambda pod: [pod.get("spec"), mapping(pod.get("metadata")).get("annotations")]
-)
+pod_warnings: Final = remembering(_found_in, _read)
