@@ -162,14 +162,13 @@ class FakeApiServer:
         table, ids = KindTable((*BUILT_IN, *kinds)), IdSource(seed)
         self._registry = Registry(table, store, self._clock, ids, admission, managed_fields)
         self._registry.access = self._guard.access
-        self._host, self._requested_port = host, port
-        self._admin_endpoint = admin_endpoint
+        self._host, self._requested_port, self._admin_endpoint = host, port, admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
         self._watchers: dict[Watcher, Kind] = {}
         self._in_flight = self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
-        body_bytes_max = self._guard.options.max_request_bytes
-        self._at_once = AtOnce(self._registry, self._journal, body_bytes_max, self._is_open)
+        limit = self._guard.options.max_request_bytes
+        self._at_once = AtOnce(self._registry, self._journal, limit, self._is_open)
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
