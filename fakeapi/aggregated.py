@@ -50,9 +50,14 @@ _STABILITY: Final = {"alpha": 1, "beta": 2, None: 3}
 
 #: Kind and verbs of subresources that are something else than the object itself.
 SUBRESOURCES: Final[Mapping[str, Json]] = {
+    "attach": {"kind": "PodAttachOptions", "verbs": ["create", "get"]},
     "binding": {"kind": "Binding", "verbs": ["create"]},
+    "ephemeralcontainers": {"verbs": ["get", "patch", "update"]},
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "exec": {"kind": "PodExecOptions", "verbs": ["create", "get"]},
     "finalize": {"verbs": ["update"]},
+    "log": {"verbs": ["get"]},
+    "portforward": {"kind": "PodPortForwardOptions", "verbs": ["create", "get"]},
     "resize": {"verbs": ["get", "patch", "update"]},
     "scale": {
         "group": "autoscaling",
@@ -61,6 +66,12 @@ SUBRESOURCES: Final[Mapping[str, Json]] = {
         "verbs": ["get", "patch", "update"],
     },
     "status": {"verbs": ["get", "patch", "update"]},
+    "token": {
+        "group": "authentication.k8s.io",
+        "version": "v1",
+        "kind": "TokenRequest",
+        "verbs": ["create"],
+    },
 }
 
 

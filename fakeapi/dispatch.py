@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import answers, discovery, openapi, routes, scale, subresources, verbs
+from . import answers, discovery, openapi, pod_streams, routes, scale, subresources, verbs
 from .errors import MethodNotAllowed, ResourceVersionTooLarge
 from .listing import listing, wanted_version
 from .negotiation import streamable
 from .options import list_options
 from .routes import DiscoveryRoute, PlainRoute
 from .security.reviews import REVIEWS
+from .security.token_requests import create_token
 from .views import PresentedView
 from .watch import Watcher, wait_for_version
 
@@ -40,6 +41,13 @@ _ITEM: Final[dict[str, tuple[str, Verb]]] = {
     "DELETE": ("delete", verbs.delete),
 }
 _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
+    **{(name, "GET"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    **{(name, "POST"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    ("log", "GET"): pod_streams.log,
+    ("token", "POST"): create_token,
+    ("ephemeralcontainers", "GET"): verbs.get,
+    ("ephemeralcontainers", "PUT"): verbs.update,
+    ("ephemeralcontainers", "PATCH"): verbs.patch,
     ("status", "GET"): verbs.get,
     ("status", "PUT"): verbs.update,
     ("status", "PATCH"): verbs.patch,

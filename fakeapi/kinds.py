@@ -292,8 +292,11 @@ _RETURNED: Final = True
 _CORE: Final = (
     Kind(
         "", "v1", "pods", "Pod", schema="core/v1.Pod", short_names=("po",), categories=("all",),
-        subresources=("binding", "eviction", "resize", "status"), generation=_SPEC,
-        fields=_POD_FIELDS,
+        subresources=(
+            "attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward",
+            "resize", "status",
+        ),
+        generation=_SPEC, fields=_POD_FIELDS,
         deletes_gracefully=True, returns_deleted=_RETURNED,
     ),
     Kind(
@@ -357,7 +360,7 @@ _CORE: Final = (
     ),
     Kind(
         "", "v1", "serviceaccounts", "ServiceAccount", schema="core/v1.ServiceAccount",
-        short_names=("sa",), returns_deleted=_RETURNED,
+        short_names=("sa",), subresources=("token",), returns_deleted=_RETURNED,
     ),
     Kind(
         "", "v1", "endpoints", "Endpoints", singular="endpoints", schema="core/v1.Endpoints",

@@ -316,6 +316,9 @@ def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
         strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
     elif target.subresource == "resize":
         strategies.move_generation(target.kind, obj, old)
+    elif target.subresource == "ephemeralcontainers":
+        strategies.prepare_for_ephemeral_containers(obj, old)
+        strategies.move_generation(target.kind, obj, old)
     elif target.subresource == "finalize":
         strategies.prepare_for_finalize(obj, old)
     else:

@@ -219,10 +219,23 @@ def prepare_for_status_update(kind: Kind, new: Json, old: Json, now: str) -> Non
 def prepare_for_resize(new: Json, old: Json) -> None:
     """The resize endpoint of pods: only resources and resize policies may change."""
     new["spec"] = resized_spec(mapping(new.get("spec")), mapping(old.get("spec")))
+    _take_back_all_but_spec(new, old)
+
+
+def _take_back_all_but_spec(new: Json, old: Json) -> None:
     _take_back(new, old, "status")
     metadata = child(new, "metadata")
     for field in ("deletionTimestamp", *_CLIENT_METADATA):
         _take_back(metadata, metadata_of(old), field)
+
+
+def prepare_for_ephemeral_containers(new: Json, old: Json) -> None:
+    """The ephemeralcontainers endpoint of pods: nothing else of the spec may change."""
+    field = "ephemeralContainers"
+    spec = {name: value for name, value in mapping(old.get("spec")).items() if name != field}
+    containers = mapping(new.get("spec")).get(field)
+    new["spec"] = {**spec, field: containers} if containers else spec
+    _take_back_all_but_spec(new, old)
 
 
 def prepare_for_finalize(new: Json, old: Json) -> None:

@@ -105,6 +105,8 @@ def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
 def _resets(kind: Kind, subresource: str) -> FieldSet:
     if not kind.has_status or kind.resource_key == _WITHOUT_RESETS:
         return sets.LEAF
+    if subresource == "ephemeralcontainers":  # it takes back the status and does not say so
+        return sets.LEAF
     if subresource != "status":
         return sets.of_path(_STATUS)
     resets = sets.of_path(_SPEC)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..aggregated import SUBRESOURCES
 from ..objects import text, texts
+from ..pod_streams import STREAMS
 from . import definitions
 from .definitions import DELETE_OPTIONS, PATCH, RESOURCE_LIST, STATUS, reference
 
@@ -164,7 +165,7 @@ def paths_of(subject: Subject) -> dict[str, Json]:
         found[root] = {"get": everywhere, "parameters": [_PARAMETERS["pretty"]]}
     if "get" in kind.verbs:
         found[f"{collection}/{{name}}"] = _with_parameters(kind, _item(subject), named=True)
-    for name in sorted(kind.subresources):
+    for name in sorted(set(kind.subresources) - STREAMS):
         operations = _subresource(subject, name)
         found[f"{collection}/{{name}}/{name}"] = _with_parameters(kind, operations, named=True)
     return found

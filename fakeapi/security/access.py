@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from .authentication import Authenticator
 from .authorization import AlwaysAllow, Authorizer
+from .service_accounts import TokenIssuer
 
 if TYPE_CHECKING:
+    from ..registry import Registry
     from .escalation import EscalationCheck
 
 __all__ = ["Access"]
@@ -22,3 +24,10 @@ class Access:
     authorizer: Authorizer = dataclasses.field(default_factory=AlwaysAllow)
     #: What looks at roles and bindings before they are stored, with RBAC.
     escalation: EscalationCheck | None = None
+    _issuer: TokenIssuer | None = None
+
+    def issuer_for(self, state: Registry) -> TokenIssuer:
+        """What makes tokens of service accounts, believed from the first one on."""
+        if self._issuer is None:
+            self._issuer = self.authenticator.account_of = TokenIssuer(state)
+        return self._issuer

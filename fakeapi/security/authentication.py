@@ -16,15 +16,23 @@ from .errors import SecurityError
 from .users import ANONYMOUS, User
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Authenticator", "TokenAnswer", "read_token_file", "user_of_certificate"]
+__all__ = [
+    "AUDIENCE",
+    "CREDENTIAL_ID",
+    "AccountToken",
+    "Authenticator",
+    "TokenAnswer",
+    "read_token_file",
+    "user_of_certificate",
+]
 
 #: What tokens of this server are for, if nobody says otherwise.
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _INVALID_TOKEN: Final = "invalid bearer token"
-_CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 _UID_OID: Final = "1.3.6.1.4.1.57683.2"
 _CERTIFICATES_KEPT: Final = 256
 
@@ -36,6 +44,14 @@ class TokenAnswer:
     user: User | None
     audiences: tuple[str, ...] = ()
     error: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AccountToken:
+    """A service account's token that holds: whose it is, and for whom."""
+
+    user: User
+    audiences: tuple[str, ...]
 
 
 class Authenticator:
@@ -55,6 +71,8 @@ class Authenticator:
         self._tokens = dict(tokens or {})
         self._certificates = certificates
         self._anonymous = anonymous
+        #: What knows tokens of service accounts, once there is something that makes them.
+        self.account_of: Callable[[str], AccountToken | None] | None = None
 
     def user_of(self, authorization: str, certificate: bytes | None) -> User | None:
         """The user behind an Authorization header and a verified certificate in DER, or None."""
@@ -70,14 +88,23 @@ class Authenticator:
     def review(self, token: str, audiences: Iterable[str]) -> TokenAnswer:
         """Whose token it is, if it is for one of these audiences; none given means this server."""
         wanted = tuple(audiences) or (AUDIENCE,)
-        user = self._user_of_token(token)
-        if user is None or AUDIENCE not in wanted:
+        user, meant = self._known(token)
+        common = tuple(audience for audience in wanted if audience in meant)
+        if user is None or not common:
             return TokenAnswer(None, error=_INVALID_TOKEN)
-        return TokenAnswer(user, (AUDIENCE,))
+        return TokenAnswer(user, common)
 
     def _user_of_token(self, token: str) -> User | None:
+        user, audiences = self._known(token)
+        return user if AUDIENCE in audiences else None
+
+    def _known(self, token: str) -> tuple[User | None, tuple[str, ...]]:
+        """Whose token it is, and for whom."""
         user = self._tokens.get(token)
-        return None if user is None else user.authenticated()
+        if user is not None:
+            return user.authenticated(), (AUDIENCE,)
+        account = self.account_of(token) if self.account_of is not None else None
+        return (None, ()) if account is None else (account.user.authenticated(), account.audiences)
 
 
 def _bearer_token(authorization: str) -> str:
@@ -104,7 +131,7 @@ def user_of_certificate(certificate: bytes) -> User | None:
         names[-1],  # as in Go, the last one counts
         tuple(str(group.value) for group in groups),
         str(uids[0].value) if len(uids) == 1 else "",
-        ((_CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
+        ((CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
     )
 
 

@@ -15,6 +15,7 @@ from ..crds import definition_rules
 from . import (
     autoscalers,
     cluster,
+    ephemeral_containers,
     metadata,
     permissions,
     pod_resizes,
@@ -72,6 +73,8 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
             return errors + pod_updates.validate_status_update(obj, old)
         if subresource == "resize":
             return errors + pod_resizes.validate_resize(obj, old)
+        if subresource == "ephemeralcontainers":
+            return errors + ephemeral_containers.validate_ephemeral_containers(obj, old)
         return errors + pod_updates.validate_update(obj, old)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj, old, subresource=subresource)

@@ -89,7 +89,7 @@ def validate_containers(
     seen: set[str] = set()
     for index, container in enumerate(containers):
         path = f"{field}[{index}]"
-        errors += _container_errors(container, path, volumes, claims)
+        errors += validate_container(container, path, volumes, claims)
         name = text(container.get("name"))
         errors += _handler_errors(container, path)
         if name in seen:
@@ -110,7 +110,7 @@ def validate_init_containers(
     seen = {text(container.get("name")) for container in regular}
     for index, container in enumerate(containers):
         path = f"{field}[{index}]"
-        errors += _container_errors(container, path, volumes, claims)
+        errors += validate_container(container, path, volumes, claims)
         name = text(container.get("name"))
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
@@ -157,9 +157,10 @@ def _handler_errors(container: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _container_errors(
+def validate_container(
     container: Json, path: str, volumes: dict[str, Json], claims: Collection[str]
 ) -> list[FieldError]:
+    """What all containers are held to, of whatever list they are; names may be said twice."""
     errors: list[FieldError] = []
     name, image = text(container.get("name")), text(container.get("image"))
     if not name:

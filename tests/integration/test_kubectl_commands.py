@@ -436,6 +436,80 @@ def test_rollouts_are_followed_and_scaled(fake_api: FakeApi, kubectl: Kubectl) -
     assert kubectl(*scale) == "app=web"
 
 
+def test_history_is_undone_and_images_are_set(fake_api: FakeApi, kubectl: Kubectl) -> None:
+    template = {"metadata": {"labels": LABELS}, "spec": DEPLOYMENT["spec"]["template"]["spec"]}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    kubectl("create", "-f", "-", given=json.dumps(DEPLOYMENT))
+    owner["uid"] = kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}")
+    kubectl("set", "image", "deployment/web", "c=two")
+    kubectl("annotate", "deployment", "web", "deployment.kubernetes.io/revision=2")
+    for revision, image in (("1", "one"), ("2", "two")):  # what the controller would keep
+        template["spec"] = {"containers": [{"name": "c", "image": image}]}
+        metadata = {
+            "name": f"web-{revision}",
+            "namespace": fake_api.namespace,
+            "labels": LABELS,
+            "annotations": {"deployment.kubernetes.io/revision": revision},
+            "ownerReferences": [owner],
+        }
+        spec = {"selector": {"matchLabels": LABELS}, "template": template}
+        kept = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+        kubectl("create", "-f", "-", given=json.dumps(kept))
+    assert "Image:\tone" in kubectl("rollout", "history", "deployment/web", "--revision=1")
+    kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+    now = ("get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+    assert kubectl(*now) == "one"
+    assert "Expected replicas to be 9, was 2" in kubectl.refused(
+        "scale", "deployment/web", "--replicas=1", "--current-replicas=9"
+    )
+
+
+def test_dependents_are_orphaned_and_objects_replaced_by_force(
+    fake_api: FakeApi, kubectl: Kubectl
+) -> None:
+    kubectl("create", "-f", "-", given=json.dumps(DEPLOYMENT))
+    kubectl("delete", "deployment", "web", "--cascade=orphan", "--wait=false")
+    finalizers = ("get", "deployment", "web", "-o", "jsonpath={.metadata.finalizers}")
+    assert kubectl(*finalizers) == '["orphan"]', "the garbage collector is to see to it"
+    kubectl("create", "-f", "-", given=json.dumps(pod()))
+    uid = ("get", "pod", "p", "-o", "jsonpath={.metadata.uid}")
+    before = kubectl(*uid)
+    kubectl("replace", "--force", "-f", "-", given=json.dumps(pod()))
+    assert kubectl(*uid) != before
+    names = "jsonpath={range .items[*]}{.metadata.name} {end}"
+    kubectl("create", "-f", "-", given=json.dumps(pod("a")))
+    assert kubectl("get", "pods", "--sort-by=.metadata.name", "-o", names) == "a p "
+    columns = "custom-columns=N:.metadata.name,I:.spec.containers[*].image"
+    assert rows(kubectl("get", "pods", "a", "-o", columns)) == [{"N": "a", "I": "one"}]
+
+
+def test_what_needs_a_kubelet_says_that_there_is_none(fake_api: FakeApi, kubectl: Kubectl) -> None:
+    fake_api.load([node(), running("p", fake_api)])
+    gone = "has no kubelet to ask for"
+    assert gone in kubectl.refused("logs", "p")
+    assert gone in kubectl.refused("exec", "p", "--", "ls")
+    assert gone in kubectl.refused("attach", "p")
+    assert gone in kubectl.refused("port-forward", "pod/p", ":80")
+    assert "Metrics API not available" in kubectl.refused("top", "pods")
+
+
+def test_a_container_to_debug_with_joins_the_pod(fake_api: FakeApi, kubectl: Kubectl) -> None:
+    fake_api.load([node(), running("p", fake_api)])
+    kubectl("debug", "p", "--image=busybox", "--profile=general", "--container=d")
+    image = "jsonpath={.spec.ephemeralContainers[?(@.name=='d')].image}"
+    assert kubectl("get", "pod", "p", "-o", image) == "busybox"
+    copied = ("--image=busybox", "--profile=general", "--copy-to=q")
+    kubectl("debug", "p", *copied)
+    assert kubectl("get", "pod", "q", "-o", "jsonpath={.spec.containers[*].image}") == "one busybox"
+
+
+def test_tokens_are_made_for_service_accounts(kubectl: Kubectl) -> None:
+    kubectl("create", "serviceaccount", "bot")
+    assert kubectl("create", "token", "bot", "--duration=10m").count(".") == 2
+    assert "not found" in kubectl.refused("create", "token", "nobody")
+    assert "system:anonymous" in kubectl("auth", "whoami")
+
+
 def test_the_server_introduces_itself(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36.3" in kubectl("version")
     listed = kubectl("api-resources", "--namespaced=false", "--verbs=list", "-o", "name").split()
