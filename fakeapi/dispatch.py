@@ -76,13 +76,12 @@ def document(
 ) -> Answer:
     """The answer to a path that is not about objects. Raises ApiError.
 
-    Upstream's router looks at the method where groups, versions and /version are; elsewhere any
-    will do.
+    Upstream's router looks at the method where versions are; elsewhere any will do.
     """
     if found is None:
         return answers.not_a_page()
-    is_routed = found.group is not None if isinstance(found, DiscoveryRoute) else False
-    if method != "GET" and (is_routed or found == _VERSION):
+    is_version = found == _VERSION if isinstance(found, PlainRoute) else _is_version(found)
+    if method != "GET" and is_version:
         raise MethodNotAllowed
     if isinstance(found, DiscoveryRoute):
         answer = discovery.answer(found, state.kinds, asked)
@@ -93,6 +92,11 @@ def document(
     if answer.content_type != answers.JSON:
         return answer
     return answers.in_media_type(answer, answers.negotiated(asked.accept))
+
+
+def _is_version(found: DiscoveryRoute) -> bool:
+    """Whether it is about one version of a group, or the versions of the core group."""
+    return found.version is not None or found.group == ""
 
 
 def is_list(method: str, route: routes.Route) -> bool:

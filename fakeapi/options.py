@@ -223,14 +223,20 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
+def unsigned_problem(value: str) -> str:
+    """Why Go's ParseUint takes no uint64 from it; empty if it does."""
+    if not _UNSIGNED(value):
+        return "invalid syntax"
+    return "" if _bounded(value) < 2**64 else "value out of range"
+
+
 def parse_resource_version(value: str, *, watch: bool) -> int:
     """The version as a number, 0 if it is not given; nonsense is 400 on a list, 500 on a watch."""
     if not value:
         return 0
-    number = _bounded(value) if _UNSIGNED(value) else -1
-    if 0 <= number < 2**64:
-        return number
-    problem = "invalid syntax" if number < 0 else "value out of range"
+    problem = unsigned_problem(value)
+    if not problem:
+        return int(value)
     quoted = gotext.quoted(value)
     parsing = f"strconv.ParseUint: parsing {quoted}: {problem}"
     why = f"resourceVersion: Invalid value: {quoted}: {parsing}"
@@ -299,7 +305,7 @@ class DeleteOptions:
     grace_period_seconds: int | None = None
     uid: str | None = None
     resource_version: str | None = None
-    propagation_policy: str = ""
+    propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     dry_run: bool = False
 
@@ -311,7 +317,9 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
             grace_period_seconds=query.integer("gracePeriodSeconds"),
             uid=query.text("uid") or None,
             resource_version=query.text("resourceVersion") or None,
-            propagation_policy=query.text("propagationPolicy"),
+            propagation_policy=query.texts("propagationPolicy")[0]
+            if "propagationPolicy" in query
+            else None,
             orphan_dependents=query.optional_flag("orphanDependents"),
             dry_run=bool(query.texts("dryRun")),
         )
@@ -320,7 +328,7 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
         dry_run = texts(body.get("dryRun"))
         options = delete_options_of(body, dry_run=bool(dry_run))
     errors = _dry_run_errors(dry_run)
-    if options.propagation_policy and options.orphan_dependents is not None:
+    if options.propagation_policy is not None and options.orphan_dependents is not None:
         errors.append(
             invalid(
                 "propagationPolicy",
@@ -328,7 +336,7 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
                 "orphanDependents and deletionPropagation cannot be both set",
             )
         )
-    elif options.propagation_policy and options.propagation_policy not in _POLICIES:
+    elif options.propagation_policy not in (None, *_POLICIES):
         errors.append(
             not_supported("propagationPolicy", options.propagation_policy, (*_POLICIES, "nil"))
         )
@@ -347,7 +355,7 @@ def delete_options_of(body: Json, *, dry_run: bool) -> DeleteOptions:
         grace_period_seconds=grace if isinstance(grace, int) else None,
         uid=uid if isinstance(uid, str) else None,
         resource_version=version if isinstance(version, str) else None,
-        propagation_policy=policy if isinstance(policy, str) else "",
+        propagation_policy=policy if isinstance(policy, str) else None,
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
         dry_run=dry_run,
     )

@@ -30,7 +30,7 @@ from .errors import (
 )
 from .names import path_segment
 from .objects import Json, child, finalizers_of, mapping, metadata_of, name_of, text, texts
-from .options import WriteOptions
+from .options import WriteOptions, unsigned_problem
 from .records import Record
 from .security.access import Access
 from .store import object_key
@@ -181,8 +181,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
 
 def _is_version(version: object) -> bool:
     """Whether it is a number that upstream's store takes for a version; nonsense it overlooks."""
-    digits = version if isinstance(version, str) else ""
-    return digits.isascii() and digits.isdecimal() and 0 < int(digits[:25]) < 2**64
+    is_number = isinstance(version, str) and not unsigned_problem(version)
+    return is_number and int(str(version)) > 0
 
 
 def place(kind: Kind, namespace: str, obj: Json) -> None:
@@ -300,8 +300,9 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     """Optimistic concurrency: a version that is given must be the newest one."""
     kind = target.kind
     version = text(metadata.get("resourceVersion"))
-    if version and not (version.isascii() and version.isdecimal()):
-        raise UnreasonedFailure(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    problem = unsigned_problem(version) if version else ""
+    if problem:
+        raise UnreasonedFailure(f"strconv.ParseUint: parsing {gotext.quoted(version)}: {problem}")
     if version in ("", "0"):
         if not kind.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")

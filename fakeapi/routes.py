@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from .errors import UnknownResource
+from .errors import BadRequest, UnknownResource
 from .records import Record
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute 
     if root == "api":
         return _resolve_in(parts, "", kinds)
     if root == "apis":
-        return _resolve_in(parts[1:], parts[0], kinds) if parts else DiscoveryRoute()
+        if not parts:
+            return DiscoveryRoute()
+        return _resolve_in(parts[1:], parts[0], kinds) if parts[0] else None
     return PlainRoute("/version" if path == "/version/" else path)
 
 
@@ -79,16 +81,18 @@ def _resolve_in(parts: list[str], group: str, kinds: KindTable) -> Route | Disco
 def _resolve_resource(
     parts: list[str], group: str, version: str, kinds: KindTable, *, watch: bool
 ) -> Route:
-    namespace = ""
+    namespace, is_nowhere = "", False
     if len(parts) > 2 and parts[0] == _NAMESPACES and not _is_namespace_route(parts, group, kinds):
         namespace, parts = parts[1], parts[2:]
-        if not namespace and len(parts) > 1:
-            raise UnknownResource
+        is_nowhere = not namespace
     if not all(parts):
         raise UnknownResource
     kind = kinds.find(group, version, parts[0])
-    if kind is None or (namespace and not kind.namespaced) or len(parts) > 3:
+    in_namespace = namespace or is_nowhere
+    if kind is None or (in_namespace and not kind.namespaced) or len(parts) > 3:
         raise UnknownResource
+    if is_nowhere and len(parts) > 1:
+        raise BadRequest("Namespace parameter required.")
     name = parts[1] if len(parts) > 1 else ""
     subresource = parts[2] if len(parts) > 2 else ""
     if name and kind.namespaced and not namespace:

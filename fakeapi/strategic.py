@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import schema
+from . import gotext, schema
 from .errors import BadRequest, UnreasonedFailure
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _merge_elements(original: list[object], patch: list[Json], field: schema.Fie
 def _merge_value(item: Json, field: schema.Field) -> object:
     if field.merge_key not in item:
         raise UnreasonedFailure(
-            f"map: {item} does not contain declared merge key: {field.merge_key}"
+            f"map: {gotext.plain(item)} does not contain declared merge key: {field.merge_key}"
         )
     return item[field.merge_key]
 

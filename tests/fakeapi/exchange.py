@@ -6,6 +6,7 @@
     request: METHOD /path?query         ${ns} is a fresh namespace, ${VARIABLE} what was saved
     type: merge | strategic | json-patch | apply | yaml | another media type
     agent: user agent                   by default `probe/1`
+    accept: media types                 by default JSON
     body: the body, a string as it is
     save: {variable: path.to.value}     of the answer
     quiet: true                         the answer is not compared
@@ -110,6 +111,11 @@ def media_type(exchange: Exchange) -> str:
     """The Content-Type of a request."""
     given = exchange.get("type", "application/json")
     return MEDIA_TYPES.get(given, given)
+
+
+def accept(exchange: Exchange) -> str:
+    """The Accept header of a request."""
+    return str(exchange.get("accept", "application/json"))
 
 
 def raw_body(body: Any) -> bytes | None:

@@ -2,8 +2,8 @@
 
     python -m tests.fakeapi.record_exchanges https://127.0.0.1:6443 TOKEN [NAME...]
 
-Run it where a kube-apiserver v1.36.3 with an etcd of its own is at hand; the tests only read what
-it has written.
+Run it where a kube-apiserver v1.36.3 with an etcd of its own is at hand (real_server.py starts
+one); the tests only read what it has written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def send(url: str, token: str, request: exchanges.Exchange, filled: Any) -> tupl
     made = urllib.request.Request(url + path, data=body, method=method)
     made.add_header("User-Agent", filled.get("agent", exchanges.AGENT))
     made.add_header("Authorization", f"Bearer {token}")
-    made.add_header("Accept", "application/json")
+    made.add_header("Accept", exchanges.accept(filled))
     if body is not None:
         made.add_header("Content-Type", exchanges.media_type(request))
     context = ssl.create_default_context()

@@ -35,7 +35,7 @@ SERVED = "application/json, application/yaml, application/vnd.kubernetes.protobu
         ("POST", "/api/v1/configmaps", 405, "MethodNotAllowed"),
         ("DELETE", "/api/v1/configmaps", 405, "MethodNotAllowed"),
         ("GET", "/api/v1/namespaces/default/bindings", 405, "MethodNotAllowed"),
-        ("POST", "/apis/apps", 405, "MethodNotAllowed"),
+        ("POST", "/apis/apps/v1", 405, "MethodNotAllowed"),
         ("POST", f"{PODS}/p/status", 405, "MethodNotAllowed"),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yarl
 
 from . import exchange as exchanges
 from .api_client import eventually
@@ -27,10 +28,12 @@ async def _send(
 ) -> tuple[int, str, Any]:
     method, path = filled["request"].split(" ", 1)
     body = exchanges.raw_body(filled.get("body"))
-    headers = {"User-Agent": filled.get("agent", exchanges.AGENT), "Accept": "application/json"}
+    agent = filled.get("agent", exchanges.AGENT)
+    headers = {"User-Agent": agent, "Accept": exchanges.accept(filled)}
     if body is not None:
         headers["Content-Type"] = exchanges.media_type(exchange)
-    async with session.request(method, url + path, data=body, headers=headers) as answer:
+    target = yarl.URL(url + path, encoded=True)
+    async with session.request(method, target, data=body, headers=headers) as answer:
         return answer.status, await answer.text(), answer.headers
 
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz.api_server import fuzz, running_server
+from tests.fuzz.failures import SHAPES, shape_of
+
+from . import exchange as exchanges
+from .test_exchanges import NAMES
+
+
+def recorded_failures() -> list[exchanges.Exchange]:
+    answers = [answer for name in NAMES for answer in exchanges.recorded(name)]
+    return [answer["body"] for answer in answers if answer["code"] == 500]
 
 
 @pytest.mark.slow
@@ -13,3 +22,22 @@ def test_whatever_it_is_asked_it_bears() -> None:
         findings = fuzz(server, requests=400, seed=7)
     assert findings.problems == []
     assert findings.requests == 400
+
+
+def test_the_fuzz_lets_pass_what_the_real_server_fails_at() -> None:
+    assert {shape_of(status) for status in recorded_failures()} == set(SHAPES)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"message": "KeyError('spec')", "reason": "InternalError"},
+        {"message": "Internal error occurred: KeyError('spec')", "reason": "InternalError"},
+        {"message": "target.name: Required value", "reason": "InternalError"},
+        {"message": "target.name: Required value; and more"},
+        {"message": ""},
+        {},
+    ],
+)
+def test_the_fuzz_lets_nothing_else_pass(status: exchanges.Exchange) -> None:
+    assert shape_of(status) == ""

@@ -27,6 +27,7 @@ from tests.fakeapi import custom_resources
 
 from .asking import Asked, Asker, resources_of
 from .connections import Answer, Connection, Hang
+from .failures import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,8 @@ class Findings:
     codes: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
     problems: list[str] = dataclasses.field(default_factory=list)
     failures: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    #: The same, each with its request, byte by byte.
+    failed: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     slowest_seconds: float = 0.0
     mebibytes: list[float] = dataclasses.field(default_factory=list)
 
@@ -156,8 +159,9 @@ def _ask(connection: Connection, asker: Asker, findings: Findings) -> None:
     if problem:
         findings.problems.append(f"{problem}: {asked}")
     elif answer.code >= 500:
-        text = str(json.loads(answer.body).get("message"))
-        findings.failures["".join("#" if mark.isdigit() else mark for mark in text)[:200]] += 1
+        status = json.loads(answer.body)
+        findings.failures[shape_of(status) or str(status.get("reason"))] += 1
+        findings.failed.append({"asked": asked.raw.decode("latin-1"), "answered": status})
     elif answer.code < 300:
         asker.learn(asked, answer.body)
 
@@ -168,7 +172,7 @@ def _ends(asked: Asked) -> bool:
 
 
 def _wrong_with(answer: Answer) -> str:
-    """What is wrong with an answer; upstream fails at times, too, but never without a Status."""
+    """What is wrong with an answer; upstream fails at times, too, but only as failures.py says."""
     if not answer.code:
         return f"no answer ({answer.body.decode()})"
     if answer.code < 500:
@@ -177,9 +181,8 @@ def _wrong_with(answer: Answer) -> str:
         status = json.loads(answer.body)
     except ValueError:
         return f"{answer.code} {answer.body[:300]!r}"
-    if answer.code == 500 and status.get("reason"):
-        return f"500 {status.get('message')}"
-    return "" if answer.code in (500, 504) else f"{answer.code} {status}"
+    is_known = answer.code == 504 or (answer.code == 500 and shape_of(status))
+    return "" if is_known else f"{answer.code} {status}"
 
 
 def prepare(connection: Connection) -> None:
@@ -234,10 +237,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dump-500", type=Path, help="write answers 500 and what was asked here")
     options = parser.parse_args()
     began = time.monotonic()
     with running_server() as server:
         findings = fuzz(server, requests=options.requests, seed=options.seed)
+    if options.dump_500:
+        lines = [json.dumps(each) + "\n" for each in findings.failed]
+        options.dump_500.write_text("".join(lines), encoding="utf-8")
     print(findings.report())
     print(f"{time.monotonic() - began:.0f} s")
     sys.exit(1 if findings.problems else 0)
