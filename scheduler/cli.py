@@ -23,7 +23,7 @@ from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 from scheduler.config.duration import Duration
-from scheduler.flag_types import DURATION
+from scheduler.flag_types import DURATION, VERBOSITY
 from scheduler.leader_election import LeaderElectionLost
 from scheduler.leader_election_flags import leader_election_flags
 from scheduler.profiles import find_plugins_in_working_directory
@@ -56,17 +56,6 @@ _FAILURES: Final = (
 )
 
 _LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
-
-
-class _Verbosity(click.IntRange):
-    """A number that may be written `-v=2`, as kube-scheduler's flags often are."""
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """The number."""
-        text = value.removeprefix("=") if isinstance(value, str) else value
-        return int(super().convert(text, param, ctx))
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -108,9 +97,7 @@ class _Verbosity(click.IntRange):
 )
 @leader_election_flags
 @serving_flags
-@click.option(
-    "-v", "--v", "verbosity", type=_Verbosity(min=0), default=0, help="Log verbosity, 0 to 4."
-)
+@click.option("-v", "--v", "verbosity", type=VERBOSITY, default=0, help="Log verbosity, 0 to 4.")
 @click.version_option(package_name="kubesched", message="kubesched %(version)s (Kubernetes v1.36)")
 def main(
     kubeconfig: str,

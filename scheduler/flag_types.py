@@ -17,7 +17,7 @@ from scheduler.config.duration import Duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DURATION", "IP_ADDRESS", "PORT", "WORDS", "FlagType"]
+__all__ = ["DURATION", "IP_ADDRESS", "PORT", "VERBOSITY", "WORDS", "FlagType"]
 
 
 if TYPE_CHECKING:
@@ -62,6 +62,14 @@ def _port(text: str) -> int | None:
         raise ValueError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
 
 
+def _verbosity(text: str) -> int:
+    # Go's flags may be written -v=2 even where the name is one letter.
+    digits = text.removeprefix("=")
+    if not digits.isdecimal():
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(digits)}: invalid syntax")
+    return int(digits)
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([text]))) if text else ()
 
@@ -72,5 +80,7 @@ DURATION: Final = FlagType("duration", Duration.parse)
 IP_ADDRESS: Final = FlagType("ip", _ip_address)
 #: A number; `auto`, which is ours, becomes None: whichever port is free.
 PORT: Final = FlagType("int", _port)
+#: How much to log: a number, not below 0.
+VERBOSITY: Final = FlagType("level", _verbosity)
 #: Words with commas between them, as a tuple.
 WORDS: Final = FlagType("strings", _words)
