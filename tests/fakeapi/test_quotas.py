@@ -14,13 +14,15 @@ from fakeapi.options import WriteOptions
 from fakeapi.quota.books import QuotaBooks
 from fakeapi.registry import Target
 
-from .api_client import ApiClient
+from .api_client import STRATEGIC, ApiClient
 from .objects import PODS, binding, config_map, pod, with_resources
 
 if TYPE_CHECKING:
     import aiohttp
 
     from fakeapi import ManualClock
+
+    from .api_client import Reply
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -158,6 +160,48 @@ async def test_a_scope_selector_is_about_classes_of_priority(
     critical = pod("a", spec={"priorityClassName": "system-node-critical"})
     replies = [await api.post(PODS, critical), await api.post(PODS, pod("b"))]
     assert [reply.code == 403 for reply in replies] == refused
+
+
+async def test_a_resize_may_use_what_is_left_and_no_more(api: ApiClient) -> None:
+    await quota(api, {"requests.cpu": "1"})
+    await api.create(PODS, asking("a", "600m"))
+    path = f"{PODS}/a/resize"
+
+    async def resized(cpu: str) -> Reply:
+        asked = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+        change = {"spec": {"containers": [{"name": "c", "resources": asked}]}}
+        return await api.patch(path, change, STRATEGIC)
+
+    refused = await resized("1100m")
+    assert (refused.code, refused.reason) == (403, "Forbidden")
+    assert refused.message == (
+        'pods "a" is forbidden: exceeded quota: q, requested: requests.cpu=500m, '
+        "used: requests.cpu=600m, limited: requests.cpu=1"
+    )
+    assert (await resized("1")).code == 200
+    assert await used(api) == {"requests.cpu": "1"}
+    assert (await resized("200m")).code == 200
+    assert await used(api) == {"requests.cpu": "200m"}
+
+
+async def test_claims_can_be_counted_by_their_class_of_attributes(api: ApiClient) -> None:
+    wanted = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}
+    hard = {"persistentvolumeclaims": "1", "requests.storage": "3Gi"}
+    await quota(api, hard, scopeSelector={"matchExpressions": [wanted]})
+
+    def claim(name: str, size: str, kind: str) -> dict[str, Any]:
+        spec = storage(size, volumeAttributesClassName=kind)
+        return {"metadata": {"name": name}, "spec": spec}
+
+    await api.create(CLAIMS, claim("silver", "9Gi", "silver"))
+    assert await used(api) == {"persistentvolumeclaims": "0", "requests.storage": "0"}
+    assert (await api.post(CLAIMS, claim("large", "4Gi", "gold"))).code == 403
+    await api.create(CLAIMS, claim("gold", "2Gi", "gold"))
+    assert await used(api) == {"persistentvolumeclaims": "1", "requests.storage": "2Gi"}
+    assert (await api.post(CLAIMS, claim("second", "1Gi", "gold"))).code == 403
+    status = {"status": {"currentVolumeAttributesClassName": "gold"}}
+    assert (await api.patch(f"{CLAIMS}/silver/status", status)).code == 200
+    assert (await used(api))["persistentvolumeclaims"] == "2", "it is still of that class"
 
 
 async def test_objects_of_any_kind_are_counted(api: ApiClient) -> None:

@@ -30,12 +30,16 @@ TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 TRUST = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
+def only_trusting(kubeconfig: str) -> ssl.SSLContext:
+    """The server's authority, and no certificate of one's own."""
+    cluster = yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    return ssl.create_default_context(cadata=authority)
+
+
 def trusting(kubeconfig: str, directory: Path) -> ssl.SSLContext:
     """What a client makes of the certificates in a kubeconfig."""
-    config = yaml.safe_load(kubeconfig)
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    context = ssl.create_default_context(cadata=authority)
+    user, context = yaml.safe_load(kubeconfig)["users"][0]["user"], only_trusting(kubeconfig)
     if "client-certificate-data" in user:
         for name in ("client-certificate-data", "client-key-data"):
             (directory / name).write_bytes(base64.b64decode(user[name]))
@@ -69,6 +73,31 @@ async def test_the_certificate_in_the_kubeconfig_is_an_administrators(tmp_path: 
         assert user["groups"] == ["system:masters", "system:authenticated"]
         (identity,) = user["extra"]["authentication.kubernetes.io/credential-id"]
         assert identity.startswith("X509SHA256=")
+
+
+def test_the_faster_loop_serves_tls_as_well(tmp_path: Path) -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def talk() -> None:
+        security = Security(tls=True, tokens={"t": User("jane")})
+        async with FakeApiServer(security=security) as server:
+            context = trusting(server.kubeconfig, tmp_path)
+            user = user_in(await asked(server.url, context, WHO, {}))
+            assert user["username"] == "kubernetes-admin", "the handshake showed who it is"
+            connector = aiohttp.TCPConnector(ssl=context)
+            async with aiohttp.ClientSession(connector=connector) as session:
+                api = ApiClient(session, server.url)
+                async with api.watch(PODS) as stream:
+                    container = {"name": "c", "image": "i" * 100_000}
+                    await api.create(
+                        PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
+                    )
+                    assert await stream.take(1) == [("ADDED", "p")]
+            nobody = await asked(server.url, only_trusting(server.kubeconfig), WHO, {})
+            assert nobody.code == 401
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(talk())
 
 
 async def test_the_certificate_is_good_for_localhost(tmp_path: Path) -> None:
