@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import aggregated, answers
+from . import aggregated, answers, health
 
 if TYPE_CHECKING:
     from .answers import Answer
@@ -33,17 +33,11 @@ VERSION: Final[Json] = {
     "compiler": "",
     "platform": "python/fakeapi",
 }
-_PROBES: Final = ("healthz", "livez", "readyz")
 
 
-def plain(path: str) -> Answer | None:
+def plain(path: str, asked: Asked) -> Answer | None:
     """The answer to a path outside the API groups, None if there is nothing."""
-    if path == "/version":
-        return answers.of(200, VERSION)
-    probe, _, check = path[1:].partition("/")
-    if probe in _PROBES and (check or not path.endswith("/")):
-        return answers.Answer(200, b"ok", "text/plain; charset=utf-8")
-    return None
+    return answers.of(200, VERSION) if path == "/version" else health.answer(path, asked.query)
 
 
 def answer(route: DiscoveryRoute, kinds: KindTable, asked: Asked) -> Answer | None:

@@ -86,7 +86,8 @@ def document(
     if isinstance(found, DiscoveryRoute):
         answer = discovery.answer(found, state.kinds, asked)
     else:
-        answer = discovery.plain(found.path) or openapi.answer(found.path, state.kinds, asked)
+        path = found.path
+        answer = discovery.plain(path, asked) or openapi.answer(path, state.kinds, asked)
     if answer is None:
         return answers.not_a_page()
     if answer.content_type != answers.JSON:

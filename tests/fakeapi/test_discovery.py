@@ -143,6 +143,21 @@ async def test_the_version_is_that_of_the_release_it_mirrors(api: ApiClient) -> 
     assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "36", "v1.36.3")
 
 
+async def test_a_probe_tells_its_checks_and_each_can_be_asked_for(api: ApiClient) -> None:
+    told = (await api.get("/readyz", verbose="", exclude="etcd")).body.splitlines()
+    assert told[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd excluded: ok"]
+    assert told[-1] == "readyz check passed"
+    for line in told[:-1]:
+        check = line.removeprefix("[+]").split()[0]
+        assert (await api.get(f"/readyz/{check}")).body == "ok"
+    strange = (await api.get("/livez", verbose="", exclude="x")).body.splitlines()
+    assert strange[-2:] == [
+        'warn: some health checks cannot be excluded: no matches for "x"',
+        "livez check passed",
+    ]
+    assert (await api.get("/livez/nope")).code == 404
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
 async def test_health(api: ApiClient, path: str) -> None:
     reply = await api.get(path)
