@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+import yaml
 
 from fakeapi import FakeApiServer, Security, User
 from tests.fakeapi.api_client import ApiClient
@@ -20,7 +22,6 @@ from tests.integration.test_stock_scheduler import BINARY as STOCK_SCHEDULER
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -144,3 +145,15 @@ async def test_a_scheduler_with_its_own_rights_schedules_and_asks_who_its_visito
             assert await status_of(session, metrics, "unknown") == 401
         refused = [entry for entry in server.requests if entry.status in (401, 403)]
         assert not refused
+
+
+def test_a_token_that_kubectl_made_does_what_its_accounts_roles_allow(kubectl: Kubectl) -> None:
+    kubectl("create", "serviceaccount", "bot")
+    kubectl("create", "rolebinding", "bot", "--clusterrole=view", "--serviceaccount=default:bot")
+    config = yaml.safe_load(Path(kubectl.environment["KUBECONFIG"]).read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"token": kubectl("create", "token", "bot").strip()}
+    Path(kubectl.environment["KUBECONFIG"]).write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert "system:serviceaccount:default:bot" in kubectl("auth", "whoami")
+    assert kubectl("get", "pods", "-o", "name") == ""
+    refused = kubectl.refused("create", "configmap", "c")
+    assert 'User "system:serviceaccount:default:bot" cannot create resource' in refused
