@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from . import conversions, defaults, pod_resources, schema
 from .crds import defaulting as custom_definitions
 from .crds import warnings as custom_warnings
+from .job_selectors import generate_selector
 from .kinds import Generation
 from .objects import (
     Json,
@@ -78,6 +79,8 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
         _reset_status(kind, obj)
     if key == _DEFINITIONS:
         custom_definitions.note_storage_version(obj)
+    elif key == ("batch", "jobs"):
+        generate_selector(obj)
 
 
 def _reset_status(kind: Kind, obj: Json) -> None:

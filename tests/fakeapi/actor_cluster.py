@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from fakeapi import Actors, FakeApiServer, ManualClock
+from fakeapi.times import timestamp
 
 from .api_client import ApiClient, Json
 
@@ -52,6 +53,10 @@ class Cluster:
     async def items(self, path: str, **query: Any) -> list[Json]:
         found: list[Json] = (await self.api.get(path, **query)).body["items"]
         return found
+
+    def server_time(self) -> str:
+        """The time now, as the API writes it."""
+        return timestamp(self.clock.now())
 
     async def code(self, path: str) -> int:
         return (await self.api.get(path)).code

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .daemon_sets import DaemonSets
 from .deployments import Deployments
-from .jobs import Jobs
+from .jobs import FinishedJobs, Jobs
 from .replica_sets import ReplicaSets
 from .stateful_sets import StatefulSets
 
@@ -18,5 +18,5 @@ __all__ = ["owner_controllers"]
 
 def owner_controllers(context: Context) -> list[Controller]:
     """One controller of each kind."""
-    kinds = (ReplicaSets, Deployments, StatefulSets, Jobs, DaemonSets)
+    kinds = (ReplicaSets, Deployments, StatefulSets, Jobs, FinishedJobs, DaemonSets)
     return [kind(context) for kind in kinds]

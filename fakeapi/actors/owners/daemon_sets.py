@@ -95,9 +95,9 @@ class DaemonSets(RevisedOwner):
         for node, (runs, stays) in fit.items():
             present = by_node.get(node, [])
             failed = [pod for pod in present if phase_of(pod) in ("Failed", "Succeeded")]
-            await self.delete_pods([pod for pod in failed if not is_deleting(pod)])
+            await self.delete_pods(owner, [pod for pod in failed if not is_deleting(pod)])
             if not stays:
-                await self.delete_pods([pod for pod in present if is_active(pod)])
+                await self.delete_pods(owner, [pod for pod in present if is_active(pod)])
             elif runs and not present:
                 labels = {REVISION_LABEL: label}
                 pod = pod_from(self.resource, owner, template, labels=labels)
@@ -105,10 +105,10 @@ class DaemonSets(RevisedOwner):
                 made.append({**pod, "spec": spec})
             living = sorted(filter(is_active, present), key=lambda pod: not is_ready(pod))
             if stays:
-                await self.delete_pods(living[1:])
+                await self.delete_pods(owner, living[1:])
         for node in by_node.keys() - fit.keys():
-            await self.delete_pods([pod for pod in by_node[node] if not is_deleting(pod)])
-        failure = await self.create_pods(owner, made)
+            await self.delete_pods(owner, [pod for pod in by_node[node] if not is_deleting(pod)])
+        _, failure = await self.create_pods(owner, made)
         if failure is not None:
             raise failure
 

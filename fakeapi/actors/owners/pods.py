@@ -28,6 +28,7 @@ from ...selectors import label_selector_of
 from ..client import ActorApiError
 from ..conditions import condition_of, is_ready
 from ..controller import Context, Controller, annotation
+from ..events import EventRecorder
 from ..informer import key_of
 from ..resources import PODS
 
@@ -120,7 +121,7 @@ def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object
         **metadata,
     }
     if "name" not in own:
-        own["generateName"] = f"{name_of(owner)}-"
+        own.setdefault("generateName", f"{name_of(owner)}-")
     own = {key: value for key, value in own.items() if value}
     return {"metadata": own, "spec": mapping(template.get("spec"))}
 
@@ -147,6 +148,7 @@ class Owner(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self._recorder = EventRecorder(context, self.name)
         self.owners: Final[Informer] = self.follow(self.resource)
         self.pods: Final[Informer] = self.informer(PODS)
         self.pods.subscribe(self._dependent_changed)
@@ -190,23 +192,37 @@ class Owner(Controller):
         }
         return await self.patch(resource, obj, {"metadata": metadata})
 
-    async def create_pods(self, owner: Json, pods: list[Json]) -> ActorApiError | None:
-        """Create pods until one is refused; why that was. Raises ActorApiError if out of reach."""
+    async def create_pods(
+        self, owner: Json, pods: list[Json]
+    ) -> tuple[list[Json], ActorApiError | None]:
+        """Create pods until one is refused: those that are there, and why no more are.
+
+        Raises ActorApiError if the server is out of reach.
+        """
+        made: list[Json] = []
         for pod in pods:
             try:
-                await self.create(PODS, pod)
+                made.append(await self.create(PODS, pod))
             except ActorApiError as error:
                 if error.code in (403, 422):
-                    return error
+                    message = f"Error creating: {error}"
+                    await self.tell(owner, "FailedCreate", message, kind="Warning")
+                    return made, error
                 if error.code != 404:
                     raise
-                return None  # the namespace is going
-        return None
+                return made, None  # the namespace is going
+            await self.tell(owner, "SuccessfulCreate", f"Created pod: {name_of(made[-1])}")
+        return made, None
 
-    async def delete_pods(self, pods: list[Json]) -> None:
+    async def delete_pods(self, owner: Json, pods: list[Json]) -> None:
         """Delete pods. Raises ActorApiError."""
         for pod in pods:
             await self.delete(PODS, pod)
+            await self.tell(owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+    async def tell(self, owner: Json, reason: str, message: str, *, kind: str = "Normal") -> None:
+        """Write an event about the owner."""
+        await self._recorder.record(self.resource, owner, reason, message, kind=kind)
 
     def plan_availability(self, key: str, pods: list[Json], min_ready_seconds: int) -> None:
         """Come back when the next ready pod becomes available."""

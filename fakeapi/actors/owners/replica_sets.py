@@ -38,11 +38,11 @@ class ReplicaSets(Owner):
             if missing > 0:
                 template = mapping(spec.get("template"))
                 made = pod_from(self.resource, owner, template)
-                failure = await self.create_pods(owner, [made] * min(missing, _BURST))
+                _, failure = await self.create_pods(owner, [made] * min(missing, _BURST))
                 if failure is not None:
                     self.queue.retry(key)
             elif missing < 0:
-                await self.delete_pods(sorted(active, key=deletion_rank)[:-missing])
+                await self.delete_pods(owner, sorted(active, key=deletion_rank)[:-missing])
         terminating = [
             p for p in pods if is_deleting(p) and phase_of(p) not in ("Succeeded", "Failed")
         ]

@@ -124,7 +124,7 @@ class StatefulSets(RevisedOwner):
             volumes.append({"name": name_of(claim), "persistentVolumeClaim": source})
         if volumes:
             spec["volumes"] = volumes
-        failure = await self.create_pods(owner, [{**pod, "spec": spec}])
+        _, failure = await self.create_pods(owner, [{**pod, "spec": spec}])
         if failure is not None:
             raise failure
 
