@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from . import answers
-from .errors import BadRequest, FieldError, Invalid, NotFound, UnreasonedFailure, forbidden, invalid
+from .errors import BadRequest, FieldError, Invalid, NotFound, forbidden, invalid
 from .objects import Json, mapping, mappings, name_of, text
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ def _container(pod: Json, wanted: str) -> str:
     )
 
 
-def _unanswered(state: Registry, node: str, asked: str) -> NotFound | UnreasonedFailure:
+def _unanswered(state: Registry, node: str, asked: str) -> NotFound | BadRequest:
     if state.store.get(_NODES, "", node) is None:
         return NotFound("pods", "", node)  # upstream calls the node a pod
-    return UnreasonedFailure(
+    # Kubelets, too, answer 400 for containers that do not run.
+    return BadRequest(
         f"node {node} has no kubelet to ask for {asked}: this server runs no containers"
     )
 

@@ -31,7 +31,7 @@ async def test_there_is_no_kubelet_and_the_answer_says_so(
     await api.create("/api/v1/nodes", {"metadata": {"name": "n"}})
     await api.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
     reply = await api.request(method, f"{PODS}/p/{part}")
-    assert (reply.code, reply.reason) == (500, "")  # as where a kubelet cannot be reached
+    assert (reply.code, reply.reason) == (400, "BadRequest")
     assert reply.message == (
         f"node n has no kubelet to ask for {what}: this server runs no containers"
     )
