@@ -23,24 +23,36 @@ begins, and all that follows is left to it.
 from __future__ import annotations
 
 import asyncio
+import functools
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
 from . import heads
 from .errors import RequestTimedOut
-from .responses import WholeResponse
+from .responses import CLOSE, WholeResponse, in_one_piece
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from .at_once import AtOnce
     from .clock import Clock, Timer
+
+    Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 __all__ = ["BODY_SECONDS", "HEADER_SECONDS", "Connections", "read_patiently"]
 
 HEADER_SECONDS: Final = 32.0
 BODY_SECONDS: Final = 60.0
+#: Of a whole head, as with net/http; lines and fields may be as long.
+_HEAD_BYTES_MAX: Final = (1 << 20) + 4096
+_HEADERS_MAX: Final = 1000
+_LINGERING_SECONDS: Final = 0.5
+_PLAIN_TEXT: Final = ((hdrs.CONTENT_TYPE, "text/plain; charset=utf-8"),)
+_OTHER_VERSION: Final = "505 HTTP Version Not Supported: unsupported protocol version"
+_TOO_LARGE: Final = "431 Request Header Fields Too Large"
 #: Larger bodies are left to aiohttp unless they come in one piece.
 _HELD_BYTES_MAX: Final = 64 * 1024
 
@@ -48,7 +60,17 @@ _HELD_BYTES_MAX: Final = 64 * 1024
 class Connection(web.RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ("_at_once", "_clock", "_held", "_holding", "_is_in_use", "_is_plain", "_slow")
+    __slots__ = (
+        "_at_once",
+        "_clock",
+        "_head_bytes",
+        "_held",
+        "_holding",
+        "_is_in_use",
+        "_is_plain",
+        "_is_refused",
+        "_slow",
+    )
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -58,8 +80,10 @@ class Connection(web.RequestHandler):
         self._is_plain = True
         #: Whether anything has been answered since aiohttp last asked.
         self._is_in_use = False
+        self._head_bytes = 0
         self._held = b""
         self._holding = manager.held
+        self._is_refused = False
         self._slow: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,6 +93,8 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Called with what the client sends, and with nothing when aiohttp can go on reading."""
+        if self._is_refused:
+            return
         if not data or not self._is_plain:
             self._parse(data)
             return
@@ -135,9 +161,25 @@ class Connection(web.RequestHandler):
         before = self._request_count
         super().data_received(data)
         if self._request_count != before:
+            self._head_bytes = 0
             self._forget_timer()
-        elif self._slow is None and self._waiter is not None:  # it waits, and a head has begun
+            return
+        if self._waiter is None:  # the body of a request that is in work
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > _HEAD_BYTES_MAX and self.transport is not None:
+            self._refuse_head(self.transport)
+        elif self._slow is None:  # a head has begun
             self._slow = self._clock.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _refuse_head(self, transport: asyncio.Transport) -> None:
+        """Answer before the head has ended; who is hung up on in the middle may not read that."""
+        self._is_refused = True
+        transport.write(in_one_piece(431, _TOO_LARGE.encode(), _PLAIN_TEXT, CLOSE))
+        if transport.can_write_eof():
+            transport.write_eof()
+        self._forget_timer()
+        self._slow = self._clock.call_later(_LINGERING_SECONDS, self._hang_up)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Called once it is gone."""
@@ -155,13 +197,8 @@ class Connection(web.RequestHandler):
         """Answer what is no HTTP, in Go's words; that is the client's defect and not logged."""
         if status != HTTPStatus.BAD_REQUEST:
             return super().handle_error(request, status, exc, message)
-        text = "431 Request Header Fields Too Large" if isinstance(exc, LineTooLong) else ""
-        text = text or "400 Bad Request"
-        # What is no HTTP passes for HTTP/1.0 here, for which the end would go without saying.
-        head = ((hdrs.CONTENT_TYPE, "text/plain; charset=utf-8"), (hdrs.CONNECTION, "close"))
-        response = WholeResponse(int(text[:3]), text.encode(), head)
-        response.force_close()
-        return response
+        text = _TOO_LARGE if isinstance(exc, LineTooLong) else "400 Bad Request"
+        return _goodbye(text, request)
 
     def _hang_up(self) -> None:
         self._slow = None
@@ -176,8 +213,14 @@ class Connection(web.RequestHandler):
 class Connections(web.Server):
     """Makes a Connection for each client that comes."""
 
-    def __init__(self, handler: Any, *, clock: Clock, at_once: AtOnce, **options: Any) -> None:
-        super().__init__(handler, **options)
+    def __init__(self, handler: Handler, *, clock: Clock, at_once: AtOnce, **options: Any) -> None:
+        super().__init__(
+            functools.partial(_understood, handler),
+            max_line_size=_HEAD_BYTES_MAX,
+            max_field_size=_HEAD_BYTES_MAX,
+            max_headers=_HEADERS_MAX,
+            **options,
+        )
         self.clock = clock
         self.at_once = at_once
         #: Those whose request has begun and waits for the rest of its body.
@@ -186,6 +229,29 @@ class Connections(web.Server):
     def __call__(self) -> Connection:
         """Called for each new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
+
+
+async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
+    """The answer to a request that aiohttp takes for one; net/http is harder to please."""
+    if http.version not in (HttpVersion10, HttpVersion11):
+        is_newer = http.version.major > 1
+        return _goodbye(_OTHER_VERSION if is_newer else "400 Bad Request", http)
+    if http.headers.get(hdrs.TRANSFER_ENCODING, "chunked").lower() != "chunked":
+        return _goodbye("501 Unsupported transfer encoding", http)
+    if http.headers.get(hdrs.EXPECT, "100-continue").lower() != "100-continue":
+        return _goodbye("417 Expectation Failed", http)
+    return await handler(http)
+
+
+def _goodbye(text: str, http: web.BaseRequest) -> WholeResponse:
+    """A plain refusal, code first, after which nothing more is read."""
+    # aiohttp says so itself but to HTTP/1.0, for which the end would go without saying; and what is
+    # no HTTP passes for that.
+    is_said = http.version >= HttpVersion11
+    head = _PLAIN_TEXT if is_said else (*_PLAIN_TEXT, (hdrs.CONNECTION, "close"))
+    response = WholeResponse(int(text[:3]), text.encode(), head)
+    response.force_close()
+    return response
 
 
 async def read_patiently(http: web.BaseRequest, clock: Clock) -> bytes:
