@@ -1,7 +1,6 @@
 """DaemonSets: a pod for every node that is fit, which the scheduler binds.
 
-Source: pkg/controller/daemon of Kubernetes v1.36.3. Updates take pods away within maxUnavailable;
-maxSurge is not followed.
+Source: pkg/controller/daemon of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -18,15 +17,17 @@ from ...objects import (
     mappings,
     metadata_of,
     name_of,
+    namespace_of,
     string_map,
     text,
     texts,
 )
 from ...selectors import Requirement
 from ..conditions import is_ready
-from ..resources import DAEMON_SETS, NODES, PODS
+from ..resources import DAEMON_SETS, NODES
 from ..tolerations import taints_of, tolerates
-from .pods import is_active, is_available, phase_of, pod_from, scaled
+from .daemon_updates import Daemons, excess, limits_of, replacements
+from .pods import is_active, is_available, phase_of, pod_from
 from .revisions import REVISION_LABEL, RevisedOwner
 
 if TYPE_CHECKING:
@@ -75,72 +76,66 @@ class DaemonSets(RevisedOwner):
         template = _tolerant(mapping(mapping(owner.get("spec")).get("template")))
         fit = {name: _fits(template, node) for name, node in sorted(self._nodes.objects.items())}
         if not is_deleting(owner):
-            await self._manage(owner, template, label, by_node, fit)
-            await self._update(owner, label, by_node, fit)
+            daemons = Daemons(owner, label, by_node, fit, self.clock.now())
+            if not await self._manage(daemons, template):
+                await self._update(daemons, template)
         await self._tell(owner, label, by_node, fit)
         used = {f"{name_of(owner)}-{labels_of(pod).get(REVISION_LABEL)}" for pod in pods}
         await self.forget_revisions(owner, revisions, used | {name_of(update)})
         wait = integer(mapping(owner.get("spec")).get("minReadySeconds"))
         self.plan_availability(key, pods, wait)
 
-    async def _manage(
-        self,
-        owner: Json,
-        template: Json,
-        label: str,
-        by_node: dict[str, list[Json]],
-        fit: dict[str, tuple[bool, bool]],
-    ) -> None:
-        made = []
+    async def _manage(self, daemons: Daemons, template: Json) -> bool:
+        """One pod on each fit node, none elsewhere; whether there was something to do."""
+        owner, by_node, fit = daemons.owner, daemons.by_node, daemons.fit
+        surges = limits_of(daemons)[0] > 0
+        needy: list[str] = []
+        gone = [pod for node in by_node.keys() - fit.keys() for pod in by_node[node]]
         for node, (runs, stays) in fit.items():
             present = by_node.get(node, [])
-            failed = [pod for pod in present if phase_of(pod) in ("Failed", "Succeeded")]
-            await self.delete_pods(owner, [pod for pod in failed if not is_deleting(pod)])
             if not stays:
-                await self.delete_pods(owner, [pod for pod in present if is_active(pod)])
-            elif runs and not present:
-                labels = {REVISION_LABEL: label}
-                pod = pod_from(self.resource, owner, template, labels=labels)
-                spec = _pinned(mapping(pod.get("spec")), node)
-                made.append({**pod, "spec": spec})
-            living = sorted(filter(is_active, present), key=lambda pod: not is_ready(pod))
-            if stays:
-                await self.delete_pods(owner, living[1:])
-        for node in by_node.keys() - fit.keys():
-            await self.delete_pods(owner, [pod for pod in by_node[node] if not is_deleting(pod)])
-        _, failure = await self.create_pods(owner, made)
+                gone += [pod for pod in present if is_active(pod)]
+                continue
+            for pod in present:
+                if phase_of(pod) in ("Failed", "Succeeded") and not is_deleting(pod):
+                    await self._note_end(owner, pod, node)
+                    gone.append(pod)
+            if runs and (not present or (surges and not any(map(is_active, present)))):
+                needy.append(node)
+            gone += excess(daemons, node, surges=surges)
+        gone = [pod for pod in gone if not is_deleting(pod)]
+        await self.delete_pods(owner, gone)
+        await self._make(daemons, template, needy)
+        return bool(gone or needy)
+
+    async def _note_end(self, owner: Json, pod: Json, node: str) -> None:
+        """Say that a pod has ended and goes; the next turn makes another."""
+        who = f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
+        if phase_of(pod) == "Failed":
+            message = f"Found failed daemon pod {who}, will try to kill it"
+            await self.tell(owner, "FailedDaemonPod", message, kind="Warning")
+        else:
+            message = f"Found succeeded daemon pod {who}, will try to delete it"
+            await self.tell(owner, "SucceededDaemonPod", message)
+
+    async def _make(self, daemons: Daemons, template: Json, nodes: list[str]) -> None:
+        labels = {REVISION_LABEL: daemons.label}
+        made = []
+        for node in nodes:
+            pod = pod_from(self.resource, daemons.owner, template, labels=labels)
+            made.append({**pod, "spec": _pinned(mapping(pod.get("spec")), node)})
+        _, failure = await self.create_pods(daemons.owner, made)
         if failure is not None:
             raise failure
 
-    async def _update(
-        self,
-        owner: Json,
-        label: str,
-        by_node: dict[str, list[Json]],
-        fit: dict[str, tuple[bool, bool]],
-    ) -> None:
-        """Take away pods of old templates, no more than may be missing at once."""
-        spec = mapping(owner.get("spec"))
-        strategy = mapping(spec.get("updateStrategy"))
+    async def _update(self, daemons: Daemons, template: Json) -> None:
+        """Let new pods take the place of old ones, within what may be missing or too many."""
+        strategy = mapping(mapping(daemons.owner.get("spec")).get("updateStrategy"))
         if strategy.get("type") == "OnDelete":
             return
-        wanted = [node for node, (runs, _) in fit.items() if runs]
-        limit = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", 1)
-        budget = max(scaled(limit, len(wanted), up=True), 1)
-        wait, now = integer(spec.get("minReadySeconds")), self.clock.now()
-        for node in wanted:
-            living = [pod for pod in by_node.get(node, []) if is_active(pod)]
-            if not any(is_available(pod, wait, now) for pod in living):
-                budget -= 1
-        for node in wanted:
-            for pod in by_node.get(node, []):
-                if labels_of(pod).get(REVISION_LABEL) == label or not is_active(pod):
-                    continue
-                if is_available(pod, wait, now):
-                    if budget <= 0:
-                        continue
-                    budget -= 1
-                await self.delete(PODS, pod)
+        gone, nodes = replacements(daemons)
+        await self.delete_pods(daemons.owner, gone)
+        await self._make(daemons, template, nodes)
 
     async def _tell(
         self,

@@ -117,12 +117,16 @@ class Deployments(Owner):
             },
         }
         try:
-            return await self.create(REPLICA_SETS, made)
+            created = await self.create(REPLICA_SETS, made)
         except ActorApiError as error:
             if error.reason == "AlreadyExists":
                 status = {**mapping(deployment.get("status")), "collisionCount": collisions + 1}
                 await self.update_status(DEPLOYMENTS, deployment, status)
             raise
+        if _replicas(created):
+            message = f"Scaled up replica set {name_of(created)} from 0 to {_replicas(created)}"
+            await self.tell(deployment, "ScalingReplicaSet", message)
+        return created
 
     def _is_scaling(self, deployment: Json, sets: list[Json]) -> bool:
         """Whether the wish for replicas has changed since the sets were sized."""
@@ -201,6 +205,11 @@ class Deployments(Owner):
             "annotations": notes,
         }
         await self.patch(REPLICA_SETS, one, {"metadata": metadata, "spec": {"replicas": replicas}})
+        before = _replicas(one)
+        if before != replicas:
+            way = "up" if before < replicas else "down"
+            message = f"Scaled {way} replica set {name_of(one)} from {before} to {replicas}"
+            await self.tell(deployment, "ScalingReplicaSet", message)
 
     async def _clean_up(self, deployment: Json, old: list[Json]) -> None:
         """Forget old ReplicaSets beyond the history that is to be kept."""

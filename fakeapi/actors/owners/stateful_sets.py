@@ -1,7 +1,6 @@
 """StatefulSets: pods with names, one after the other, each with its claims.
 
-Source: pkg/controller/statefulset of Kubernetes v1.36.3. Claims are kept when pods go (the
-default policy); maxUnavailable is 1.
+Source: pkg/controller/statefulset of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -22,9 +21,11 @@ from ...objects import (
     string_map,
     text,
 )
+from ..client import ActorApiError
 from ..conditions import is_ready
 from ..resources import CLAIMS, PODS, STATEFUL_SETS
-from .pods import is_available, phase_of, pod_from
+from .claim_retention import claim_name, is_stale, owners_of_claim
+from .pods import is_available, phase_of, pod_from, scaled
 from .revisions import REVISION_LABEL, RevisedOwner, template_of
 
 if TYPE_CHECKING:
@@ -73,14 +74,11 @@ class StatefulSets(RevisedOwner):
             waits = await self._keep(owner, ordinal, pods, current, update)
             if waits and monotonic:
                 return
-        surplus = sorted((one for one in pods if one not in wanted), reverse=True)
+        surplus = sorted((one for one in pods if one not in wanted and one >= 0), reverse=True)
         for ordinal in surplus:
-            if monotonic and not all(self._is_up(owner, pods.get(one)) for one in wanted):
-                return
-            if not is_deleting(pods[ordinal]):
-                await self.delete(PODS, pods[ordinal])
-            if monotonic:
-                return
+            await self._own_claims(owner, pods[ordinal], scaled_down=True)
+        if await self._scale_down(owner, pods, wanted, surplus, monotonic=monotonic):
+            return
         await self._update(owner, pods, wanted, update)
 
     async def _keep(
@@ -90,12 +88,47 @@ class StatefulSets(RevisedOwner):
         pod = pods.get(ordinal)
         if pod is not None and phase_of(pod) in ("Succeeded", "Failed"):
             if not is_deleting(pod):
-                await self.delete(PODS, pod)
+                await self._take_down(owner, pod)
             return True
         if pod is None:
             await self._make(owner, ordinal, _revision_for(owner, ordinal, current, update))
             return True
-        return not self._is_up(owner, pod)
+        if phase_of(pod) == "Pending":
+            await self._claims_of(owner, ordinal, pod)  # one may have been lost
+        if not self._is_up(owner, pod):
+            return True
+        await self._own_claims(owner, pod, scaled_down=False)
+        return False
+
+    async def _scale_down(
+        self,
+        owner: Json,
+        pods: dict[int, Json],
+        wanted: range,
+        surplus: list[int],
+        *,
+        monotonic: bool,
+    ) -> bool:
+        """Take down what is beyond the wish, one by one or all at once; whether updates wait."""
+        broken = [one for one in sorted(pods) if not self._is_up(owner, pods[one])]
+        broken.sort(key=lambda one: one not in wanted)
+        for ordinal in surplus:
+            pod = pods[ordinal]
+            if is_deleting(pod):
+                if monotonic:
+                    return True
+                continue
+            if monotonic and not self._is_up(owner, pod) and ordinal != broken[0]:
+                return True
+            await self._take_down(owner, pod)
+            if monotonic:
+                return True
+        return False
+
+    async def _take_down(self, owner: Json, pod: Json) -> None:
+        await self.delete(PODS, pod)
+        message = f"Delete Pod {name_of(pod)} in StatefulSet {name_of(owner)} successful"
+        await self.tell(owner, "SuccessfulDelete", message)
 
     def _is_up(self, owner: Json, pod: Json | None) -> bool:
         wait = integer(mapping(owner.get("spec")).get("minReadySeconds"))
@@ -115,53 +148,93 @@ class StatefulSets(RevisedOwner):
         spec = dict(mapping(pod.get("spec")))
         spec["hostname"] = name
         spec["subdomain"] = text(mapping(owner.get("spec")).get("serviceName"))
-        claims = mappings(mapping(owner.get("spec")).get("volumeClaimTemplates"))
-        ours = {name_of(claim) for claim in claims}
-        volumes = [one for one in mappings(spec.get("volumes")) if one.get("name") not in ours]
-        for claim in claims:
-            claim_name = await self._claim(owner, claim, ordinal)
-            source = {"claimName": claim_name}
-            volumes.append({"name": name_of(claim), "persistentVolumeClaim": source})
+        claims = await self._claims_of(owner, ordinal, {})
+        volumes = [one for one in mappings(spec.get("volumes")) if one.get("name") not in claims]
+        for volume, claim in claims.items():
+            volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": claim}})
         if volumes:
             spec["volumes"] = volumes
-        _, failure = await self.create_pods(owner, [{**pod, "spec": spec}])
-        if failure is not None:
-            raise failure
+        try:
+            made = await self.create(PODS, {**pod, "spec": spec})
+        except ActorApiError as error:
+            message = f"Create Pod {name} in StatefulSet {name_of(owner)} failed error: {error}"
+            await self.tell(owner, "FailedCreate", message, kind="Warning")
+            raise
+        message = f"Create Pod {name} in StatefulSet {name_of(owner)} successful"
+        await self.tell(owner, "SuccessfulCreate", message)
+        await self._own_claims(owner, made, scaled_down=False)
 
-    async def _claim(self, owner: Json, template: Json, ordinal: int) -> str:
-        name = f"{name_of(template)}-{name_of(owner)}-{ordinal}"
-        if self._claims.get(namespace_of(owner), name) is None:
-            selector = mapping(mapping(owner.get("spec")).get("selector"))
-            given = metadata_of(template)
-            labels = {
-                **string_map(given.get("labels")),
-                **string_map(selector.get("matchLabels")),
-            }
-            metadata: Json = {
-                "name": name,
-                "namespace": namespace_of(owner),
-                "labels": labels,
-                "annotations": string_map(given.get("annotations")),
-            }
-            await self.create(CLAIMS, {"metadata": metadata, "spec": template.get("spec")})
-        return name
+    async def _claims_of(self, owner: Json, ordinal: int, pod: Json) -> dict[str, str]:
+        """The claims of a pod by volume, made if they are missing.
+
+        Raises ActorApiError, also for one that is on its way out.
+        """
+        names: dict[str, str] = {}
+        pod_name, uid = f"{name_of(owner)}-{ordinal}", metadata_of(pod).get("uid")
+        for template in mappings(mapping(owner.get("spec")).get("volumeClaimTemplates")):
+            name = names[name_of(template)] = claim_name(owner, template, ordinal)
+            present = self._claims.get(namespace_of(owner), name)
+            if present is None:
+                await self._claim(owner, template, name)
+            elif is_deleting(present) or is_stale(present, pod_name, uid):
+                raise ActorApiError(0, "Deleting", f"pvc {name} is being deleted")
+        return names
+
+    async def _claim(self, owner: Json, template: Json, name: str) -> None:
+        selector = mapping(mapping(owner.get("spec")).get("selector"))
+        given = metadata_of(template)
+        labels = {
+            **string_map(given.get("labels")),
+            **string_map(selector.get("matchLabels")),
+        }
+        metadata: Json = {
+            "name": name,
+            "namespace": namespace_of(owner),
+            "labels": labels,
+            "annotations": string_map(given.get("annotations")),
+        }
+        await self.create(CLAIMS, {"metadata": metadata, "spec": template.get("spec")})
+        pod = name.removeprefix(f"{name_of(template)}-")
+        message = f"Create Claim {name} Pod {pod} in StatefulSet {name_of(owner)} success"
+        await self.tell(owner, "SuccessfulCreate", message)
+
+    async def _own_claims(self, owner: Json, pod: Json, *, scaled_down: bool) -> None:
+        """Let the pod's claims go with it, with the set, or with nobody, as the policy says."""
+        for template in mappings(mapping(owner.get("spec")).get("volumeClaimTemplates")):
+            name = claim_name(owner, template, _ordinal(pod))
+            claim = self._claims.get(namespace_of(owner), name)
+            if claim is None or is_deleting(claim):
+                continue
+            owners = owners_of_claim(claim, owner, pod, scaled_down=scaled_down)
+            if owners is not None:
+                await self.patch(CLAIMS, claim, {"metadata": {"ownerReferences": owners}})
 
     async def _update(
         self, owner: Json, pods: dict[int, Json], wanted: range, update: Json
     ) -> None:
-        """Delete the highest pod of an old template, once those above it are up."""
+        """Delete the highest pods of an old template.
+
+        One at a time once those above it are up, or, where the set says maxUnavailable (upstream's
+        server keeps it with the gate MaxUnavailableStatefulSet only), as many as that allows.
+        """
         strategy = mapping(mapping(owner.get("spec")).get("updateStrategy"))
         if strategy.get("type") == "OnDelete":
             return
-        floor = wanted.start + integer(mapping(strategy.get("rollingUpdate")).get("partition"))
+        rolling = mapping(strategy.get("rollingUpdate"))
+        floor = wanted.start + integer(rolling.get("partition"))
+        limit = rolling.get("maxUnavailable")
+        missing = sum(not self._is_up(owner, pods.get(one)) for one in wanted)
+        budget = max(scaled(limit, len(wanted), up=False), 1) - missing
         for ordinal in reversed(wanted):
-            if ordinal < floor:
+            if ordinal < floor or (limit is not None and budget <= 0):
                 return
             pod = pods.get(ordinal)
             if pod is not None and not _has(pod, owner, update) and not is_deleting(pod):
-                await self.delete(PODS, pod)
-                return
-            if not self._is_up(owner, pod):
+                await self._take_down(owner, pod)
+                budget -= 1
+                if limit is None:
+                    return
+            elif limit is None and not self._is_up(owner, pod):
                 return
 
     async def _tell(self, owner: Json, pods: dict[int, Json], current: Json, update: Json) -> None:

@@ -1,0 +1,147 @@
+"""How the pods of a DaemonSet give way to those of a new template, as values.
+
+Source: pkg/controller/daemon/{update,daemon_controller}.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from ...objects import Json, integer, is_deleting, labels_of, mapping, metadata_of, text
+from ..conditions import is_ready
+from .pods import is_available, phase_of, scaled
+from .revisions import REVISION_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Daemons", "excess", "limits_of", "replacements"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Daemons:
+    """One DaemonSet's pods by node, the label of its newest template, where its pods are to run."""
+
+    owner: Json
+    label: str
+    by_node: Mapping[str, list[Json]]
+    fit: Mapping[str, tuple[bool, bool]]
+    now: float
+
+    def is_up(self, pod: Json) -> bool:
+        """Whether the pod is available."""
+        wait = integer(mapping(self.owner.get("spec")).get("minReadySeconds"))
+        return is_available(pod, wait, self.now)
+
+    def is_new(self, pod: Json) -> bool:
+        """Whether the pod is of the newest template."""
+        return labels_of(pod).get(REVISION_LABEL) == self.label
+
+    def pair_on(self, node: str) -> tuple[Json | None, Json | None] | None:
+        """The new and the old pod of a node; None where there are too many of a kind."""
+        living = [pod for pod in self.by_node.get(node, []) if not is_deleting(pod)]
+        new = [pod for pod in living if self.is_new(pod)]
+        old = [pod for pod in living if not self.is_new(pod)]
+        if len(new) > 1 or len(old) > 1:
+            return None
+        return (new[0] if new else None), (old[0] if old else None)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that have pods, or are to have one."""
+        wanted = {node for node, (runs, _) in self.fit.items() if runs}
+        return sorted(wanted | set(self.by_node))
+
+
+def limits_of(daemons: Daemons) -> tuple[int, int]:
+    """How many pods may be there beyond one a node, and how many may be missing."""
+    rolling = mapping(
+        mapping(mapping(daemons.owner.get("spec")).get("updateStrategy")).get("rollingUpdate")
+    )
+    count = sum(runs for runs, _ in daemons.fit.values())
+    surge = scaled(rolling.get("maxSurge", 0), count, up=True)
+    unavailable = scaled(rolling.get("maxUnavailable", 1), count, up=True)
+    return surge, 1 if count and not surge and not unavailable else unavailable
+
+
+def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Json]:
+    """The pods on a node that are too many: all but the oldest, or all but one of each kind."""
+    living = [
+        pod
+        for pod in daemons.by_node.get(node, [])
+        if not is_deleting(pod) and phase_of(pod) not in ("Failed", "Succeeded")
+    ]
+    living.sort(key=_age)
+    if not surges:
+        return living[1:]
+    new = [pod for pod in living if daemons.is_new(pod)]
+    old = [pod for pod in living if not daemons.is_new(pod)]
+    gone = new[1:] + old[1:]
+    if new and old and (not is_ready(old[0]) or daemons.is_up(new[0])):
+        gone.append(old[0])
+    return gone
+
+
+def _age(pod: Json) -> tuple[bool, str]:
+    bound = bool(mapping(pod.get("spec")).get("nodeName"))
+    return not bound, text(metadata_of(pod).get("creationTimestamp"))
+
+
+def replacements(daemons: Daemons) -> tuple[list[Json], list[str]]:
+    """The old pods that go now, and the nodes that get a new pod beside the old one."""
+    surge, unavailable = limits_of(daemons)
+    return _surged(daemons, surge) if surge else (_replaced(daemons, unavailable), [])
+
+
+def _replaced(daemons: Daemons, limit: int) -> list[Json]:
+    missing, broken, candidates = 0, [], []
+    for node in daemons.nodes:
+        pair = daemons.pair_on(node)
+        if pair is None or (pair[0] is None) == (pair[1] is None):
+            missing += 1  # somebody else sees to this node
+            continue
+        new, old = pair
+        if new is not None:
+            missing += not daemons.is_up(new)
+        elif old is not None and not daemons.is_up(old):
+            broken.append(old)
+            missing += 1
+        elif old is not None and missing < limit:
+            candidates.append(old)
+    return broken + candidates[: max(limit - missing, 0)]
+
+
+def _surged(daemons: Daemons, limit: int) -> tuple[list[Json], list[str]]:
+    gone: list[Json] = []
+    astray: list[Json] = []
+    urgent: list[str] = []
+    candidates: list[str] = []
+    surging = available = 0
+    for node in daemons.nodes:
+        pair = daemons.pair_on(node)
+        if pair is None:
+            surging += 1
+            continue
+        new, old = pair
+        available += any(daemons.is_up(pod) for pod in (old or new,) if pod is not None)
+        runs = daemons.fit.get(node, (False, False))[0]
+        if old is None:
+            continue
+        if new is not None:
+            if daemons.is_up(new):
+                gone.append(old)
+            else:
+                surging += 1
+        elif not daemons.is_up(old):
+            if runs:
+                urgent.append(node)
+            else:
+                gone.append(old)
+        elif not runs:
+            astray.append(old)
+        elif surging < limit:
+            candidates.append(node)
+    wanted = sum(runs for runs, _ in daemons.fit.values())
+    gone += astray[: max(available - wanted, 0)]
+    return gone, urgent + candidates[: max(limit - surging, 0)]
