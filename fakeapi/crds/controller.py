@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from .. import deletion, registry
 from ..completion import complete
+from ..following import follow
 from ..objects import Json, finalizers_of, is_deleting, name_of, with_metadata
 from ..options import DeleteOptions, WriteOptions
 from ..registry import Target
@@ -40,21 +41,13 @@ class DefinitionController:
         self._definitions = state.store.collection(definitions.RESOURCE)
         self._seen: dict[str, int] = {}
         self._served: dict[str, tuple[object, list[Kind]]] = {}
-        self._is_busy = False
-        self._definitions.listeners[self] = self._follow
-        self._follow()
+        follow(self._definitions, self._see_to_all)
 
-    def _follow(self) -> None:
+    def _see_to_all(self) -> None:
         """Take note of every definition that has changed; what that writes is seen to as well."""
-        if self._is_busy:
-            return
-        self._is_busy = True
-        try:
-            while changed := self._changed():
-                for key in changed:
-                    self._reconcile(key)
-        finally:
-            self._is_busy = False
+        while changed := self._changed():
+            for key in changed:
+                self._reconcile(key)
 
     def _changed(self) -> list[str]:
         revisions = self._definitions.revisions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .. import registry
 from ..completion import complete
+from ..following import follow
 from ..objects import Json, labels_of, mapping, mappings, name_of
 from ..options import WriteOptions
 from ..registry import Target
@@ -32,24 +33,13 @@ class AggregationController:
     def __init__(self, state: Registry) -> None:
         self._state = state
         self._roles = state.store.collection(CLUSTER_ROLES)
-        self._is_busy = False
-        self._roles.listeners[self] = self._follow
-        self._follow()
-
-    def _follow(self) -> None:
-        """Bring the rules up to date; what that writes may be part of others, and is seen to."""
-        if self._is_busy:
-            return
-        self._is_busy = True
-        try:
-            with acting_as(SERVER):  # whoever has caused it
-                self._reconcile_all()
-        finally:
-            self._is_busy = False
+        follow(self._roles, self._reconcile_all)
 
     def _reconcile_all(self) -> None:
-        while any(self._reconcile(key) for key in list(self._roles.sorted_keys())):
-            pass
+        """Bring the rules up to date; what that writes may be part of others, and is seen to."""
+        with acting_as(SERVER):  # whoever has caused it
+            while any(self._reconcile(key) for key in list(self._roles.sorted_keys())):
+                pass
 
     def _reconcile(self, key: str) -> bool:
         """Whether the role had other rules than it should have."""
