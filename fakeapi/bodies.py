@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from . import go_json, nesting, protobuf
-from .errors import BadRequest, UnsupportedMediaType
-from .objects import Json, text
-from .schema import DecodeError, decode, unknown_fields
+from .errors import BadRequest, Invalid, UnsupportedMediaType, invalid
+from .objects import Json, name_of, text
+from .schema import DecodeError, decode, json_type, unknown_fields
 
 if TYPE_CHECKING:
     from .kinds import Kind, KindTable
@@ -30,6 +30,10 @@ _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _META_SCHEME: Final = "pkg/apis/meta/internalversion/scheme/register.go:27"
 _DELETE_OPTIONS: Final = "DeleteOptions"
+_TYPE_META: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -137,10 +141,48 @@ def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) ->
         )
         return _message(envelope, kind.kind, kind.version, kind.schema)
     value = parse(raw, content_type, kind.kind, served=_SERVED if kind.schema else _SERVED_CUSTOM)
+    said = _said_kind(raw, value, kind.kind)
+    if kind.structure is None:
+        check_kind(said, kind.kind, kind.api_version, kinds)
+    else:
+        _check_custom_kind(raw, said, kind)
+    return said
+
+
+def _said_kind(raw: bytes, value: object, expected: str) -> Json:
+    """The object if what it says of its kind and version are texts. Raises BadRequest."""
     if not isinstance(value, dict):
-        raise _not_json(raw, kind.kind, "the body is not an object")
-    check_kind(value, kind.kind, kind.api_version, kinds)
+        given = f"{json_type(value)} into Go value of type {_TYPE_META}"
+        raise _not_json(raw, expected, f"json: cannot unmarshal {given}")
+    for name in ("kind", "apiVersion"):
+        given_value = value.get(name)
+        if given_value is not None and not isinstance(given_value, str):
+            why = f"json: cannot unmarshal {json_type(given_value)} into Go struct field .{name}"
+            raise _not_json(raw, expected, f"{why} of type string")
     return value
+
+
+def _check_custom_kind(raw: bytes, value: Json, kind: Kind) -> None:
+    """A custom object must say what it is, and rightly. Raises ApiError."""
+    if not value.get("kind"):
+        raise _unrecognized(raw, kind.kind, missing_kind(raw.decode(errors="replace")))
+    check_custom_kind(value, kind)
+
+
+def missing_kind(shown: str) -> str:
+    """What is said of an object of no kind."""
+    return f"Object 'Kind' is missing in '{shown}'"
+
+
+def check_custom_kind(value: Json, kind: Kind) -> None:
+    """A custom object that says its kind says the right one. Raises BadRequest or Invalid."""
+    version, given = text(value.get("apiVersion")), text(value.get("kind"))
+    if version != kind.api_version:
+        expected = f"the expected API version ({kind.api_version})"
+        raise BadRequest(f"the API version in the data ({version}) does not match {expected}")
+    if given != kind.kind:
+        error = invalid("kind", given, f"must be {kind.kind}")
+        raise Invalid(given, kind.group, name_of(value), [error])
 
 
 def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
@@ -237,10 +279,7 @@ def decode_side_object(
         value = _message(envelope, kind, "v1", type_name)
         said: Json = {"kind": envelope.kind, "apiVersion": envelope.api_version}
     else:
-        value = parse(raw, content_type, kind)
-        if not isinstance(value, dict):
-            raise _not_json(raw, kind, "the body is not an object")
-        said = value
+        value = said = _said_kind(raw, parse(raw, content_type, kind), kind)
     if kinds is not None and said.get("apiVersion") not in versions[1:]:
         check_kind(said, kind, versions[0], kinds)
     is_options = kind == _DELETE_OPTIONS

@@ -198,7 +198,8 @@ def converter(type_name: str) -> Convert:
     return _struct_converter(type_name)
 
 
-def _json_type(value: object) -> str:
+def json_type(value: object) -> str:
+    """What Go's decoder calls a value of JSON."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -209,7 +210,7 @@ def _json_type(value: object) -> str:
 
 
 def _wrong(value: object, go_type: str) -> DecodeError:
-    return DecodeError(_json_type(value), go_type)
+    return DecodeError(json_type(value), go_type)
 
 
 def _string(value: object, _: list[str]) -> str:

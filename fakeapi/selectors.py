@@ -270,8 +270,10 @@ def parse_field_selector(source: str, kind: Kind) -> tuple[FieldTerm, ...]:
         if not part:
             continue
         label, sign, raw = _split_term(source, part)
-        terms.append(FieldTerm(_reader(kind, label), _unescape(raw), sign == "!=", label))
-    return tuple(terms)
+        terms.append((label, sign, _unescape(raw)))
+    return tuple(
+        FieldTerm(_reader(kind, label), value, sign == "!=", label) for label, sign, value in terms
+    )
 
 
 def is_field_selector(source: str) -> bool:
@@ -322,7 +324,7 @@ def _unescape(value: str) -> str:
             escaped = True
         elif character in ",=":
             raise SelectorError(
-                f"invalid field selector: unescaped character in value: {character}"
+                f"invalid field selector: unescaped character in value: {ord(character)}"
             )
         else:
             result.append(character)

@@ -140,7 +140,13 @@ def patch(state: Registry, request: Request) -> Answer:
     change = decoded_patch(request.body)
     whole = state.view(kind).whole(existing.object)
     result = patched(whole, change, request.content_type, kind.schema)
-    bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
+    if kind.structure is None:
+        bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
+    elif result.get("kind"):
+        bodies.check_custom_kind(result, kind)
+    else:
+        why = bodies.missing_kind(msgspec.json.encode(result).decode())
+        raise undecodable_result(change, result, why, request)
     obj = _decoded_result(kind, change, result, options, request)
     target = request.target(options)
     registry.check_name(target, obj)
@@ -170,10 +176,11 @@ def _apply(state: Registry, request: Request) -> Answer:
     if applied.entries:
         metadata["managedFields"] = applied.entries
     target = msgspec.structs.replace(request.target(options), manager=None)
-    registry.check_name(target, obj)
+    uid = text(metadata_of(obj).get("uid"))
+    if existing is not None or not uid:
+        registry.check_name(target, obj)
     if existing is not None:
         return _written(state, kind, registry.update(state, target, existing, obj))
-    uid = text(metadata_of(obj).get("uid"))
     if uid:
         why = f"the provided object specified uid {uid}, and no existing object was found"
         why = f"uid mismatch: {why}"
@@ -316,8 +323,7 @@ def delete_collection(state: Registry, request: Request) -> Answer:
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
-    everything = dataclasses.replace(selected, limit=0)
-    found = listing(state.store, state.collection(kind), everything)
+    found = listing(state.store, state.collection(kind), selected)
     deletion.delete_all(state, kind, found.revisions, options)
     return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
 

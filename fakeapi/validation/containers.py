@@ -31,6 +31,9 @@ _LABELLED_PATHS: Final = (
     "metadata.annotations", "metadata.labels", "spec.host", "spec.restartPolicy",
     "spec.schedulerName", "status.phase",
 )  # fmt: skip
+MORE_THAN_ONE: Final = "may not specify more than 1 volume type"
+#: Sources of volumes that upstream's errors spell in a way of their own.
+NAMED_OTHERWISE: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 
 
@@ -57,7 +60,7 @@ def validate_volumes(volumes: list[Json], field: str) -> tuple[list[FieldError],
 def _source_errors(volume: Json, path: str) -> list[FieldError]:
     sources = [name for name in volume if name != "name"]
     errors: list[FieldError] = [
-        forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+        forbidden(f"{path}.{NAMED_OTHERWISE.get(name, name)}", MORE_THAN_ONE)
         for name in sources[1:]
     ]
     claim = volume.get("persistentVolumeClaim")

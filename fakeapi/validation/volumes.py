@@ -11,6 +11,7 @@ from .. import names
 from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from ..objects import Json, mapping, mappings, text, texts
 from ..quantity import parse_nano
+from .containers import MORE_THAN_ONE, NAMED_OTHERWISE
 from .metadata import IMMUTABLE, validate_label_selector
 from .scheduling import validate_node_selector
 
@@ -47,7 +48,7 @@ def validate_volume(volume: Json) -> list[FieldError]:
     if not sources:
         errors.append(required("spec", "must specify a volume type"))
     for name in sources[1:]:
-        errors.append(forbidden(f"spec.{name}", "may not specify more than 1 volume type"))
+        errors.append(forbidden(f"spec.{NAMED_OTHERWISE.get(name, name)}", MORE_THAN_ONE))
     return errors
 
 

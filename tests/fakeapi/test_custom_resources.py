@@ -32,7 +32,10 @@ async def test_an_object_is_created_read_and_listed(api: ApiClient, widgets: str
 
 async def test_it_must_say_what_it_is(api: ApiClient, widgets: str) -> None:
     other = {**widget(), "kind": "Gadget"}
-    assert (await api.post(widgets, other)).code == 400
+    assert (await api.post(widgets, other)).causes == [("FieldValueInvalid", "kind")]
+    nothing = {name: value for name, value in widget().items() if name != "kind"}
+    refused = await api.post(widgets, nothing)
+    assert (refused.code, "Object 'Kind' is missing in" in refused.message) == (400, True)
 
 
 async def test_unknown_fields_are_pruned(api: ApiClient, widgets: str) -> None:

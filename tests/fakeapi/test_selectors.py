@@ -141,7 +141,7 @@ async def test_nodes_are_selected_by_being_unschedulable(api: ApiClient) -> None
             '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"',
         ),
         (PODS, "xx", "invalid selector: 'xx'; can't understand 'xx'"),
-        (PODS, "metadata.name=a=b", "invalid field selector: unescaped character in value: ="),
+        (PODS, "metadata.name=a=b", "invalid field selector: unescaped character in value: 61"),
         (PODS, "metadata.name=a\\x", "invalid field selector: invalid escape sequence: \\x"),
         (PODS, "metadata.name=a\\", "invalid field selector: invalid escape sequence: \\"),
     ],
