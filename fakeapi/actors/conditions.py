@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..objects import Json, mapping, mappings, text
 
-__all__ = ["condition_of", "is_ready", "with_condition"]
+__all__ = ["as_patch", "condition_of", "is_ready", "with_condition"]
 
 
 def condition_of(obj: Json, kind: str) -> Json:
@@ -28,3 +28,12 @@ def with_condition(conditions: object, condition: Json, now: str) -> list[Json]:
             kept[index] = {**condition, "lastTransitionTime": since or now}
             return kept
     return [*kept, {**condition, "lastTransitionTime": now}]
+
+
+def as_patch(conditions: list[Json], old: object) -> list[Json]:
+    """The conditions for a strategic patch: what they say no longer has to be said to go."""
+    before = {one.get("type"): one for one in mappings(old)}
+    return [
+        {**dict.fromkeys(before.get(one.get("type"), {}).keys() - one.keys()), **one}
+        for one in conditions
+    ]

@@ -18,7 +18,7 @@ from .. import times
 from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
 from . import pod_runs
 from .client import STRATEGIC, ActorApiError
-from .conditions import with_condition
+from .conditions import as_patch, with_condition
 from .controller import Context, Controller, annotation
 from .informer import key_of
 from .resources import LEASES, NODES, PODS
@@ -130,8 +130,10 @@ class Kubelet(Controller):
         old = mapping(pod.get("status"))
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         conditions = mappings(old.get("conditions"))
-        if all(condition in conditions for condition in mappings(status["conditions"])):
-            changes.pop("conditions", None)
+        wanted = mappings(status["conditions"])
+        changes["conditions"] = as_patch(wanted, conditions)
+        if all(condition in conditions for condition in wanted):
+            del changes["conditions"]
         if changes:
             await self.patch(
                 PODS, pod, {"status": changes}, subresource="status", content_type=STRATEGIC

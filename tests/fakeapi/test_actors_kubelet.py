@@ -30,6 +30,7 @@ async def test_a_bound_pod_runs_after_its_startup() -> None:
         assert status["startTime"] == "2027-01-15T08:00:00Z"
         ready = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
         assert all(conditions(found)[kind] == "True" for kind in ready)
+        assert not any({"reason", "message"} & one.keys() for one in status["conditions"])
         (container,) = status["containerStatuses"]
         assert container["state"] == {"running": {"startedAt": "2027-01-15T08:00:03Z"}}
         assert container["ready"]
