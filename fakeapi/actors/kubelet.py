@@ -19,6 +19,7 @@ from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of
 from . import pod_runs
 from .client import STRATEGIC, ActorApiError
 from .conditions import as_patch, with_condition
+from .container_events import ContainerEvents
 from .controller import Context, Controller, annotation
 from .informer import key_of
 from .resources import LEASES, NODES, PODS
@@ -60,6 +61,7 @@ class Kubelet(Controller):
         self.options: Final = options
         self._stopped: set[str] = set()
         self._runs: dict[str, PodRun] = {}
+        self._events = ContainerEvents(context)
         self._noticed: dict[str, float] = {}  # when the end of a pod was first seen, by uid
         self._addresses: dict[str, str] = {}
         self._addresses_of_pods: dict[str, int] = {}
@@ -100,8 +102,10 @@ class Kubelet(Controller):
     async def _run(self, key: str, pod: Json, node: Json) -> None:
         now = self.clock.now()
         run = self._run_of(pod, now)
+        before = run.state, run.restarts
         remaining = pod_runs.step(run, pod, self._plan(pod), now)
         await self._report(pod, node, run, now)
+        await self._events.stepped(pod, before, run)
         if remaining is not None:
             self.queue.add_after(key, remaining)
 
@@ -111,9 +115,12 @@ class Kubelet(Controller):
         run, plan = self._run_of(pod, now), self._plan(pod)
         end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
         killed = plan.termination_seconds is None
+        if uid not in self._noticed:
+            self._noticed[uid] = now
+            if run.state == "running":
+                await self._events.killed(pod)
         if plan.termination_seconds is not None:
-            noticed = self._noticed.setdefault(uid, now)
-            own = noticed + plan.termination_seconds
+            own = self._noticed[uid] + plan.termination_seconds
             killed, end = own > end, min(end, own)
         if end > now and run.state == "running":
             self.queue.add_after(key, end - now)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ... import times
 from ...objects import Json, integer, is_deleting, labels_of, mapping, mappings, metadata_of
-from ..conditions import is_ready, with_condition
+from ..conditions import condition_of, is_ready, with_condition
 from ..resources import REPLICA_SETS
 from .pods import Owner, deletion_rank, is_active, is_available, phase_of, pod_from
 
@@ -66,18 +66,18 @@ class ReplicaSets(Owner):
         generation = integer(metadata_of(owner).get("generation"))
         if generation:
             status["observedGeneration"] = generation
-        conditions = [
-            one for one in mappings(old.get("conditions")) if one.get("type") != "ReplicaFailure"
-        ]
-        if failure is not None:
+        conditions = mappings(old.get("conditions"))
+        known = condition_of(owner, "ReplicaFailure").get("status") == "True"
+        if failure is None:
+            conditions = [one for one in conditions if one.get("type") != "ReplicaFailure"]
+        elif not known:  # its words name a pod, each time another: to tell them would never end
             condition: Json = {
                 "type": "ReplicaFailure",
                 "status": "True",
                 "reason": "FailedCreate",
                 "message": str(failure),
             }
-            stamp = times.timestamp(now)
-            conditions = with_condition(old.get("conditions"), condition, stamp)
+            conditions = with_condition(conditions, condition, times.timestamp(now))
         if conditions:
             status["conditions"] = conditions
         return status

@@ -1,0 +1,129 @@
+"""Events as `kubectl describe` shows them: who says what about what, and never too many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fakeapi.actors.controller import Context
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.resources import PODS as POD_RESOURCE
+
+from .actor_cluster import NODES, PODS, Cluster, cluster, pod
+from .test_actors_owners import APPS, QUICK, owner
+
+if TYPE_CHECKING:
+    from .api_client import Json
+
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+async def told(c: Cluster, name: str) -> list[str]:
+    """What is said of an object, in the order in which it was said."""
+    found = await c.items(EVENTS, fieldSelector=f"involvedObject.name={name}")
+    found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
+    return [f"{one['reason']}: {one['message']}" for one in found]
+
+
+async def test_a_kubelet_tells_of_its_containers() -> None:
+    async with cluster(kubelet=QUICK) as c:
+        await c.create(PODS, pod())
+        await c.advance(1)
+        await c.api.delete(f"{PODS}/p")
+        await c.settle()
+        assert await told(c, "p") == [
+            'Pulled: Container image "x" already present on machine and can be accessed by the pod',
+            "Created: Container created",
+            "Started: Container started",
+            "Killing: Stopping container c",
+        ]
+        event = (await c.items(EVENTS))[0]
+        assert event["involvedObject"]["fieldPath"] == "spec.containers{c}"
+        assert event["source"] == {"component": "kubelet", "host": "n1"}
+
+
+async def test_a_container_that_fails_again_and_again_is_one_event_that_counts() -> None:
+    async with cluster(kubelet=QUICK) as c:
+        await c.create(PODS, pod(run_seconds="1", exit_codes="1"))
+        await c.advance(120, step_seconds=1)
+        found = {one["reason"]: one for one in await c.items(EVENTS)}
+        assert set(found) == {"Pulled", "Created", "Started", "BackOff"}
+        assert found["Started"]["count"] == 5
+        assert found["BackOff"]["type"] == "Warning"
+        assert found["BackOff"]["message"].startswith("Back-off restarting failed container c in")
+        assert found["Started"]["lastTimestamp"] > found["Started"]["firstTimestamp"]
+
+
+async def test_owners_tell_what_they_make() -> None:
+    async with cluster(owners=True) as c:
+        await c.create(f"{APPS}/deployments", owner("d", replicas=1))
+        (owned,) = await c.items(f"{APPS}/replicasets")
+        name = owned["metadata"]["name"]
+        assert await told(c, "d") == [
+            f"ScalingReplicaSet: Scaled up replica set {name} from 0 to 1"
+        ]
+        (made,) = await c.items(PODS)
+        assert await told(c, name) == [f"SuccessfulCreate: Created pod: {made['metadata']['name']}"]
+        await c.create(f"{APPS}/statefulsets", owner("s", replicas=1))
+        assert await told(c, "s") == [
+            "SuccessfulCreate: Create Pod s-0 in StatefulSet s successful"
+        ]
+
+
+async def test_a_refusal_is_told() -> None:
+    async with cluster(owners=True) as c:
+        hard = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
+        await c.create("/api/v1/namespaces/default/resourcequotas", hard)
+        await c.create(f"{APPS}/replicasets", owner("rs", replicas=1))
+        found = await c.items(EVENTS)  # with the name of another pod each time
+        assert len(found) <= 2
+        assert {(one["type"], one["reason"]) for one in found} == {("Warning", "FailedCreate")}
+        assert found[0]["message"].startswith("Error creating: ")
+
+
+async def test_events_can_be_switched_off() -> None:
+    async with cluster(kubelet=QUICK, owners=True, events=False) as c:
+        await c.create(f"{APPS}/replicasets", owner("rs", replicas=1))
+        await c.advance(2, step_seconds=1)
+        assert await c.items(EVENTS) == []
+
+
+def recorder(c: Cluster) -> EventRecorder:
+    context = c.actors._context
+    assert isinstance(context, Context)
+    return EventRecorder(context, "me")
+
+
+async def test_events_that_differ_in_their_words_alone_become_one() -> None:
+    async with cluster() as c:
+        writes, target = recorder(c), await c.api.create(PODS, pod())
+        for number in range(15):
+            await writes.record(POD_RESOURCE, target, "Tried", f"attempt {number}")
+        found = await c.items(EVENTS)
+        assert len(found) == 10
+        combined = [one for one in found if one["message"].startswith("(combined")]
+        assert [(one["count"], one["message"]) for one in combined] == [
+            (6, "(combined from similar events): attempt 14")
+        ]
+
+
+async def test_of_one_object_25_events_are_written_at_once_and_then_one_in_five_minutes() -> None:
+    async with cluster() as c:
+        writes, target = recorder(c), await c.api.create(PODS, pod())
+        other = await c.api.create(PODS, pod("q"))
+        for number in range(40):
+            await writes.record(POD_RESOURCE, target, f"Reason{number}", "x")
+        assert len(await c.items(EVENTS)) == 25
+        await writes.record(POD_RESOURCE, other, "Own", "x")
+        c.clock.advance(300)
+        for number in range(40, 43):
+            await writes.record(POD_RESOURCE, target, f"Reason{number}", "x")
+        assert len(await c.items(EVENTS)) == 27
+
+
+async def test_events_of_what_is_in_no_namespace_are_in_default() -> None:
+    async with cluster() as c:
+        found: Json = await c.read(f"{NODES}/n1")
+        from fakeapi.actors.resources import NODES as NODE_RESOURCE
+
+        await recorder(c).record(NODE_RESOURCE, found, "Seen", "here")
+        assert await told(c, "n1") == ["Seen: here"]
