@@ -22,6 +22,7 @@ from .namespaces import NamespaceCollector
 from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from .owners import owner_controllers
 from .stages import Stages, read_stages
+from .volume_protection import VolumeProtection
 from .volumes import VolumeOptions, Volumes
 
 if TYPE_CHECKING:
@@ -147,9 +148,10 @@ class Actors:
             self._controllers.append(NodeLeases(context))
         volumes = self._volumes_wish
         if volumes:
-            self._controllers.append(
-                Volumes(context, VolumeOptions() if volumes is True else volumes)
-            )
+            self._controllers += [
+                Volumes(context, VolumeOptions() if volumes is True else volumes),
+                VolumeProtection(context),
+            ]
 
     def _changed(self, change: ObjectChange) -> None:
         self._versions[change.group, change.resource] = change.resource_version

@@ -18,6 +18,7 @@ from ..objects import (
     is_deleting,
     labels_of,
     mapping,
+    mappings,
     metadata_of,
     name_of,
     namespace_of,
@@ -27,6 +28,7 @@ from ..objects import (
 from ..quantity import parse_nano
 from ..selectors import EVERYTHING, label_selector_of
 from .controller import Context, Controller, annotation
+from .events import EventRecorder
 from .informer import key_of
 from .resources import CLAIMS, NODES, STORAGE_CLASSES, VOLUMES
 
@@ -58,6 +60,7 @@ class Volumes(Controller):
     def __init__(self, context: Context, options: VolumeOptions) -> None:
         super().__init__(context)
         self.options: Final = options
+        self._recorder = EventRecorder(context, self.name)
         self._classes = self.informer(STORAGE_CLASSES)
         self._claims = self.informer(CLAIMS)
         self._volumes = self.informer(VOLUMES)
@@ -174,8 +177,17 @@ class Volumes(Controller):
             "csi": {"driver": provisioner, "volumeHandle": name},
         }
         node = self._nodes.get("", _node_of(claim))
-        if node is not None:
-            made["nodeAffinity"] = {"required": _near(node)}
+        allowed = mappings(storage_class.get("allowedTopologies"))
+        terms = _terms(node, allowed)
+        if terms is None:
+            message = f'failed to provision volume with StorageClass "{name_of(storage_class)}": '
+            message += f"node {_node_of(claim)} is in none of its allowedTopologies"
+            await self._recorder.record(
+                CLAIMS, claim, "ProvisioningFailed", message, kind="Warning"
+            )
+            return
+        if terms:
+            made["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
         metadata: Json = {"name": name, "annotations": {_PROVISIONED_BY: provisioner}}
         filled: Json = {key: value for key, value in made.items() if value}
         await self.create(VOLUMES, {"metadata": metadata, "spec": filled})
@@ -291,8 +303,38 @@ def _node_of(claim: Json) -> str:
     return annotation(claim, _SELECTED_NODE)
 
 
-def _near(node: Json) -> Json:
-    """Where a volume that was made for a pod on that node can be used."""
-    host = text(labels_of(node).get(_HOSTNAME)) or name_of(node)
-    expression: Json = {"key": _HOSTNAME, "operator": "In", "values": [host]}
-    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+def _terms(node: Json | None, allowed: list[Json]) -> list[Json] | None:
+    """Where a new volume can be used: near the node, or anywhere that is allowed.
+
+    None if the node is where no volume may be. Source: GenerateAccessibilityRequirements of the
+    external provisioner v5.
+    """
+    if node is None:
+        return [
+            {
+                "matchExpressions": [
+                    {"key": one.get("key"), "operator": "In", "values": one.get("values")}
+                    for one in mappings(term.get("matchLabelExpressions"))
+                ]
+            }
+            for term in allowed
+        ]
+    labels = labels_of(node)
+    keys = [_HOSTNAME]
+    if allowed:
+        fitting = [
+            mappings(term.get("matchLabelExpressions"))
+            for term in allowed
+            if all(
+                labels.get(text(one.get("key"))) in texts(one.get("values"))
+                for one in mappings(term.get("matchLabelExpressions"))
+            )
+        ]
+        if not fitting:
+            return None
+        keys = [text(one.get("key")) for one in fitting[0]]
+    values = {key: text(labels.get(key)) or name_of(node) for key in keys}
+    expressions = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in values.items()
+    ]
+    return [{"matchExpressions": expressions}]

@@ -1,7 +1,8 @@
 """StorageObjectInUseProtection: volumes and claims that are in use are kept by a finalizer.
 
 Whoever switches it on must have somebody who takes the finalizers off again, as the protection
-controllers of kube-controller-manager do; that is why it is off by default here.
+controllers of kube-controller-manager do; that is why it is off by default here. The actors of
+volumes do so for volumes and claims, and put the finalizers on without this plugin, too.
 
 Source: plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go of v1.36.3.
 """

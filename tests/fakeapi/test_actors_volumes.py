@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakeapi import VolumeOptions
 
-from .actor_cluster import cluster
+from .actor_cluster import PODS, cluster, node, pod
 
 if TYPE_CHECKING:
     from .api_client import Json
@@ -109,4 +109,64 @@ async def test_a_claim_that_lost_its_volume_says_so() -> None:
         await c.create(CLAIMS, claim("c"))
         await c.api.delete(f"{VOLUMES}/v")
         await c.settle()
+        assert await c.code(f"{VOLUMES}/v") == 200  # bound volumes are kept, unless by force
+        await c.api.patch(f"{VOLUMES}/v", {"metadata": {"finalizers": None}})
+        await c.settle()
         assert (await c.read(f"{CLAIMS}/c"))["status"]["phase"] == "Lost"
+
+
+async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone() -> None:
+    async with cluster(volumes=True) as c:
+        await c.create(CLAIMS, claim("c"))
+        found = await c.read(f"{CLAIMS}/c")
+        assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        await c.create(PODS, pod(spec={"volumes": volumes}))
+        await c.api.delete(f"{CLAIMS}/c")
+        await c.settle()
+        assert await c.code(f"{CLAIMS}/c") == 200
+        await c.api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+        await c.settle()
+        assert await c.code(f"{CLAIMS}/c") == 404
+
+
+async def test_a_pod_that_is_on_no_node_keeps_no_claim() -> None:
+    async with cluster(volumes=True) as c:
+        await c.create(CLAIMS, claim("c"))
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        waiting = pod(spec={"volumes": volumes})
+        del waiting["spec"]["nodeName"]
+        await c.create(PODS, waiting)
+        await c.api.delete(f"{CLAIMS}/c")
+        await c.settle()
+        assert await c.code(f"{CLAIMS}/c") == 404
+
+
+def zoned(mode: str) -> Json:
+    zones = [{"key": "zone", "values": ["a", "b"]}]
+    return {**storage_class("z", mode), "allowedTopologies": [{"matchLabelExpressions": zones}]}
+
+
+async def test_a_volume_is_made_where_its_class_allows_it() -> None:
+    async with cluster(volumes=MAKER) as c:
+        await c.create(CLASSES, zoned("Immediate"))
+        await c.create(CLAIMS, claim("c", storage_class="z"))
+        (made,) = await c.items(VOLUMES)
+        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        wanted = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+        assert term["matchExpressions"] == [wanted]
+
+
+async def test_a_volume_is_made_in_the_zone_of_the_chosen_node_or_not_at_all() -> None:
+    nodes = [node("here", labels={"zone": "a"}), node("there", labels={"zone": "c"})]
+    async with cluster(load=nodes, volumes=MAKER) as c:
+        await c.create(CLASSES, zoned("WaitForFirstConsumer"))
+        for name in ("here", "there"):
+            chosen = {"volume.kubernetes.io/selected-node": name}
+            await c.create(CLAIMS, claim(name, storage_class="z", annotations=chosen))
+        (made,) = await c.items(VOLUMES)
+        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        assert term["matchExpressions"] == [{"key": "zone", "operator": "In", "values": ["a"]}]
+        assert (await c.read(f"{CLAIMS}/here"))["status"]["phase"] == "Bound"
+        (event,) = await c.items("/api/v1/namespaces/default/events")
+        assert (event["reason"], event["involvedObject"]["name"]) == ("ProvisioningFailed", "there")

@@ -1,0 +1,101 @@
+"""Claims that pods use and volumes that are bound are kept by a finalizer until they are not.
+
+Source: pkg/controller/volume/{pvcprotection,pvprotection} of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..objects import (
+    Json,
+    finalizers_of,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    namespace_of,
+    text,
+)
+from .controller import Context, Controller
+from .informer import key_of
+from .resources import CLAIMS, PODS, VOLUMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .resources import Resource
+
+__all__ = ["VolumeProtection"]
+
+_CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
+_VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+
+
+class VolumeProtection(Controller):
+    """Puts the finalizers on and takes them off. Keys are `claim namespace/name`, `volume name`."""
+
+    name = "volume-protection-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._claims = self.informer(CLAIMS)
+        self._volumes = self.informer(VOLUMES)
+        self._pods = self.informer(PODS)
+        self._claims.subscribe(lambda old, new: self.queue.add(f"claim {key_of(new or old or {})}"))
+        self._volumes.subscribe(
+            lambda old, new: self.queue.add(f"volume {key_of(new or old or {})}")
+        )
+        self._pods.subscribe(self._pod_changed)
+
+    async def sync(self, key: str) -> None:
+        """See to one claim or volume. Raises ActorApiError."""
+        kind, _, name = key.partition(" ")
+        if kind == "claim":
+            claim = self._claims.objects.get(name)
+            if claim is not None:
+                await self._keep(CLAIMS, claim, _CLAIM_FINALIZER, used=self._is_used(claim))
+            return
+        volume = self._volumes.objects.get(name)
+        if volume is not None:
+            bound = mapping(volume.get("status")).get("phase") == "Bound"
+            await self._keep(VOLUMES, volume, _VOLUME_FINALIZER, used=bound)
+
+    async def _keep(self, resource: Resource, obj: Json, finalizer: str, *, used: bool) -> None:
+        present = finalizers_of(obj)
+        if is_deleting(obj):
+            if used or finalizer not in present:
+                return
+            wanted = [one for one in present if one != finalizer]
+        elif finalizer in present:
+            return
+        else:
+            wanted = [*present, finalizer]
+        version = metadata_of(obj).get("resourceVersion")
+        patch: Json = {"metadata": {"resourceVersion": version, "finalizers": wanted}}
+        await self.patch(resource, obj, patch)
+
+    def _is_used(self, claim: Json) -> bool:
+        """Whether a pod that is on a node uses the claim."""
+        name = name_of(claim)
+        return any(
+            mapping(pod.get("spec")).get("nodeName") and name in _claims_of(pod)
+            for pod in self._pods.of_namespace(namespace_of(claim))
+        )
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        for pod in (old, new):
+            for name in _claims_of(pod or {}):
+                self.queue.add(f"claim {namespace_of(pod or {})}/{name}")
+
+
+def _claims_of(pod: Json) -> Iterator[str]:
+    """The names of the claims that a pod uses; one made for it is let go once it has ended."""
+    ended = mapping(pod.get("status")).get("phase") in ("Succeeded", "Failed")
+    for volume in mappings(mapping(pod.get("spec")).get("volumes")):
+        source = mapping(volume.get("persistentVolumeClaim"))
+        if source:
+            yield text(source.get("claimName"))
+        elif volume.get("ephemeral") is not None and not ended:
+            yield f"{name_of(pod)}-{name_of({'metadata': volume})}"
