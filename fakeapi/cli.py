@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .actors.command_line import actors_of, actors_option, provisioner_option, stages_option
+from .actors.command_line import (
+    actor_events_option,
+    actors_of,
+    actors_option,
+    provisioner_option,
+    stages_option,
+)
 from .admission.command_line import admission_options
 from .faults import FaultError
 from .loading import LoadError
@@ -110,6 +116,7 @@ _GARBAGE_THRESHOLDS = (200_000, 50)
 @actors_option
 @provisioner_option
 @stages_option
+@actor_events_option
 @admission_options
 @state_options
 @security_options
@@ -131,6 +138,7 @@ def command(
     actors: tuple[str, ...],
     provisioners: tuple[str, ...],
     stages: tuple[Path, ...],
+    actor_events: bool,
     state: StateOptions,
     security: Security,
     admission: Selection,
@@ -158,7 +166,7 @@ def command(
     )
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    living = actors_of(server, actors, provisioners, stages)
+    living = actors_of(server, actors, provisioners, stages, events=actor_events)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)

@@ -14,7 +14,13 @@ from .volumes import VolumeOptions
 if TYPE_CHECKING:
     from ..server import FakeApiServer
 
-__all__ = ["actors_of", "actors_option", "provisioner_option", "stages_option"]
+__all__ = [
+    "actor_events_option",
+    "actors_of",
+    "actors_option",
+    "provisioner_option",
+    "stages_option",
+]
 
 #: What each name on the command line is called in `Actors`.
 _NAMES: Final = {
@@ -59,12 +65,21 @@ stages_option = click.option(
     help="Play the KWOK Stages of this YAML file or directory. May be repeated.",
 )
 
+actor_events_option = click.option(
+    "--actor-events/--no-actor-events",
+    default=True,
+    show_default=True,
+    help="Whether actors write the events that kubectl describe shows.",
+)
+
 
 def actors_of(
     server: FakeApiServer,
     names: tuple[str, ...],
     provisioners: tuple[str, ...],
     stages: tuple[Path, ...] = (),
+    *,
+    events: bool = True,
 ) -> Actors:
     """The actors that were asked for. Raises click.ClickException."""
     wishes: dict[str, Any] = {_NAMES[name]: True for name in names}
@@ -73,6 +88,6 @@ def actors_of(
             raise click.UsageError("--provisioner is for --actors volumes")
         wishes["volumes"] = VolumeOptions(provisioners=frozenset(provisioners))
     try:
-        return Actors(server, stages=stages, **wishes)
+        return Actors(server, stages=stages, events=events, **wishes)
     except (StageError, OSError) as error:
         raise click.ClickException(str(error)) from error
