@@ -34,7 +34,7 @@ __all__ = ["Template"]
 
 _DEPTH_MAX: Final = 100  # templates that include each other; Go's limit is 100,000 with more stack
 _OUTPUT_MAX: Final = 16 * 1024 * 1024
-_STEPS_MAX: Final = 1_000_000
+_STEPS_MAX: Final = 200_000
 
 
 class Template:
