@@ -336,7 +336,7 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
                 "orphanDependents and deletionPropagation cannot be both set",
             )
         )
-    elif options.propagation_policy not in (None, *_POLICIES):
+    if options.propagation_policy not in (None, *_POLICIES):
         errors.append(
             not_supported("propagationPolicy", options.propagation_policy, (*_POLICIES, "nil"))
         )

@@ -28,7 +28,7 @@ from .errors import (
     invalid,
 )
 from .objects import Json, child, integer, mapping, mappings, metadata_of, name_of, text, texts
-from .options import write_options
+from .options import parse_resource_version, write_options
 from .schema import DecodeError
 from .verbs import (
     APPLY_PATCH,
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from .store import Revision
     from .verbs import Request
 
-_KIND: Final[Json] = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+_VERSION: Final = "autoscaling/v1"
+_KIND: Final[Json] = {"kind": "Scale", "apiVersion": _VERSION}
 _TYPE: Final = "autoscaling/v1.Scale"
 _REFUSED: Final = 'Scale in version "v1" cannot be handled as a Scale: '
 _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -58,6 +59,7 @@ _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creat
 def get(state: Registry, request: Request) -> Answer:
     """The scale of the object as it is now."""
     kind, route = request.route.kind, request.route
+    parse_resource_version(request.query.text("resourceVersion"), watch=True)
     existing = state.find(kind, route.namespace, route.name)
     paths = _paths(kind)
     if kind.structure is not None and _at(existing.object, paths.replicas) is None:
@@ -71,12 +73,19 @@ def update(state: Registry, request: Request) -> Answer:
     options, route = write_options(request.query, "UpdateOptions"), request.route
     unknown: list[str] = []
     wanted = bodies.decode_side_object(
-        request.body, request.content_type, "Scale", _TYPE, unknown=unknown
+        request.body,
+        request.content_type,
+        "Scale",
+        _TYPE,
+        unknown=unknown,
+        versions=(_VERSION,),
+        kinds=state.kinds,
     )
     if unknown and options.field_validation == "Strict":
         raise BadRequest(f"{_REFUSED}strict decoding error: {', '.join(unknown)}")
     if options.field_validation == "Warn":
         request.warnings += unknown
+    registry.check_name(request.target(options), wanted)
     existing = state.find(route.kind, route.namespace, route.name)
     return _updated(state, request, existing, wanted, options)
 
@@ -90,8 +99,8 @@ def patch(state: Registry, request: Request) -> Answer:
     if request.content_type not in accepted:
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
     options = write_options(request.query, "PatchOptions")
-    change = decoded_patch(request.body)
     existing = state.find(kind, route.namespace, route.name)
+    change = decoded_patch(request.body)
     result = patched(scale_of(kind, existing.object), change, request.content_type, _TYPE)
     try:
         wanted = schema.decode(_TYPE, result)

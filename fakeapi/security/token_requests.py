@@ -34,7 +34,14 @@ _MOST_SECONDS: Final = 1 << 32
 def create_token(state: Registry, request: Request) -> Answer:
     """A token for the service account of the URL. Raises ApiError."""
     options = write_options(request.query, "CreateOptions")
-    wanted = bodies.decode_side_object(request.body, request.content_type, _KIND.kind, _TYPE)
+    wanted = bodies.decode_side_object(
+        request.body,
+        request.content_type,
+        _KIND.kind,
+        _TYPE,
+        versions=(_KIND.api_version,),
+        kinds=state.kinds,
+    )
     route, metadata, spec = request.route, child(wanted, "metadata"), child(wanted, "spec")
     registry.place(_KIND, route.namespace, wanted)
     if spec.get("expirationSeconds") is None:
