@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .kinds import Kind, KindTable
 
 _NAMESPACES: Final = "namespaces"
+#: The paths of collections are few and come often: what they name is kept with the table of kinds.
+_COLLECTIONS: Final = "collections by path"
+_COLLECTIONS_MAX: Final = 4096
 
 
 class Route(Record, frozen=True):
@@ -53,6 +56,17 @@ class PlainRoute:
 
 def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
     """What the path names, None if nothing; raises UnknownResource in a known API version."""
+    collections = kinds.derived.setdefault(_COLLECTIONS, {})
+    assert isinstance(collections, dict)
+    found: Route | DiscoveryRoute | PlainRoute | None = collections.get(path)
+    if found is None:
+        found = _resolve(path, kinds)
+        if isinstance(found, Route) and not found.name and len(collections) < _COLLECTIONS_MAX:
+            collections[path] = found
+    return found
+
+
+def _resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
     root, *parts = path.rstrip("/").split("/")[1:] or [""]
     if root == "api":
         return _resolve_in(parts, "", kinds)
