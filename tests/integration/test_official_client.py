@@ -270,7 +270,8 @@ def test_it_uses_a_kind_that_was_defined_a_moment_ago(
         }
     )
     gadgets = found.resources.get(api_version="example.com/v1", kind="Gadget")
-    body = {"metadata": {"name": "g"}, "spec": {"size": 3}}
+    kind = {"apiVersion": "example.com/v1", "kind": "Gadget"}
+    body = {**kind, "metadata": {"name": "g"}, "spec": {"size": 3}}
     gadgets.create(body=body, namespace=fake_api.namespace)
     assert gadgets.get(name="g", namespace=fake_api.namespace).spec.size == 3
 
