@@ -233,6 +233,23 @@ async def test_a_connection_that_is_used_outlives_the_time_for_a_head(
         assert (await client.answer())[0] == 201
 
 
+async def test_a_connection_is_idle_only_if_nothing_was_answered_since_the_last_look(
+    server: FakeApiServer,
+) -> None:
+    async with client_of(server) as client:
+        await client.send(GET)
+        await client.answer()
+        assert server._connections is not None
+        (connection,) = server._connections.connections
+        connection._next_keepalive_close_time = 0.0
+        connection._process_keepalive()
+        await client.send(GET)
+        assert (await client.answer())[0] == 404
+        connection._process_keepalive()
+        connection._process_keepalive()
+        assert await client.rest() == b""
+
+
 async def test_a_head_request_has_the_length_of_the_body_alone(server: FakeApiServer) -> None:
     async with client_of(server) as client:
         await client.send(CREATE)
