@@ -14,6 +14,7 @@ from . import extension_defaults, pod_resources
 from .crds import defaulting as custom_definitions
 from .objects import Json, child, labels_of, mapping, mappings, name_of, text
 from .quantity import render
+from .service_fields import is_reached_from_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,12 +293,16 @@ def _service(service: Json) -> None:
     for port in mappings(spec.get("ports")):
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port")
-    if service_type in ("NodePort", "LoadBalancer") or spec.get("externalIPs"):
+    if is_reached_from_outside(spec):
         _default(spec, "externalTrafficPolicy", "Cluster")
-    if service_type in _SERVING_TYPES:
-        _default(spec, "internalTrafficPolicy", "Cluster")
+    if service_type in _SERVING_TYPES and spec.get("internalTrafficPolicy") is None:
+        spec["internalTrafficPolicy"] = "Cluster"
     if service_type == "LoadBalancer":
         _default(spec, "allocateLoadBalancerNodePorts", True)
+        balancer = mapping(mapping(service.get("status")).get("loadBalancer"))
+        for entry in mappings(balancer.get("ingress")):
+            if entry.get("ip") and entry.get("ipMode") is None:
+                entry["ipMode"] = "VIP"
 
 
 def _namespace(namespace: Json) -> None:

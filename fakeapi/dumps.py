@@ -65,6 +65,10 @@ class GivenUid(IdSource):
         """A number from the other source."""
         return self._source.between(low, high)
 
+    def below(self, limit: int) -> int:
+        """A whole number from the other source."""
+        return self._source.below(limit)
+
 
 def is_dumped(value: Json) -> bool:
     """Whether a server has had the object: then it is as that server had made it."""

@@ -118,7 +118,7 @@ class _Loader:
         state, uid = self._state, self._identities.uid(value)
         state = dataclasses.replace(state, ids=GivenUid(state.ids, uid))
         if is_dumped(value):
-            state.admission = _ADMITTED
+            state.admission, state.keeps_service_addresses = _ADMITTED, True
         namespace = _namespace(kind, value)
         if namespace and state.store.get(("", "namespaces"), "", namespace) is None:
             _create_namespace(self._state, namespace)

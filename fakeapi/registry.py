@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from . import gotext, ownership, strategies, times, validation
+from . import gotext, ownership, services, strategies, times, validation
 from .admission import AdmissionChain, Operation, Review
 from .completion import complete
 from .errors import (
@@ -72,6 +72,10 @@ class Registry:
     #: Who its users are and what they may do, for reviews.
     access: Access = dataclasses.field(default_factory=Access)
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
+    #: Which addresses and ports are taken by Services.
+    service_books: services.ServiceBooks = dataclasses.field(default_factory=services.ServiceBooks)
+    #: Whether new Services come with addresses that another server has given them.
+    keeps_service_addresses: bool = False
 
     def now(self) -> str:
         """The current time as a metav1.Time."""
@@ -163,6 +167,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
             break
     metadata["uid"] = registry.ids.uid()
     metadata["creationTimestamp"] = now
+    if kind.resource_key == services.SERVICES:
+        services.on_create(registry, target, obj)
     strategies.prepare_for_create(kind, obj, now)
     _raise_if_invalid(kind, name_of(obj), validation.validate_create(kind, obj))
     target.warnings.extend(strategies.warnings(kind, obj))
@@ -271,6 +277,8 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         registry.access.escalation.check(target, obj, old)
     _check_version(target, existing, metadata)
     _keep(metadata, old_metadata, "generation")
+    if kind.resource_key == services.SERVICES and not target.subresource:
+        services.on_update(registry, target, obj, old)
     _prepare(registry, target, obj, old)
     if not metadata.get("uid"):
         _keep(metadata, old_metadata, "uid")

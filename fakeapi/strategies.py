@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import conversions, defaults, pod_resources, schema
+from . import conversions, defaults, pod_resources, schema, services
 from .crds import defaulting as custom_definitions
 from .crds import warnings as custom_warnings
 from .job_selectors import generate_selector
@@ -151,6 +151,8 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
         defaults.with_taint_times(new, now)
     elif kind.resource_key == _DAEMON_SETS:
         _count_template(new, old)
+    elif kind.resource_key == services.SERVICES:
+        services.drop_fields_of_type(new, old)
     move_generation(kind, new, old)
 
 
@@ -195,6 +197,8 @@ def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
     """What the writer of an object is told though the write succeeds."""
     if kind.resource_key == _DEFINITIONS:
         return custom_warnings.of_definition(new, old)
+    if kind.resource_key == services.SERVICES:
+        return services.warnings_of(new)
     return custom_warnings.of_finalizers(new, old) if kind.structure is not None else []
 
 

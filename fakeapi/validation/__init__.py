@@ -21,6 +21,7 @@ from . import (
     pod_resizes,
     pod_updates,
     pods,
+    services,
     volumes,
     workloads,
 )
@@ -78,6 +79,8 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
         return errors + pod_updates.validate_update(obj, old)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj, old, subresource=subresource)
+    if subresource == "status" and kind.resource_key == ("", "services"):
+        return errors + services.validate_service_status(obj, old)
     if subresource == "status":
         validate_status = _STATUS_UPDATES.get(kind.resource_key)
         return errors + (validate_status(obj) if validate_status else [])
@@ -104,7 +107,6 @@ _PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     _DEFINITIONS: definition_rules.validate_definition,
     ("", "nodes"): cluster.validate_node,
-    ("", "services"): cluster.validate_service,
     ("", "configmaps"): cluster.validate_config_map,
     ("", "secrets"): cluster.validate_config_map,
     ("", "events"): cluster.validate_core_event,
@@ -133,11 +135,13 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
 _CREATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     _AUTOSCALERS: autoscalers.validate_autoscaler,
     _DEFINITIONS: definition_rules.validate_new_definition,
+    ("", "services"): services.validate_service,
 }
 _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
     _AUTOSCALERS: autoscalers.validate_autoscaler_update,
     _DEFINITIONS: definition_rules.validate_definition_update,
     ("", "nodes"): cluster.validate_node_update,
+    ("", "services"): services.validate_service_update,
     ("", "configmaps"): cluster.validate_config_map_update,
     ("", "secrets"): cluster.validate_config_map_update,
     ("events.k8s.io", "events"): cluster.validate_event_update,

@@ -24,7 +24,6 @@ SYSTEM_PRIORITIES: Final = {
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 _CONFIG_BYTES_MAX: Final = 1024 * 1024
 _REASON_MAX, _ACTION_MAX, _INSTANCE_MAX, _NOTE_MAX = 128, 128, 128, 1024
-_SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _LIMIT_TYPES: Final = ("Container", "PersistentVolumeClaim", "Pod")
 _EVENT_FIXED: Final = (
     "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
@@ -200,32 +199,6 @@ def validate_config_map_update(new: Json, old: Json) -> list[FieldError]:
     why = "field is immutable when `immutable` is set"
     fields = ("immutable", "data", "binaryData")
     return [forbidden(field, why) for field in fields if new.get(field) != old.get(field)]
-
-
-def validate_service(service: Json) -> list[FieldError]:
-    """A service's selector, type and ports."""
-    spec = mapping(service.get("spec"))
-    errors = validate_labels(spec.get("selector"), "spec.selector")
-    service_type = text(spec.get("type"))
-    if service_type not in _SERVICE_TYPES:
-        errors.append(not_supported("spec.type", service_type, _SERVICE_TYPES))
-    ports = mappings(spec.get("ports"))
-    if not ports and service_type != "ExternalName" and spec.get("clusterIP") != "None":
-        errors.append(required("spec.ports"))
-    seen: set[tuple[object, object]] = set()
-    for index, port in enumerate(ports):
-        path = f"spec.ports[{index}]"
-        number = integer(port.get("port"))
-        if not 1 <= number <= 65535:
-            why = "must be between 1 and 65535, inclusive"
-            errors.append(invalid(f"{path}.port", number, why))
-        if len(ports) > 1 and not port.get("name"):
-            errors.append(required(f"{path}.name"))
-        pair = (port.get("protocol"), number)
-        if pair in seen:
-            errors.append(duplicate(path, {"protocol": pair[0], "port": pair[1]}))
-        seen.add(pair)
-    return errors
 
 
 def validate_limit_range(limit_range: Json) -> list[FieldError]:

@@ -89,7 +89,7 @@ def _apiserver(binaries: Path, directory: Path, etcd: str, port: int) -> list[st
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",
         "--service-account-issuer=https://kubernetes.default.svc",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-cluster-ip-range=10.96.0.0/12",
         "--authorization-mode=AlwaysAllow",
         f"--disable-admission-plugins={','.join(_OFF)}",
     ]

@@ -1,0 +1,27 @@
+"""Services: their addresses within the cluster, their ports on nodes, and what goes with these.
+
+    on_create, on_update    before validation: what was left out is filled in or handed out
+    drop_fields_of_type     what a change of type leaves without meaning goes
+
+Nothing is kept about what is handed out but the Services in the store (books.py); what is given out
+becomes lasting with the write, and is free again as soon as the store no longer has it.
+
+Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 addresses.
+"""
+
+from __future__ import annotations
+
+from ..service_fields import SERVICES
+from .allocation import on_create, on_update
+from .books import ServiceBooks
+from .fields import drop_fields_of_type
+from .warnings import warnings_of
+
+__all__ = [
+    "SERVICES",
+    "ServiceBooks",
+    "drop_fields_of_type",
+    "on_create",
+    "on_update",
+    "warnings_of",
+]
