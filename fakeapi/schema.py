@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -46,6 +47,7 @@ _SCHEMAS: Final = {
     "schemaorarray": f"[]{_JSON_SCHEMA}",
     "schemaorstrings": "[]string",
 }
+_BASE64_MARKS: Final = frozenset(f"{string.ascii_letters}{string.digits}+/".encode())
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
 
 
@@ -260,8 +262,16 @@ def _bytes(value: object, _: list[str]) -> str:
     try:
         base64.b64decode(value, validate=True)
     except ValueError:
-        raise DecodeError("illegal base64 data at input byte 0") from None
+        where = _first_wrong_byte(value.encode())
+        raise DecodeError(f"illegal base64 data at input byte {where}") from None
     return value
+
+
+def _first_wrong_byte(raw: bytes) -> int:
+    """Where Go's decoder stops: at what is no digit, else where the last, short group begins."""
+    known = raw.rstrip(b"=")
+    wrong = next((index for index, mark in enumerate(known) if mark not in _BASE64_MARKS), None)
+    return len(known) // 4 * 4 if wrong is None else wrong
 
 
 def _parsed(parse: Callable[[str], str]) -> Convert:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..schema import DecodeError, fields_of
+from .. import gotext
+from ..schema import DecodeError, converter, fields_of, json_type
 
 if TYPE_CHECKING:
     from ..objects import Json
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["as_unstructured", "narrowed"]
 
 _BITS: Final = {"int32": 32, "int64": 64, "int": 64}
+_FROM_JSON: Final = frozenset({"bytes", "time", "microtime", "intorstring"})
+_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
+_SCHEMAS: Final = frozenset({"schemaorbool", "schemaorarray", "schemaorstrings"})
 _LOWEST: Final = -(2**63)
 
 
@@ -31,12 +35,17 @@ def narrowed(type_name: str, obj: Json) -> Json:
 
 
 def _narrowed(type_name: str, value: object) -> object:
+    if type_name in _SCHEMAS and value is not None:
+        return _narrowed_schema(type_name, value)
     if isinstance(value, dict):
         if type_name.startswith("{}"):
             return {name: _narrowed(type_name[2:], item) for name, item in value.items()}
         return narrowed(type_name, value)
     if isinstance(value, list) and type_name.startswith("[]"):
         return [_narrowed(type_name[2:], item) for item in value]
+    if type_name in _FROM_JSON and value is not None:
+        _check_json(type_name, value)
+        return value
     bits = _BITS.get(type_name)
     if bits is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
@@ -47,6 +56,37 @@ def _narrowed(type_name: str, value: object) -> object:
         value = int(value) if _LOWEST <= value < -_LOWEST else _LOWEST
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
+
+
+def _narrowed_schema(type_name: str, value: object) -> object:
+    """A schema of a definition, or what may stand in its place; nonsense counts for nothing."""
+    if isinstance(value, dict):
+        return narrowed(_SCHEMA, value)
+    if type_name == "schemaorbool":
+        if not isinstance(value, bool):
+            raise DecodeError("boolean or JSON schema expected")
+        return value
+    if not isinstance(value, list):
+        return None
+    return [narrowed(_SCHEMA, item) if isinstance(item, dict) else item for item in value]
+
+
+def _check_json(type_name: str, value: object) -> None:
+    """Refuse what these types, which decode themselves from JSON, do not take."""
+    if type_name == "bytes" and isinstance(value, str):
+        try:
+            converter(type_name)(value, [])
+        except DecodeError as error:
+            raise DecodeError(f"error decoding from json: {error}") from error
+    if isinstance(value, str):
+        return
+    if type_name in ("time", "microtime"):
+        raise DecodeError(json_type(value), "string")
+    if type_name == "intorstring" and type(value) is not int:
+        shown = f" {gotext.number(value)}" if isinstance(value, float) else ""
+        raise DecodeError(f"{json_type(value)}{shown}", "int32")
+    if isinstance(value, int) and not -(2**31) <= value < 2**31:
+        raise DecodeError(f"number {value}", "int32")
 
 
 def as_unstructured(obj: Json) -> Json:

@@ -19,14 +19,17 @@ _EXPECTED: Final = (
 )
 _PROBLEM: Final = (
     rf"{_PATH}: (?:field not declared in schema|{_EXPECTED}|"
-    r"duplicate entries for key \[.*\])"
+    r"duplicate entries for key \[.*\]|"
+    r"element [0-9]+: associative list with keys has an element that omits all key fields .*)"
 )
 _OBJECT: Final = r"\(.*/.*; .*/v1[a-z0-9]*, Kind=[A-Za-z]+\)"
 _TARGET_KIND: Final = (
     rf'target\.kind: Unsupported value: {_QUOTED}: supported values: "Node", "<empty>"'
 )
 _CONVERTED: Final = (
-    r"json: cannot unmarshal [a-z]+ (?:.* )?into Go struct field .*|"
+    r"json: cannot unmarshal [a-z]+ (?:.* )?into Go value of type (?:int32|string)|"
+    r"boolean or JSON schema expected|"
+    r"error decoding from json: illegal base64 data at input byte [0-9]+|"
     rf"parsing time {_QUOTED} as {_QUOTED}: cannot parse {_QUOTED} as {_QUOTED}|"
     r"quantities must match the regular expression .*|"
     r"cannot convert float64 to int(?:32|64)"
