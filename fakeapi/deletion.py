@@ -36,7 +36,7 @@ from .objects import (
     with_metadata,
 )
 from .options import WriteOptions
-from .registry import Registry, Target
+from .registry import Registry, Target, remove
 from .validation.cluster import SYSTEM_PRIORITIES
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _delete(
     if finalizers or period > 0:
         return Deleted(stored.object, gone=False)
     if not options.dry_run:
-        registry.store.remove(kind.storage_key, existing.key)
+        remove(registry, kind, existing.key)
     return Deleted(stored.object, gone=True)
 
 

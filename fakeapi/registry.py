@@ -290,11 +290,11 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     ownership.keep_times(obj, old)
     errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
-    target.warnings.extend(strategies.warnings(kind, obj, old))
+    target.warnings.extend(strategies.warnings(kind, obj, old, target.subresource))
     registry.admission.validate(review)
     if _is_finished(kind, obj, old):
         if not target.options.dry_run:
-            registry.store.remove(kind.storage_key, existing.key)
+            remove(registry, kind, existing.key)
         return Written(obj)
     if obj == old:
         return Written(old, existing)
@@ -302,6 +302,13 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         return Written(obj)
     revision = registry.store.put(kind.storage_key, existing.key, obj)
     return Written(revision.object, revision)
+
+
+def remove(registry: Registry, kind: Kind, key: str) -> None:
+    """Take an object that is there out of the store, and what goes with it."""
+    registry.store.remove(kind.storage_key, key)
+    if kind.resource_key == services.SERVICES:
+        services.remove_endpoints(registry.store, key)
 
 
 def _check_version(target: Target, existing: Revision, metadata: Json) -> None:

@@ -193,12 +193,12 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
     return kind.generation is Generation.SPEC_OR_ANNOTATIONS and annotations[0] != annotations[1]
 
 
-def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
+def warnings(kind: Kind, new: Json, old: Json | None = None, subresource: str = "") -> list[str]:
     """What the writer of an object is told though the write succeeds."""
     if kind.resource_key == _DEFINITIONS:
         return custom_warnings.of_definition(new, old)
     if kind.resource_key == services.SERVICES:
-        return services.warnings_of(new)
+        return (services.warnings_of_status if subresource else services.warnings_of)(new)
     return custom_warnings.of_finalizers(new, old) if kind.structure is not None else []
 
 

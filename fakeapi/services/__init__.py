@@ -2,6 +2,7 @@
 
     on_create, on_update    before validation: what was left out is filled in or handed out
     drop_fields_of_type     what a change of type leaves without meaning goes
+    remove_endpoints        after a deletion: nobody of the same name is to have them
 
 Nothing is kept about what is handed out but the Services in the store (books.py); what is given out
 becomes lasting with the write, and is free again as soon as the store no longer has it.
@@ -12,10 +13,10 @@ Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 a
 from __future__ import annotations
 
 from ..service_fields import SERVICES
-from .allocation import on_create, on_update
+from .allocation import on_create, on_update, remove_endpoints
 from .books import ServiceBooks
 from .fields import drop_fields_of_type
-from .warnings import warnings_of
+from .warnings import warnings_of, warnings_of_status
 
 __all__ = [
     "SERVICES",
@@ -23,5 +24,7 @@ __all__ = [
     "drop_fields_of_type",
     "on_create",
     "on_update",
+    "remove_endpoints",
     "warnings_of",
+    "warnings_of_status",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..errors import FieldError, InternalError, Invalid, UnreasonedFailure, invalid
-from ..objects import Json, integer, mapping, mappings, name_of, text
+from ..objects import Json, finalizers_of, integer, mapping, mappings, name_of, text
 from ..service_fields import (
     EXTERNAL_NAME,
     NONE,
@@ -31,7 +31,9 @@ from .ranges import Full, Handout, Refused
 
 if TYPE_CHECKING:
     from ..registry import Registry, Target
+    from ..store import Store
 
+_ENDPOINTS: Final = ("", "endpoints")
 _HEALTH_CHECK: Final = "healthCheckNodePort"
 
 
@@ -68,6 +70,13 @@ def on_update(registry: Registry, target: Target, service: Json, old_service: Js
     if needs_health_check(spec) and not needs_health_check(old):
         _give_health_check_port(spec, handout)
     _hide_internal_policy(spec)
+
+
+def remove_endpoints(store: Store, key: str) -> None:
+    """The Endpoints of a deleted Service go at once, not when a controller gets round to it."""
+    found = store.collection(_ENDPOINTS).revisions.get(key)
+    if found is not None and not finalizers_of(found.object):
+        store.remove(_ENDPOINTS, key)
 
 
 def _own_spec(service: Json) -> Json:

@@ -52,7 +52,7 @@ def warnings_of(service: Json) -> list[str]:
     return warnings
 
 
-def of_status(service: Json) -> list[str]:
+def warnings_of_status(service: Json) -> list[str]:
     """Those about the addresses of its load balancer."""
     balancer = mapping(mapping(service.get("status")).get("loadBalancer"))
     entries = balancer.get("ingress")
