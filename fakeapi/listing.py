@@ -160,10 +160,9 @@ def _parse_token(token: str) -> tuple[int, str]:
     if not isinstance(content, dict):
         raise BadRequest(f"{problem}: not an object")
     version, start = content.get("rv"), content.get("start")
-    if content.get("v") != _TOKEN_VERSION:
-        raise BadRequest(
-            f"{problem}: server does not recognize this encoded version {content.get('v')}"
-        )
+    encoded = content.get("v", "")
+    if encoded != _TOKEN_VERSION:
+        raise BadRequest(f"{problem}: server does not recognize this encoded version {encoded}")
     if not isinstance(version, int) or version == 0:
         raise BadRequest(
             f"{problem}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"

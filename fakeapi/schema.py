@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -383,7 +384,9 @@ def _schema_converter(type_name: str) -> Convert:
 
 
 def _go_type(type_name: str) -> str:
-    return _GO_TYPES.get(type_name, type_name.replace("/", "."))
+    """What Go calls a type: a package is its version, whatever group that is of."""
+    known = _GO_TYPES.get(type_name)
+    return known or re.sub(r"[\w.-]+/", "", type_name)
 
 
 class _Slot(NamedTuple):

@@ -136,7 +136,7 @@ def test_what_is_there_from_the_start_may_be_in_the_dump() -> None:
             f"{CLASS}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n"
             "spec: {containers: 3}",
             "PATH: document 2: Pod p: json: cannot unmarshal number into Go struct field "
-            "PodSpec.spec.containers of type []core.v1.Container",
+            "PodSpec.spec.containers of type []v1.Container",
         ),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}",

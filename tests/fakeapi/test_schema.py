@@ -117,7 +117,7 @@ def test_maps_keep_any_key() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], "json: cannot unmarshal array into Go value of type core.v1.Pod"),
+        ([], "json: cannot unmarshal array into Go value of type v1.Pod"),
         (
             {"spec": {"hostNetwork": "yes"}},
             "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork "
@@ -136,7 +136,7 @@ def test_maps_keep_any_key() -> None:
         (
             {"spec": {"containers": {}}},
             "json: cannot unmarshal object into Go struct field PodSpec.spec.containers "
-            "of type []core.v1.Container",
+            "of type []v1.Container",
         ),
         (
             {"metadata": {"creationTimestamp": "yesterday"}},

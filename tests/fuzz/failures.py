@@ -62,9 +62,22 @@ SHAPES: Final[dict[str, str]] = {
         r"This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
         r"support\."
     ),
+    "a health check's port that is taken": (
+        r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9]+: "
+        r"provided port is already allocated"
+    ),
+    "a port on nodes that a service asks for twice": (
+        r"duplicate nodePort: \{(?:TCP|UDP|SCTP) [0-9]+\}"
+    ),
     "a scale of an object that says no number": (
         r'Internal error occurred: the spec replicas field ".*" does not exist'
     ),
+    "a health check on a port that cannot be had": (
+        r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9-]+: "
+        r"provided port is (?:already allocated|"
+        r"not in the valid range\. The range of valid ports is 30000-32767)"
+    ),
+    "a service that is to have one port on nodes twice": r"duplicate nodePort: \{[^ ]* [0-9-]+\}",
 }
 _MATCHES: Final = {name: re.compile(shape, re.DOTALL).fullmatch for name, shape in SHAPES.items()}
 
