@@ -20,7 +20,7 @@ _EXPECTED: Final = (
 _PROBLEM: Final = (
     rf"{_PATH}: (?:field not declared in schema|{_EXPECTED}|"
     r"duplicate entries for key \[.*\]|"
-    r"element [0-9]+: associative list with keys has an element that omits all key fields .*)"
+    r"element [0-9]+: (?:not supported: )?associative list with(?:out keys| keys| lists) .*)"
 )
 _OBJECT: Final = r"\(.*/.*; .*/v1[a-z0-9]*, Kind=[A-Za-z]+\)"
 _TARGET_KIND: Final = (
@@ -61,16 +61,6 @@ SHAPES: Final[dict[str, str]] = {
     "a pod under several budgets": (
         r"This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
         r"support\."
-    ),
-    "a health check's port that is taken": (
-        r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9]+: "
-        r"provided port is already allocated"
-    ),
-    "a port on nodes that a service asks for twice": (
-        r"duplicate nodePort: \{(?:TCP|UDP|SCTP) [0-9]+\}"
-    ),
-    "a scale of an object that says no number": (
-        r'Internal error occurred: the spec replicas field ".*" does not exist'
     ),
     "a health check on a port that cannot be had": (
         r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9-]+: "
