@@ -62,6 +62,9 @@ SHAPES: Final[dict[str, str]] = {
         r"This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
         r"support\."
     ),
+    "a scale of an object that says no number": (
+        r'Internal error occurred: the spec replicas field ".*" does not exist'
+    ),
     "a health check on a port that cannot be had": (
         r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9-]+: "
         r"provided port is (?:already allocated|"
