@@ -19,12 +19,12 @@ from ..service_fields import (
     cluster_ips,
     needs_cluster_ip,
     needs_health_check,
-    node_ports,
     opens_node_ports,
     ports_of,
     type_of,
     wants_node_ports,
 )
+from .books import held_ports
 from .families import settle_families
 from .fields import keep_allocated, normalize
 from .ranges import Full, Handout, Refused
@@ -144,7 +144,7 @@ def _requested(ports: list[Json], number: int) -> int:
 
 def _give_changed_ports(spec: Json, old: Json, name: str, handout: Handout) -> None:
     """What it has had it need not ask for."""
-    held, taken = set(node_ports(old)), set[int]()
+    held, taken = held_ports(old), set[int]()
     pairs: set[tuple[object, int]] = set()
     for index, port in enumerate(ports_of(spec)):
         wanted = integer(port.get("nodePort"))

@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ..objects import integer, mapping, text
-from ..service_fields import NONE, cluster_ips, needs_cluster_ip, needs_health_check, node_ports
+from ..service_fields import (
+    NONE,
+    cluster_ips,
+    needs_cluster_ip,
+    needs_health_check,
+    node_ports,
+    opens_node_ports,
+)
 
 if TYPE_CHECKING:
     from ..objects import Json
@@ -75,8 +82,8 @@ def held_addresses(spec: Json) -> list[str]:
 
 
 def held_ports(spec: Json) -> set[int]:
-    """The ports on nodes that a Service occupies."""
-    held = set(node_ports(spec))
+    """The ports on nodes that a Service occupies; a mere name may list some and has none."""
+    held = set(node_ports(spec)) if opens_node_ports(spec) else set[int]()
     health_check = integer(spec.get("healthCheckNodePort"))
     if needs_health_check(spec) and health_check:
         held.add(health_check)

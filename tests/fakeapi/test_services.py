@@ -99,6 +99,18 @@ async def test_a_mere_name_gives_its_address_back_and_gets_another(api: ApiClien
     assert (back["ipFamilies"], back["ipFamilyPolicy"]) == (["IPv4"], "SingleStack")
 
 
+async def test_a_mere_name_may_list_a_port_on_nodes_and_has_none(api: ApiClient) -> None:
+    ports = [{"port": 80, "nodePort": 30040}]
+    named = service("named", type="ExternalName", externalName="e.org", ports=ports)
+    await api.create(SERVICES, named)
+    await api.create(SERVICES, service("owner", type="NodePort", ports=ports))
+    change = {"spec": {"type": "NodePort"}}
+    refused = await api.patch(f"{SERVICES}/named", change)
+    assert refused.causes == [("FieldValueInvalid", "spec.ports[0].nodePort")]
+    await api.delete(f"{SERVICES}/named")
+    assert (await api.post(SERVICES, service("x", type="NodePort", ports=ports))).code == 422
+
+
 async def test_endpoints_go_with_their_service_unless_somebody_holds_them(api: ApiClient) -> None:
     for name in ("gone", "held", "other"):
         await api.create(SERVICES, service(name))
