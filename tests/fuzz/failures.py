@@ -29,6 +29,7 @@ _TARGET_KIND: Final = (
 _CONVERTED: Final = (
     r"json: cannot unmarshal [a-z]+ (?:.* )?into Go value of type (?:int32|string)|"
     r"boolean or JSON schema expected|"
+    r"json: cannot unmarshal [a-z]+ (?:.* )?into Go struct field JSONSchemaProps\..* of type .*|"
     r"error decoding from json: illegal base64 data at input byte [0-9]+|"
     rf"parsing time {_QUOTED} as {_QUOTED}: cannot parse {_QUOTED} as {_QUOTED}|"
     r"quantities must match the regular expression .*|"
