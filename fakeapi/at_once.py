@@ -56,7 +56,8 @@ class AtOnce:
                 return None
             shown = inquiry.shown(route)
             request = inquiry.request(route, plain.body)
-            answer, warnings = inquiry.perform(request, shown), request.warnings
+            warnings = request.warnings  # which come even if the request is refused
+            answer = inquiry.perform(request, shown)
         except Exception as error:
             answer = explained(error, method, target)
         if answers.is_compressed_for(answer, headers.get(hdrs.ACCEPT_ENCODING, "")):

@@ -449,6 +449,7 @@ class FakeApiServer:
         self._total += 1
         self._in_flight += 1
         is_watch = False
+        warnings: list[str] = []
         try:
             inquiry = Inquiry.of(self._registry, http.method, http.raw_path, http.headers)
             route = inquiry.route
@@ -458,18 +459,19 @@ class FakeApiServer:
             body = b"" if http.method in BODYLESS else await _read(http, self._clock)
             user = ANONYMOUS if self._gate is None else current_user()
             request = inquiry.request(route, body, user)
+            warnings = request.warnings  # which come even if the request is refused
             if not inquiry.waits:
-                return await _delivered(http, inquiry.perform(request, shown), request.warnings)
+                return await _delivered(http, inquiry.perform(request, shown), warnings)
             if dispatch.is_watch(request):
                 is_watch = True
                 self._in_flight -= 1
                 return await self._watch(http, request, shown)
             answer = answers.presented(await dispatch.list_objects(self._registry, request), shown)
-            return await _delivered(http, answer, request.warnings)
+            return await _delivered(http, answer, warnings)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            return response_to(explained(error, http.method, http.raw_path))
+            return response_to(explained(error, http.method, http.raw_path), warnings)
         finally:
             if not is_watch:
                 self._in_flight -= 1

@@ -30,6 +30,7 @@ from .objects import (
 )
 from .sharing import shared
 from .validation.pod_resizes import resized_spec
+from .validation.warnings import pod_warnings
 
 if TYPE_CHECKING:
     from .kinds import Kind
@@ -41,6 +42,7 @@ _GATED: Final[Json] = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
+_PODS: Final = ("", "pods")
 _DAEMON_SETS: Final = ("apps", "daemonsets")
 _NAMESPACE_FINALIZER: Final = "kubernetes"
 #: Kinds whose status endpoint resets labels, annotations, owners and finalizers.
@@ -59,7 +61,7 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
     if kind.generation not in (Generation.NEVER, Generation.SPEC_LATER):
         metadata["generation"] = 1
     key = kind.resource_key
-    if key == ("", "pods"):
+    if key == _PODS:
         _prepare_pod(obj, now)
     elif key == ("", "namespaces"):
         obj["status"] = {"phase": "Active"}
@@ -194,7 +196,9 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
 
 
 def warnings(kind: Kind, new: Json, old: Json | None = None, subresource: str = "") -> list[str]:
-    """What the writer of an object is told though the write succeeds."""
+    """What the writer of a valid object is told, even if the write is refused later."""
+    if kind.resource_key == _PODS:
+        return pod_warnings(new) if old is None else []  # of updates upstream says nothing
     if kind.resource_key == _DEFINITIONS:
         return custom_warnings.of_definition(new, old)
     if kind.resource_key == services.SERVICES:
@@ -212,7 +216,7 @@ def prepare_for_status_update(kind: Kind, new: Json, old: Json, now: str) -> Non
         if part not in ("metadata", "status"):
             _take_back(new, old, part)
     key = kind.resource_key
-    if key == ("", "pods"):
+    if key == _PODS:
         _prepare_pod_status(new, old)
     elif key == ("", "persistentvolumes"):
         _prepare_volume_status(new, old, now)

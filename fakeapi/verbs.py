@@ -41,7 +41,6 @@ from .registry import Registry, Target, Written
 from .schema import DecodeError
 from .security.users import ANONYMOUS, User
 from .strategic import strategic_merge
-from .validation.warnings import pod_warnings
 
 if TYPE_CHECKING:
     from .answers import Answer
@@ -112,10 +111,7 @@ def create(state: Registry, request: Request) -> Answer:
     kind = request.route.kind
     obj = decoded_body(state, request, options)
     target = request.target(options, name=name_of(obj))
-    outcome = registry.create(state, target, obj)
-    if kind.resource_key == _PODS:
-        request.warnings += pod_warnings(outcome.object)
-    return _written(state, kind, outcome)
+    return _written(state, kind, registry.create(state, target, obj))
 
 
 def update(state: Registry, request: Request) -> Answer:

@@ -16,7 +16,7 @@ from fakeapi import FakeApiServer
 from fakeapi.faults import AnswerWith, Fault, Match
 
 from .api_client import eventually
-from .objects import CONFIG_MAPS, config_map
+from .objects import CONFIG_MAPS, PODS, config_map, pod
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,6 +38,12 @@ class Client:
             for _ in range(20):
                 await asyncio.sleep(0)
 
+    async def head(self) -> str:
+        """The head of the next answer; its body is read, too."""
+        raw = await self._reader.readuntil(b"\r\n\r\n")
+        await self._reader.readexactly(_length(raw))
+        return raw.decode()
+
     async def answer(self) -> tuple[int, dict[str, object]]:
         """The next answer: its code and its body."""
         code, length = await self._head()
@@ -54,12 +60,15 @@ class Client:
 
     async def _head(self) -> tuple[int, int]:
         head = await self._reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        return int(head[9:12]), length
+        return int(head[9:12]), _length(head)
 
     def hang_up(self) -> None:
         """Close the connection."""
         self._writer.close()
+
+
+def _length(head: bytes) -> int:
+    return int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
 
 
 @contextlib.asynccontextmanager
@@ -287,3 +296,23 @@ async def test_the_journal_has_what_was_answered_at_once(clock: ManualClock) -> 
         "me/1",
         404,
     )
+
+
+@pytest.mark.parametrize("more", ["Accept: */*", "TE: trailers"], ids=["at-once", "aiohttp"])
+async def test_a_refused_request_has_its_warnings_all_the_same(
+    server: FakeApiServer, more: str
+) -> None:
+    old = "beta.kubernetes.io/arch"
+    made = {**pod("p", spec={"nodeSelector": {old: "x"}}), "bogus": 1}
+    async with client_of(server) as client:
+        for code in (201, 409):
+            await client.send(request("POST", PODS, made, more))
+            head = await client.head()
+            assert head.startswith(f"HTTP/1.1 {code} ")
+            assert '299 - "unknown field \\"bogus\\""' in head
+            assert f'299 - "spec.nodeSelector[{old}]: deprecated since v1.14' in head
+        await client.send(request("POST", PODS, {**made, "metadata": {"name": "P"}}, more))
+        head = await client.head()
+        assert head.startswith("HTTP/1.1 422 ")
+        assert "unknown field" in head
+        assert "deprecated" not in head, "of what is not valid nothing else is said"
