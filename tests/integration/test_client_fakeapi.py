@@ -347,6 +347,7 @@ async def test_a_server_whose_versions_went_back_is_taken_anew(
         informed(client, clock, watch_list=watch_list) as (informer, _),
     ):
         await client.create(PODS, pod("a"))
+        await client.create(NODES, node("n"))  # of that version only a bookmark tells
         version = str(before.send_bookmarks())
         await eventually(lambda: informer.last_resource_version == version)
         await before.__aexit__()
