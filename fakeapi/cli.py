@@ -173,7 +173,7 @@ def command(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's if it is installed (the extra `fast`): a third less work for each request."""
+    """uvloop's where there is one (CPython, but not on Windows): less work for each request."""
     try:
         import uvloop
     except ImportError:
