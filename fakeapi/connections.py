@@ -100,9 +100,7 @@ class Connection(web.RequestHandler):
             return
         data = self._resumed(data)
         plain = heads.read(data)
-        if plain is None:
-            self._is_plain = False
-        elif self._is_idle and self._at_once.is_open():
+        if plain is not None and self._is_idle and self._at_once.is_open():
             if plain.is_whole:
                 if self._answered(plain):
                     self._forget_timer()
