@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 from typing import Final
 
 #: The power of ten from which on a float has an exponent.
@@ -34,19 +35,19 @@ def _quoted_letter(letter: str) -> str:
 def plain(value: object) -> str:
     """What %v makes of a decoded JSON value."""
     if isinstance(value, dict):
-        pairs = (f"{name}:{plain(value[name])}" for name in sorted(value))
+        pairs = (f"{plain(name)}:{plain(value[name])}" for name in sorted(value))
         return f"map[{' '.join(pairs)}]"
     if isinstance(value, list):
         return f"[{' '.join(plain(item) for item in value)}]"
     if isinstance(value, str):
-        return value
+        return str(value)  # a plain one, if it is of a kind of its own
     return _scalar(value)
 
 
 def source(value: object) -> str:
     """What %#v makes of a decoded JSON value: as it would be written in Go."""
     if isinstance(value, dict):
-        pairs = (f"{quoted(name)}:{source(value[name])}" for name in sorted(value))
+        pairs = (f"{quoted(str(name))}:{source(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{', '.join(pairs)}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(source(item) for item in value)}}}"
@@ -65,9 +66,10 @@ def _scalar(value: object) -> str:
 
 def number(value: float) -> str:
     """What %v makes of a float: the fewest digits, with an exponent from a million on."""
+    if not math.isfinite(value):
+        return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
     sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
-    if not isinstance(exponent, int):
-        return str(value)
+    assert isinstance(exponent, int), "a finite number has one"
     power = len(digits) + exponent - 1
     if -4 <= power < _EXPONENT_FROM:
         return f"{int(value)}" if exponent >= 0 else f"{value}"

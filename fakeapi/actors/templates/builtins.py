@@ -6,9 +6,10 @@ import itertools
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
+from ...gotext import plain
 from .formats import sprint, sprintf, sprintln
 from .functions import FunctionError, function
-from .values import is_true, plain, type_name
+from .values import is_true, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import quoted
+from ...gotext import plain, quoted
 from .builtins import BUILTINS
 from .functions import FunctionError
 from .nodes import (
@@ -22,7 +22,7 @@ from .nodes import (
     Variable,
 )
 from .parser import MAIN
-from .values import MISSING, Number, TemplateError, is_true, plain, printed, type_name
+from .values import MISSING, Number, TemplateError, is_true, printed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,8 +6,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import quoted
-from .values import MISSING, float_text, plain, source, type_name
+from ...gotext import number as float_text
+from ...gotext import plain, quoted, source
+from .values import MISSING, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,8 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from ...crds import go_patterns
-from ...gotext import quoted
+from ...gotext import plain, quoted
 from .functions import FunctionError
-from .values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
+from ...gotext import plain
 from .functions import FunctionError
 from .sprig_text import text_of, texts_of
-from .values import Number, plain, type_name, unnumbered
+from .values import Number, type_name, unnumbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

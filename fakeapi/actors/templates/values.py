@@ -7,13 +7,12 @@ is 0, and does not compare with the number 3 of a template.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Final
 
-from ...gotext import number, quoted
+from ...gotext import plain
 
-__all__ = ["MISSING", "Number", "TemplateError", "is_true", "numbered", "plain", "type_name"]
+__all__ = ["MISSING", "Number", "TemplateError", "is_true", "numbered", "type_name"]
 
 
 class TemplateError(Exception):
@@ -26,7 +25,10 @@ class TemplateError(Exception):
 
 
 class _Missing:
-    """No value at all: a key that a map has not. Prints as <no value>."""
+    """No value at all: a key that a map has not. An action prints it as <no value>, %v as nil."""
+
+    def __str__(self) -> str:
+        return "<nil>"
 
     def __repr__(self) -> str:
         return "<no value>"
@@ -75,40 +77,6 @@ def type_name(value: object) -> str:
         (str, "string"), (list, "[]interface {}"), (dict, "map[string]interface {}"),
     )  # fmt: skip
     return next((name for kind, name in names if isinstance(value, kind)), "<nil>")
-
-
-def plain(value: object) -> str:
-    """What %v makes of a value."""
-    if value is MISSING or value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, float):
-        return float_text(value)
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{plain(key)}:{plain(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(plain(item) for item in value)}]"
-    return str(value)
-
-
-def source(value: object) -> str:
-    """What %#v makes of a value."""
-    if isinstance(value, dict):
-        pairs = (f"{quoted(str(key))}:{source(value[key])}" for key in sorted(value))
-        return f"map[string]interface {{}}{{{', '.join(pairs)}}}"
-    if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(source(item) for item in value)}}}"
-    return quoted(value) if isinstance(value, str) else plain(value)
-
-
-def float_text(value: float) -> str:
-    """What %v makes of a float."""
-    if not math.isfinite(value):
-        return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
-    return number(value)
 
 
 def _json_number(value: float) -> str:
