@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from . import conversions, defaults, ownership, schema
+from .memo import Memo
 from .objects import Json, child
 
 if TYPE_CHECKING:
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["complete"]
 
 _PODS: Final = ("", "pods")
-_SPECS_MAX: Final = 1024
-#: What is larger comes too rarely to be worth its room.
-_SPEC_BYTES_MAX: Final = 16 * 1024
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Json).decode
 #: Specs as they were sent, without a field that was dropped, and what became of them.
-_specs: Final[dict[bytes, bytes]] = {}
+_specs: Final[Memo[bytes]] = Memo()
 
 
 def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
@@ -62,10 +60,8 @@ def _complete_pod(kind: Kind, value: Json, dropped: list[str]) -> Json:
         return obj
     before = len(dropped)
     obj = _complete(kind, value, dropped)
-    if len(dropped) == before and len(key) <= _SPEC_BYTES_MAX:
-        if len(_specs) >= _SPECS_MAX:
-            _specs.clear()
-        _specs[key] = _encode(obj["spec"])
+    if len(dropped) == before:
+        _specs.keep(key, _encode(obj["spec"]))
     return obj
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from ..memo import Memo
 from ..sharing import text_of
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["remembering"]
 
-_REMEMBERED_MAX: Final = 1024
-#: What is larger comes too rarely to be worth its room.
-_REMEMBERED_BYTES_MAX: Final = 16 * 1024
 _Finding = TypeVar("_Finding")
 
 
@@ -26,17 +24,15 @@ def remembering(
 
     It must depend on nothing but what `read` reads from the object.
     """
-    fine: set[bytes] = set()
+    fine: Memo[None] = Memo()
 
     def check_or_remember(obj: Json) -> list[_Finding]:
         key = text_of(read(obj))
         if key in fine:
             return []
         found = check(obj)
-        if not found and len(key) <= _REMEMBERED_BYTES_MAX:
-            if len(fine) >= _REMEMBERED_MAX:
-                fine.clear()
-            fine.add(key)
+        if not found:
+            fine.keep(key, None)
         return found
 
     return check_or_remember
