@@ -2,41 +2,49 @@
 
     decode by the kind's schema -> into the stored version -> defaults -> fields in line
 
-The pods of a workload have one spec. What became of a spec is remembered and taken again, as a copy
-of its own for every pod.
+The pods of a workload have one spec. What became of a spec is remembered, and shared by all pods
+that come with it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from . import conversions, defaults, ownership, schema
 from .memo import Memo
-from .objects import Json, child
+from .objects import Json, child, mapping
+from .sharing import shared, text_of
 
 if TYPE_CHECKING:
     from .kinds import Kind
 
-__all__ = ["complete"]
+__all__ = ["complete", "keep_spec", "known_spec"]
 
 _PODS: Final = ("", "pods")
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Json).decode
-#: Specs as they were sent, without a field that was dropped, and what became of them.
-_specs: Final[Memo[bytes]] = Memo()
+#: What became of the specs of pods, by texts that mean them; none has a field that is dropped.
+_specs: Final[Memo[Json]] = Memo()
 
 
 def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     """The stored form of what a client sent: decoded, converted, defaults filled in.
 
     The names of unknown fields are added to `dropped`. Raises DecodeError. The result is the
-    caller's own to change.
+    caller's own to change, but for the spec of a pod, which is shared (see sharing.py).
     """
     if kind.resource_key != _PODS:
         return _complete(kind, value, [] if dropped is None else dropped)
     return _complete_pod(kind, value, [] if dropped is None else dropped)
+
+
+def known_spec(text: bytes) -> Json | None:
+    """The stored form of a pod's spec, to share, if that text of it has come before."""
+    found = _specs.get(text)
+    return None if found is None else shared(found)
+
+
+def keep_spec(text: bytes, spec: object) -> None:
+    """Remember the stored form of a spec; no field of it was dropped or said twice."""
+    _specs.keep(text, shared(mapping(spec)))
 
 
 def _complete(kind: Kind, value: Json, dropped: list[str]) -> Json:
@@ -49,19 +57,20 @@ def _complete(kind: Kind, value: Json, dropped: list[str]) -> Json:
 def _complete_pod(kind: Kind, value: Json, dropped: list[str]) -> Json:
     """The same, quicker for a spec that has come before; a pod's defaults are all in its spec."""
     try:
-        key = _encode(value.get("spec"))
+        text = text_of(value.get("spec"))
     except (ValueError, TypeError, RecursionError):
         return _complete(kind, value, dropped)
-    known = _specs.get(key)
-    if known is not None:
+    spec = known_spec(text)
+    if spec is not None:
         obj = _decoded(kind, {**value, "spec": {}}, dropped)
-        obj["spec"] = _decode(known)
+        obj["spec"] = spec
         conversions.convert(kind.resource_key, obj)
         return obj
     before = len(dropped)
     obj = _complete(kind, value, dropped)
+    obj["spec"] = shared(mapping(obj.get("spec")))
     if len(dropped) == before:
-        _specs.keep(key, _encode(obj["spec"]))
+        keep_spec(text, obj["spec"])
     return obj
 
 

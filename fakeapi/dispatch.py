@@ -127,12 +127,12 @@ def verb_of(method: str, route: routes.Route) -> Verb:
     return _CREATED.get(kind.resource_key, verb)
 
 
-def perform(state: Registry, request: Request) -> Answer:
-    """Everything but lists and watches. Raises ApiError."""
+def perform(state: Registry, request: Request, verb: Verb) -> Answer:
+    """Everything but lists and watches, which have no verb. Raises ApiError."""
     route = request.route
     if route.kind.deprecation_warning:
         request.warnings.append(route.kind.deprecation_warning)
-    return verb_of(request.method, route)(state, request)
+    return verb(state, request)
 
 
 def options_of(request: Request) -> ListOptions:

@@ -19,6 +19,7 @@ from . import answers, dispatch, negotiation, presentation, routes
 from .bodies import media_type
 from .errors import BadTarget
 from .options import Query
+from .records import MutableRecord
 from .routes import Route
 from .security.users import ANONYMOUS, User
 from .verbs import Request
@@ -41,8 +42,7 @@ _STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
 _NO_PARAMETERS: Final = Query({})
 
 
-@dataclasses.dataclass(slots=True)
-class Inquiry:
+class Inquiry(MutableRecord):
     """What one request is about, once its head is there."""
 
     registry: Registry
@@ -50,6 +50,12 @@ class Inquiry:
     query: Query
     headers: Mapping[str, str]
     found: Route | DiscoveryRoute | PlainRoute | None
+    #: What it names if that is something of a kind.
+    route: Route | None
+    #: Whether it is a list or a watch of what it names.
+    waits: bool
+    #: What answers it otherwise, once it is known.
+    verb: dispatch.Verb | None = None
 
     @classmethod
     def of(
@@ -57,22 +63,16 @@ class Inquiry:
     ) -> Inquiry:
         """Understand a request; the target is path and query as sent. Raises ApiError."""
         path, query = split_target(target)
-        return cls(registry, method, query, headers, routes.resolve(path, registry.kinds))
-
-    @property
-    def route(self) -> Route | None:
-        """What it names if that is something of a kind."""
-        return self.found if isinstance(self.found, Route) else None
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is a list or a watch of what it names."""
-        return self.route is not None and dispatch.is_list(self.method, self.route)
+        found = routes.resolve(path, registry.kinds)
+        if not isinstance(found, Route):
+            return cls(registry, method, query, headers, found, None, waits=False)
+        waits = dispatch.is_list(method, found)
+        return cls(registry, method, query, headers, found, found, waits=waits)
 
     def shown(self, route: Route) -> Presentation:
         """The form in which the client wants objects. Raises ApiError, as for a wrong method."""
         if not self.waits:
-            dispatch.verb_of(self.method, route)
+            self.verb = dispatch.verb_of(self.method, route)
         accept = self.headers.get(hdrs.ACCEPT, "")
         custom = not route.kind.schema
         accepted = negotiation.negotiate(
@@ -96,7 +96,8 @@ class Inquiry:
 
     def perform(self, request: Request, shown: Presentation) -> Answer:
         """The answer to a request that waits for nothing. Raises ApiError."""
-        return answers.presented(dispatch.perform(self.registry, request), shown)
+        verb = self.verb or dispatch.verb_of(self.method, request.route)
+        return answers.presented(dispatch.perform(self.registry, request, verb), shown)
 
 
 def split_target(target: str) -> tuple[str, Query]:

@@ -57,17 +57,20 @@ class Plain(NamedTuple):
 def read(data: bytes) -> Plain | None:
     """The request that the bytes begin with if they hold its head and nothing after its body."""
     end = data.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
-    line = _LINE.match(data) if end > 0 else None
-    if line is None:
-        return None
-    start = line.end()
-    fields = _fields(data[start : end + 2]) if start < end else None
-    if fields is None:
+    start = data.find(b"\r\n", 0, end) + 2
+    line = _line(data[:start]) if start > 2 else None
+    fields = _fields(data[start : end + 2]) if line is not None else None
+    if line is None or fields is None:
         return None
     body = data[end + 4 :]
-    if len(body) > fields.body_bytes:
-        return None
-    return Plain(_METHODS[line[1]], line[2].decode("ascii"), fields, body)
+    return Plain(line[0], line[1], fields, body) if len(body) <= fields.body_bytes else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _line(data: bytes) -> tuple[str, str] | None:
+    """Method and target of a request line."""
+    found = _LINE.fullmatch(data)
+    return None if found is None else (_METHODS[found[1]], found[2].decode("ascii"))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,6 +8,8 @@ from typing import Final
 #: Letters and digits without vowels and look-alikes, so that no word appears by chance.
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
+#: The digit of a UUID in which two bits are given.
+_VARIANT: Final = {f"{digit:x}": f"{digit & 3 | 8:x}" for digit in range(16)}
 _PREFIX_LENGTH_MAX: Final = 63 - _SUFFIX_LENGTH
 
 
@@ -25,11 +27,9 @@ class IdSource:
 
     def uid(self) -> str:
         """A new version 4 UUID."""
-        bits = self._random.getrandbits(128)
-        bits = bits & ~(0xF << 76) | (0x4 << 76)
-        bits = bits & ~(0x3 << 62) | (0x2 << 62)
-        digits = f"{bits:032x}"
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        digits = self._random.getrandbits(128).to_bytes(16, "big").hex()
+        clock = f"{_VARIANT[digits[16]]}{digits[17:20]}"
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{clock}-{digits[20:]}"
 
     def name(self, prefix: str) -> str:
         """A name that begins with a generateName, cut to leave room for five characters."""

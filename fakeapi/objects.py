@@ -62,12 +62,15 @@ def child(parent: Json, key: str) -> Json:
 
 def metadata_of(obj: Json) -> Json:
     """The object's metadata, to read."""
-    return mapping(obj.get("metadata"))
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else _NOTHING
 
 
 def name_of(obj: Json) -> str:
     """The object's name, empty if it has none yet."""
-    return text(metadata_of(obj).get("name"))
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def namespace_of(obj: Json) -> str:

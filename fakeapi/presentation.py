@@ -7,7 +7,6 @@ v0.36.3.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from .errors import NotAcceptable
 from .negotiation import PLAIN, included_object
 from .objects import Json, mapping, mappings, metadata_of
 from .printing import printer_of, row, table
+from .records import MutableRecord
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -28,8 +28,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Json).decode
 
 
-@dataclasses.dataclass(slots=True)
-class Presentation:
+class Presentation(MutableRecord):
     """How the answer to one request shows objects of one kind."""
 
     kind: Kind

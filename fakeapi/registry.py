@@ -151,8 +151,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     kind = target.kind
     place(kind, target.namespace, obj)
     metadata = child(obj, "metadata")
-    for name in _SYSTEM_FIELDS:
-        metadata.pop(name, None)
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
     now = registry.now()
     ownership.on_create(registry.kinds, target, obj, now, tracks=registry.tracks_fields)
     review = Review(registry, target, Operation.CREATE, obj)
@@ -163,24 +163,25 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     for attempt in range(_NAME_ATTEMPTS if prefix else 1):
         if prefix:
             metadata["name"] = registry.ids.name(prefix)
-        if not prefix or attempt == _NAME_ATTEMPTS - 1 or not _is_taken(registry, target, obj):
+        name = name_of(obj)
+        if not prefix or attempt == _NAME_ATTEMPTS - 1 or not _is_taken(registry, target, name):
             break
     metadata["uid"] = registry.ids.uid()
     metadata["creationTimestamp"] = now
     if kind.resource_key == services.SERVICES:
         services.on_create(registry, target, obj)
     strategies.prepare_for_create(kind, obj, now)
-    _raise_if_invalid(kind, name_of(obj), validation.validate_create(kind, obj))
+    _raise_if_invalid(kind, name, validation.validate_create(kind, obj))
     target.warnings.extend(strategies.warnings(kind, obj))
     registry.admission.validate(review)
     if _is_version(metadata.get("resourceVersion")) and not target.options.dry_run:
         raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
-    if _is_taken(registry, target, obj):
-        raise AlreadyExists(kind.plural, kind.group, name_of(obj), generated=bool(prefix))
+    if _is_taken(registry, target, name):
+        raise AlreadyExists(kind.plural, kind.group, name, generated=bool(prefix))
     metadata.pop("resourceVersion", None)
     if target.options.dry_run:
         return Written(obj, created=True)
-    key = object_key(target.namespace, name_of(obj))
+    key = object_key(target.namespace, name)
     revision = registry.store.put(kind.storage_key, key, obj)
     return Written(revision.object, revision, created=True)
 
@@ -202,9 +203,8 @@ def place(kind: Kind, namespace: str, obj: Json) -> None:
         metadata["namespace"] = namespace
 
 
-def _is_taken(registry: Registry, target: Target, obj: Json) -> bool:
-    key = object_key(target.namespace, name_of(obj))
-    return key in registry.collection(target.kind).revisions
+def _is_taken(registry: Registry, target: Target, name: str) -> bool:
+    return registry.store.get(target.kind.storage_key, target.namespace, name) is not None
 
 
 def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:

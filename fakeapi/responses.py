@@ -15,6 +15,8 @@ from aiohttp import ClientConnectionResetError, HttpVersion11, hdrs, web
 from aiohttp.helpers import rfc822_formatted_time
 from multidict import CIMultiDict
 
+from .answers import JSON
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     HeaderPairs = tuple[tuple[str, str], ...]
 
+_JSON_ALONE: Final = ((hdrs.CONTENT_TYPE, JSON),)
 #: The line that says that a connection ends with the response.
 CLOSE: Final = "Connection: close\r\n"
 #: Bytes that may be written without waiting for the client to read them.
@@ -85,6 +88,8 @@ def response_to(answer: Answer, warnings: Iterable[str] = ()) -> WholeResponse:
 
 def header_pairs(answer: Answer, warnings: Iterable[str] = ()) -> HeaderPairs:
     """The headers of an answer, those that warn the client included."""
+    if not warnings and not answer.headers and answer.content_type == JSON:
+        return _JSON_ALONE
     pairs = [(hdrs.CONTENT_TYPE, answer.content_type), *answer.headers.items()]
     for warning in warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,45 +1,110 @@
 """Values that many objects have in common, such as the spec of a workload's pods, held once.
 
 Stored objects are never changed, so they may share parts. What is shared also has its JSON text at
-hand, by which checks and rules know what they have seen before.
+hand: checks and rules know by it what they have seen before, and it need not be made again.
+
+    shared(value)            an equal value that others may have as well
+    changed(value, fields)   another shared value, if the one is
+    owned(value)             a copy to be changed in place
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import msgspec
+
+from .memo import Memo
 
 if TYPE_CHECKING:
     from .objects import Json
 
-__all__ = ["shared", "text_of"]
+__all__ = ["changed", "encode", "is_shared", "owned", "shared", "text_of"]
 
 _SHARED_MAX: Final = 1024
 #: What is larger comes too rarely to be worth its room.
 _SHARED_BYTES_MAX: Final = 16 * 1024
+_Shared = TypeVar("_Shared", "Json", "list[Json]")
 _encode = msgspec.json.Encoder().encode
-_by_text: Final[dict[bytes, Json]] = {}
-#: By identity; the object is kept, so that no other can take its identity.
-_texts: Final[dict[int, tuple[Json, bytes]]] = {}
+_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def shared(value: Json) -> Json:
+class _Known(NamedTuple):
+    """A shared value and its text; `raw` is what an encoder takes as it is."""
+
+    value: object
+    text: bytes
+    raw: msgspec.Raw
+    #: What it becomes with other fields, by the text of these.
+    changed: Memo[Json]
+
+
+_by_text: Final[dict[bytes, _Known]] = {}
+#: By identity; the value is kept, so that no other can take its identity.
+_by_id: Final[dict[int, _Known]] = {}
+
+
+def shared(value: _Shared) -> _Shared:
     """An equal value that others may have as well; nobody may change it from now on."""
+    if _known(value) is not None:
+        return value
     text = _encode(value)
     known = _by_text.get(text)
     if known is not None:
-        return known
+        return cast("_Shared", known.value)
     if len(text) <= _SHARED_BYTES_MAX:
         if len(_by_text) >= _SHARED_MAX:
             _by_text.clear()
-            _texts.clear()
-        _by_text[text] = value
-        _texts[id(value)] = (value, text)
+            _by_id.clear()
+        known = _Known(value, text, msgspec.Raw(text), Memo())
+        _by_text[text] = _by_id[id(value)] = known
     return value
+
+
+def changed(value: Json, fields: Json) -> Json:
+    """The value with these fields in place of its own; what it was may be shared or not."""
+    known = _known(value)
+    if known is None:
+        return {**value, **fields}
+    text = _encode(fields)
+    found = known.changed.get(text)
+    if found is None:
+        found = shared({**value, **fields})
+        known.changed.keep(text, found)
+    return found
+
+
+def owned(value: Json) -> Json:
+    """The value to change in place: a copy, down to its leaves, if it is shared."""
+    known = _known(value)
+    return value if known is None else _decode(known.text)
+
+
+def is_shared(value: object) -> bool:
+    """Whether others may have this very value as well."""
+    return _known(value) is not None
 
 
 def text_of(value: object) -> bytes:
     """The JSON text of a value, which need not be made for one that is shared."""
-    known = _texts.get(id(value))
-    return known[1] if known is not None and known[0] is value else _encode(value)
+    found = _by_id.get(id(value))
+    return found.text if found is not None and found.value is value else _encode(value)
+
+
+def encode(obj: Json) -> bytes:
+    """The JSON text of a whole object, whose shared parts are taken as they are."""
+    spec, metadata = _known(obj.get("spec")), obj.get("metadata")
+    owners = _known(metadata.get("managedFields")) if isinstance(metadata, dict) else None
+    if spec is None and owners is None:
+        return _encode(obj)
+    shown = dict(obj)
+    if spec is not None:
+        shown["spec"] = spec.raw
+    if owners is not None and isinstance(metadata, dict):
+        shown["metadata"] = {**metadata, "managedFields": owners.raw}
+    return _encode(shown)
+
+
+def _known(value: object) -> _Known | None:
+    found = _by_id.get(id(value))
+    return found if found is not None and found.value is value else None

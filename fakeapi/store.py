@@ -16,9 +16,8 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from .objects import with_metadata
+from .objects import metadata_of, with_metadata
+from .sharing import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,8 +30,6 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 #: Changes whose encoded events are kept for watchers that are about to need them.
 _ENCODINGS_KEPT: Final = 1024
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Compacted(Exception):
@@ -58,7 +55,7 @@ class Revision:
     def json(self) -> bytes:
         """The stored form as JSON, encoded once; without kind and apiVersion."""
         if self._json is None:
-            self._json = _encode(self.object)
+            self._json = encode(self.object)
         return self._json
 
     def forget_json(self) -> None:
@@ -182,10 +179,13 @@ class Collection:
         self.listeners: dict[object, Callable[[], None]] = {}
         self._sorted: list[str] = []
         self._is_sorted = True
+        #: Counts whatever befalls the objects; for those who remember what follows from them.
+        self.changes = 0
 
     def record(self, change: Change) -> None:
         """Apply a change to the state, log it, and tell the listeners."""
         key = change.key
+        self.changes += 1
         if change.current is None:
             del self.revisions[key]
             self._is_sorted = False
@@ -223,6 +223,7 @@ class Collection:
     def begin(self, resource_version: int, revisions: dict[str, Revision]) -> None:
         """Hold these objects as of that version, and know nothing of what was before."""
         self.revisions = revisions
+        self.changes += 1
         self._is_sorted = False
         self.log.restart(resource_version)
 
@@ -282,7 +283,8 @@ class Store:
         previous = collection.revisions.get(key)
         self.resource_version += 1
         version = self.resource_version
-        current = Revision(key, with_metadata(obj, resourceVersion=str(version)), version)
+        metadata = {**metadata_of(obj), "resourceVersion": str(version)}
+        current = Revision(key, {**obj, "metadata": metadata}, version)
         change_type = ADDED if previous is None else MODIFIED
         self._record(collection, Change(change_type, version, current, previous))
         return current

@@ -28,7 +28,7 @@ from .objects import (
     text,
     texts,
 )
-from .sharing import shared
+from .sharing import changed, owned, shared, text_of
 from .validation.pod_resizes import resized_spec
 from .validation.warnings import pod_warnings
 
@@ -99,8 +99,10 @@ def _reset_status(kind: Kind, obj: Json) -> None:
 def _prepare_pod(pod: Json, now: str) -> None:
     spec = child(pod, "spec")
     if integer(spec.get("terminationGracePeriodSeconds")) < 0:
-        spec["terminationGracePeriodSeconds"] = 1
-    if "affinity" in spec or "topologySpreadConstraints" in spec:
+        spec = changed(spec, {"terminationGracePeriodSeconds": 1})
+    relates = "affinity" in spec or "topologySpreadConstraints" in spec
+    if relates and b"abelKeys" in text_of(spec):
+        spec = owned(spec)
         _merge_all_label_keys(spec, labels_of(pod))
     spec = pod["spec"] = shared(spec)
     status: Json = {"phase": "Pending", "qosClass": pod_resources.qos_class(spec)}

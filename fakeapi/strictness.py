@@ -33,9 +33,10 @@ class _Pairs(list[tuple[str, object]]):
 def duplicates(raw: bytes, value: object) -> list[str]:
     """What to say about keys that occur twice in a JSON text, which decodes to that value.
 
-    A second key costs at least two quotes that the value, encoded again, does not have.
+    A second key costs at least two quotes that the value, encoded again, does not have; quotes may
+    be written as `\\u0022`, which hides others.
     """
-    if raw.count(b'"') == _encode(value).count(b'"'):
+    if b"\\u" not in raw and raw.count(b'"') == _encode(value).count(b'"'):
         return []
     try:
         pairs = json.loads(raw, object_pairs_hook=_Pairs)

@@ -6,12 +6,11 @@ subresources.py. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from . import answers, bodies, deletion, gotext, registry, strictness
+from . import answers, bodies, deletion, gotext, pod_bodies, registry, strictness
 from .apply import manager_for, manager_of
 from .apply.reflection import as_unstructured, narrowed
 from .completion import complete
@@ -37,6 +36,7 @@ from .options import (
     write_options,
 )
 from .patching import json_patch, merge_patch
+from .records import MutableRecord
 from .registry import Registry, Target, Written
 from .schema import DecodeError
 from .security.users import ANONYMOUS, User
@@ -56,8 +56,7 @@ _PODS: Final = ("", "pods")
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
-@dataclasses.dataclass(slots=True)
-class Request:
+class Request(MutableRecord):
     """A request for something of a kind, once its path is understood."""
 
     method: str
@@ -65,7 +64,7 @@ class Request:
     query: Query
     body: bytes
     content_type: str
-    warnings: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
     user_agent: str = ""
     #: Who asks; without authentication that is nobody in particular.
     user: User = ANONYMOUS
@@ -105,11 +104,17 @@ def decoded_body(state: Registry, request: Request, options: WriteOptions) -> Js
     return _decoded(kind, value, options, request)
 
 
+def _is_pod_in_json(request: Request) -> bool:
+    return request.content_type == bodies.JSON and request.route.kind.resource_key == _PODS
+
+
 def create(state: Registry, request: Request) -> Answer:
     """A new object."""
     options = write_options(request.query, "CreateOptions")
     kind = request.route.kind
-    obj = decoded_body(state, request, options)
+    obj = pod_bodies.recalled(request.body) if _is_pod_in_json(request) else None
+    if obj is None:
+        obj = decoded_body(state, request, options)
     target = request.target(options, name=name_of(obj))
     return _written(state, kind, registry.create(state, target, obj))
 
@@ -230,6 +235,7 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
         obj = complete(kind, value, dropped)
     except DecodeError as error:
         raise bodies.undecodable(kind, error) from error
+    before = len(request.warnings)
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
@@ -251,6 +257,8 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
             f"strict decoding error: {reasons}"
         )
     request.warnings += found
+    if _is_pod_in_json(request) and len(request.warnings) == before:
+        pod_bodies.learn(request.body, obj)
     return obj
 
 

@@ -6,11 +6,13 @@ Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 from __future__ import annotations
 
 import enum
+import itertools
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..errors import Forbidden
 from ..objects import Json, metadata_of, text
 from ..records import Record
+from ..sharing import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..registry import Registry, Target
 
 PODS: Final = ("", "pods")
+_SPECS_MAX: Final = 1024
 
 
 class Operation(enum.Enum):
@@ -27,6 +30,12 @@ class Operation(enum.Enum):
     CREATE = "CREATE"
     UPDATE = "UPDATE"
     DELETE = "DELETE"
+
+    # Members are one object each; what enum itself does for this is not quick.
+    __hash__ = object.__hash__
+
+
+_NEW_POD: Final = (PODS, "", Operation.CREATE)
 
 
 class Review(Record, frozen=True):
@@ -60,6 +69,8 @@ class Plugin:
 
     #: As the flags of kube-apiserver spell it.
     name: ClassVar[str] = ""
+    #: Set if of a new pod it reads and changes nothing but the spec: what else it looks at.
+    reads_beside_spec: ClassVar[tuple[ResourceKey, ...] | None] = None
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Whether it wants to see such writes; the answer is asked for once and kept."""
@@ -73,6 +84,44 @@ class Plugin:
 
     def follow(self, state: Registry) -> None:
         """Called once the server's state is there, by plugins that keep books about it."""
+
+
+class _OfSpec:
+    """Neighbours that depend on the spec of a pod: what they made of a shared one is remembered."""
+
+    def __init__(self, plugins: list[Plugin]) -> None:
+        self._plugins = plugins
+        self._resources = list(
+            dict.fromkeys(key for plugin in plugins for key in plugin.reads_beside_spec or ())
+        )
+        self._seen_versions: list[int] = []
+        self._made: dict[int, tuple[Json, Json]] = {}
+
+    def mutate(self, review: Review) -> None:
+        """Let them change the spec, or take what they made of it before. Raises ApiError."""
+        obj, store = review.object, review.registry.store
+        versions = [store.collection(resource).changes for resource in self._resources]
+        if versions != self._seen_versions or len(self._made) >= _SPECS_MAX:
+            self._seen_versions = versions
+            self._made.clear()
+        spec = obj.get("spec")
+        known = self._made.get(id(spec))
+        if known is not None and known[0] is spec:
+            obj["spec"] = known[1]
+            return
+        for plugin in self._plugins:
+            plugin.mutate(review)
+        made = obj.get("spec")
+        if isinstance(spec, dict) and isinstance(made, dict) and is_shared(spec):
+            self._made[id(spec)] = spec, made
+
+
+def _steps(plugins: Iterable[Plugin]) -> list[Callable[[Review], None]]:
+    steps: list[Callable[[Review], None]] = []
+    grouped = itertools.groupby(plugins, key=lambda plugin: plugin.reads_beside_spec is not None)
+    for is_of_spec, group in grouped:
+        steps += [_OfSpec(list(group)).mutate] if is_of_spec else [p.mutate for p in group]
+    return steps
 
 
 class AdmissionChain:
@@ -95,7 +144,8 @@ class AdmissionChain:
         steps = self._mutations.get(which)
         if steps is None:
             wanting = [p for p in self.plugins if type(p).mutate is not Plugin.mutate]
-            steps = [plugin.mutate for plugin in wanting if plugin.handles(*which)]
+            wanting = [plugin for plugin in wanting if plugin.handles(*which)]
+            steps = _steps(wanting) if which == _NEW_POD else [p.mutate for p in wanting]
             self._mutations[which] = steps
         for mutate in steps:
             mutate(review)

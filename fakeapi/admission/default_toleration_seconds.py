@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import child, sequence
+from ..objects import mapping, sequence
+from ..sharing import changed
 from .chain import PODS, Operation, Plugin, Review
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class DefaultTolerationSeconds(Plugin):
     """Pods tolerate a node that is not ready, or not reachable, for 300 seconds by default."""
 
     name = "DefaultTolerationSeconds"
+    reads_beside_spec = ()
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New and changed pods."""
@@ -28,7 +30,7 @@ class DefaultTolerationSeconds(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Add the tolerations that the pod does not have in its own way."""
-        spec = child(review.object, "spec")
+        spec = mapping(review.object.get("spec"))
         tolerations = sequence(spec.get("tolerations"))
         missing: tuple[str, ...] = _KEYS
         if tolerations:
@@ -37,7 +39,7 @@ class DefaultTolerationSeconds(Plugin):
             {"key": k, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
             for k in missing
         ]
-        spec["tolerations"] = [*tolerations, *added]
+        review.object["spec"] = changed(spec, {"tolerations": [*tolerations, *added]})
 
 
 def _tolerates(toleration: object, key: str) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import Json, child, mapping, mappings
+from ..objects import Json, mapping, mappings
 from ..pod_resources import is_extended_resource
+from ..sharing import changed
 from .chain import PODS, Operation, Plugin, Review
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class ExtendedResourceToleration(Plugin):
     """A node tainted with the name of an extended resource is for pods that request it."""
 
     name = "ExtendedResourceToleration"
+    reads_beside_spec = ()
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New and changed pods."""
@@ -27,7 +29,7 @@ class ExtendedResourceToleration(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Add a toleration for each extended resource, in order of their names."""
-        spec = child(review.object, "spec")
+        spec = mapping(review.object.get("spec"))
         containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
         requested = {
             name
@@ -35,9 +37,12 @@ class ExtendedResourceToleration(Plugin):
             for name in mapping(mapping(container.get("resources")).get("requests"))
             if is_extended_resource(name)
         }
+        tolerations = mappings(spec.get("tolerations"))
         for name in sorted(requested):
             wanted: Json = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-            spec["tolerations"] = _with(mappings(spec.get("tolerations")), wanted)
+            tolerations = _with(tolerations, wanted)
+        if requested:
+            review.object["spec"] = changed(spec, {"tolerations": tolerations})
 
 
 def _with(tolerations: list[Json], wanted: Json) -> list[Json]:

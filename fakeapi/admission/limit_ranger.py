@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .. import limits
-from ..objects import Json, is_deleting
+from ..objects import Json, is_deleting, mapping
+from ..sharing import owned
 from .chain import PODS, Operation, Plugin, Review
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ class LimitRanger(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Fill in the defaults of pods."""
-        if review.resource == PODS:
-            for limit_range in _ranges(review):
+        if review.resource == PODS and (ranges := _ranges(review)):
+            review.object["spec"] = owned(mapping(review.object.get("spec")))
+            for limit_range in ranges:
                 limits.apply_container_defaults(review.object, limit_range)
 
     def check(self, review: Review) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, child, integer, mapping, name_of, text
+from ..objects import Json, integer, mapping, name_of, text
+from ..sharing import changed
 from .chain import PODS, Operation, Plugin, Review
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Priority(Plugin):
     """The class, or the default one, decides; a number that says otherwise is refused."""
 
     name = "Priority"
+    reads_beside_spec = (_PRIORITY_CLASSES,)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Pods and priority classes, new and changed."""
@@ -36,10 +38,14 @@ class Priority(Plugin):
         if review.operation is Operation.CREATE:
             _resolve(review)
             return
-        spec, old_spec = child(review.object, "spec"), mapping((review.old or {}).get("spec"))
-        for field in ("priority", "preemptionPolicy"):
-            if field not in spec and field in old_spec:
-                spec[field] = old_spec[field]
+        spec, old_spec = review.object.get("spec"), mapping((review.old or {}).get("spec"))
+        left_out: Json = {
+            field: old_spec[field]
+            for field in ("priority", "preemptionPolicy")
+            if field not in mapping(spec) and field in old_spec
+        }
+        if left_out:
+            review.object["spec"] = changed(mapping(spec), left_out)
 
     def check(self, review: Review) -> None:
         """There is one default class at most. Raises Forbidden."""
@@ -55,17 +61,16 @@ class Priority(Plugin):
 
 
 def _resolve(review: Review) -> None:
-    spec = child(review.object, "spec")
+    spec = mapping(review.object.get("spec"))
     name, value, policy = _priority_of(review, text(spec.get("priorityClassName")))
-    if name:
-        spec["priorityClassName"] = name
+    resolved: Json = {"priorityClassName": name} if name else {}
     given = spec.get("priority")
     if given is not None and given != value:
         raise review.forbid(
             f"the integer value of priority ({given}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name"
         )
-    spec["priority"] = value
+    resolved["priority"] = value
     given = spec.get("preemptionPolicy")
     if policy and given is not None and given != policy:
         raise review.forbid(
@@ -73,7 +78,8 @@ def _resolve(review: Review) -> None:
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
     if policy:
-        spec["preemptionPolicy"] = policy
+        resolved["preemptionPolicy"] = policy
+    review.object["spec"] = changed(spec, resolved)
 
 
 def _priority_of(review: Review, name: str) -> tuple[str, int, str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, child, mapping, mappings, string_map, text
+from ..objects import Json, mapping, mappings, string_map, text
 from ..pod_resources import amounts
+from ..sharing import changed
 from .chain import PODS, Operation, Plugin, Review
 from .tolerations import merged_tolerations
 
@@ -25,6 +26,7 @@ class RuntimeClass(Plugin):
     """What a pod needs for its runtime, and where that runtime is."""
 
     name = "RuntimeClass"
+    reads_beside_spec = (_RUNTIME_CLASSES,)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New pods."""
@@ -32,16 +34,17 @@ class RuntimeClass(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Merge the class into the pod. Raises Forbidden where they contradict each other."""
-        spec = child(review.object, "spec")
+        spec = mapping(review.object.get("spec"))
         runtime_class = _class_of(review, spec)
         if isinstance(runtime_class.get("overhead"), dict):
             fixed = _fixed(runtime_class)
             if spec.get("overhead") and amounts(spec["overhead"]) != amounts(fixed):
                 raise review.forbid(_OTHER_OVERHEAD)
-            spec["overhead"] = dict(fixed)
+            spec = changed(spec, {"overhead": fixed})
         scheduling = runtime_class.get("scheduling")
         if isinstance(scheduling, dict):
-            _schedule(review, spec, scheduling)
+            spec = changed(spec, _placement(review, spec, scheduling))
+        review.object["spec"] = spec
 
     def check(self, review: Review) -> None:
         """Only a class may set the overhead. Raises Forbidden."""
@@ -70,7 +73,8 @@ def _class_of(review: Review, spec: Json) -> Json:
     return found.object
 
 
-def _schedule(review: Review, spec: Json, scheduling: Json) -> None:
+def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
+    """The fields of the spec by which the class says where its runtime is. Raises Forbidden."""
     selector = string_map(spec.get("nodeSelector"))
     for key, value in string_map(scheduling.get("nodeSelector")).items():
         if selector.get(key, value) != value:
@@ -79,10 +83,10 @@ def _schedule(review: Review, spec: Json, scheduling: Json) -> None:
                 f"pod.spec.nodeSelector[{key}] = {selector[key]}"
             )
         selector[key] = value
-    if selector:
-        spec["nodeSelector"] = selector
+    placement: Json = {"nodeSelector": selector} if selector else {}
     merged = merged_tolerations(
         [*mappings(spec.get("tolerations")), *mappings(scheduling.get("tolerations"))]
     )
     if merged:
-        spec["tolerations"] = merged
+        placement["tolerations"] = merged
+    return placement

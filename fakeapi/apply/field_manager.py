@@ -16,6 +16,7 @@ import msgspec
 
 from ..errors import ApiError, BadRequest, UnreasonedFailure
 from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from ..sharing import shared, text_of
 from . import entries, paths, sets, typed
 from .entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Managed
 from .typed import TypedError
@@ -78,6 +79,8 @@ class FieldManager:
         self._subresource = subresource
         self._empty: Json = _bare(empty or {})
         self._resets = (resets or {}).get(api_version, sets.LEAF)
+        #: Parts of an object that nobody comes to own by creating it.
+        self._without = {"kind", "apiVersion", *_names_in(self._resets)}
         self._updater = Updater(versions, resets)
         self._new: dict[tuple[tuple[str, object], ...], FieldSet] = {}
         self._newest: tuple[tuple[int, str, str], list[Json]] = ((0, "", ""), [])
@@ -92,7 +95,7 @@ class FieldManager:
         if key != self._newest[0]:
             who = self._identity(manager, UPDATE)
             owned = Owned(fields, self._api_version, applied=False)
-            self._newest = (key, entries.rendered(Managed({who: owned}, {who: now})))
+            self._newest = (key, shared(entries.rendered(Managed({who: owned}, {who: now}))))
         return self._newest[1]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
@@ -139,15 +142,16 @@ class FieldManager:
 
     def _fields_of_new(self, new: Json) -> FieldSet:
         """What a new object has more than an empty one; objects of one template share it."""
-        parts = [
-            (name, _shape(value) if name == "metadata" else _encode(value))
-            for name, value in new.items()
-            if name not in ("kind", "apiVersion") and not sets.has(self._resets, paths.FIELD + name)
-        ]
-        key = tuple(parts)
+        key = tuple(
+            [
+                (name, _shape(value) if name == "metadata" else text_of(value))
+                for name, value in new.items()
+                if name not in self._without
+            ]
+        )
         fields = self._new.get(key)
         if fields is None:
-            present = {name: new[name] for name, _ in parts}
+            present = {name: new[name] for name, _ in key}
             absent = {name: value for name, value in self._empty.items() if name in present}
             try:
                 comparison = typed.compare(self._type, absent, _bare(present))
@@ -309,13 +313,20 @@ class FieldManager:
 def _shape(metadata: object) -> tuple[object, ...]:
     """What of metadata its set of fields depends on: names, and the values in lists."""
     return tuple(
-        (name, *value)
-        if isinstance(value, dict)
-        else (name, _encode(value))
-        if isinstance(value, list)
-        else name
-        for name, value in mapping(metadata).items()
+        [
+            (name, *value)
+            if isinstance(value, dict)
+            else (name, _encode(value))
+            if isinstance(value, list)
+            else name
+            for name, value in mapping(metadata).items()
+        ]
     )
+
+
+def _names_in(fields: FieldSet) -> list[str]:
+    """The names at the top of a set."""
+    return [element[len(paths.FIELD) :] for element in fields if sets.has(fields, element)]
 
 
 def _bare(obj: Json) -> Json:

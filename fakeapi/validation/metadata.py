@@ -176,7 +176,7 @@ def _check_shared(metadata: Json) -> list[FieldError]:
 
 
 _shared_errors: Final = remembering(
-    _check_shared, lambda metadata: [metadata.get(name) for name in _SHARED_FIELDS]
+    _check_shared, lambda metadata: {k: metadata[k] for k in _SHARED_FIELDS if k in metadata}
 )
 
 
