@@ -22,7 +22,7 @@ from .schema import DecodeError
 
 __all__ = ["learn", "recalled"]
 
-_METADATA: Final = "meta/v1.ObjectMeta"
+_metadata_of: Final = schema.converter("meta/v1.ObjectMeta")
 #: The quotes of the names of metadata and spec; of another name and of what it is.
 _QUOTES: Final = 4
 _QUOTES_OF_TEXT: Final = 4
@@ -53,7 +53,7 @@ def recalled(raw: bytes) -> Json | None:
         return None
     dropped: list[str] = []
     try:
-        metadata = schema.decode(_METADATA, body.metadata, dropped)
+        metadata = _metadata_of(body.metadata, dropped)
     except DecodeError:
         return None
     return None if dropped else {"metadata": metadata, "spec": spec, "status": {}}
@@ -82,9 +82,9 @@ def _is_plain(raw: bytes, spec: bytes, body: _Body) -> bool:
             return False
     if body.kind not in ("", "Pod") or body.api_version not in ("", "v1"):
         return False
-    before, _, after = raw.partition(spec)
-    if b"\\" in before or b"\\" in after:
+    frame = raw.replace(spec, b"", 1)
+    if b"\\" in frame:
         return False
     given = _QUOTES + (_QUOTES_OF_TEXT if body.kind else 0)
     given += _encode(metadata).count(b'"') + (_QUOTES_OF_TEXT if body.api_version else 0)
-    return before.count(b'"') + after.count(b'"') == given
+    return frame.count(b'"') == given

@@ -76,6 +76,10 @@ class Plugin:
         """Whether it wants to see such writes; the answer is asked for once and kept."""
         raise NotImplementedError
 
+    def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Whether it has more to say of those that it handles once they are finished."""
+        return True
+
     def mutate(self, review: Review) -> None:
         """Change the object. Raises ApiError to refuse it."""
 
@@ -157,7 +161,8 @@ class AdmissionChain:
         steps = self._checks.get(which)
         if steps is None:
             wanting = [p for p in self.plugins if type(p).check is not Plugin.check]
-            steps = [plugin.check for plugin in wanting if plugin.handles(*which)]
+            wanting = [p for p in wanting if p.handles(*which) and p.checks(*which)]
+            steps = [plugin.check for plugin in wanting]
             self._checks[which] = steps
         for check in steps:
             check(review)

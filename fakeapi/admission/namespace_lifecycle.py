@@ -30,6 +30,10 @@ class NamespaceLifecycle(Plugin):
             return operation is Operation.DELETE and resource == NAMESPACES
         return resource != _ACCESS_REVIEWS
 
+    def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Deletions alone."""
+        return operation is Operation.DELETE
+
     def mutate(self, review: Review) -> None:
         """Find the namespace. Raises NotFound, Forbidden."""
         namespace = review.target.namespace
@@ -54,5 +58,5 @@ class NamespaceLifecycle(Plugin):
 
     def check(self, review: Review) -> None:
         """Upstream asks before the deletion is looked at, which for deletions is here."""
-        if review.operation is Operation.DELETE and review.target.name in _IMMORTAL:
+        if review.target.name in _IMMORTAL:
             raise review.forbid("this namespace may not be deleted")

@@ -31,6 +31,10 @@ class Priority(Plugin):
             and operation is not Operation.DELETE
         )
 
+    def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        """Priority classes alone."""
+        return resource == _PRIORITY_CLASSES
+
     def mutate(self, review: Review) -> None:
         """Resolve the class of a new pod; an update that leaves the result out keeps it."""
         if review.resource != PODS:
@@ -49,7 +53,7 @@ class Priority(Plugin):
 
     def check(self, review: Review) -> None:
         """There is one default class at most. Raises Forbidden."""
-        if review.resource != _PRIORITY_CLASSES or not review.object.get("globalDefault"):
+        if not review.object.get("globalDefault"):
             return
         present = _default_class(review)
         creates = review.operation is Operation.CREATE
