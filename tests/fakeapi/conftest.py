@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock
+from fakeapi import FakeApiServer, ManualClock, sharing
 
 from .api_client import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_shared_is_changed() -> Iterator[None]:
+    """Objects have parts in common, and no write changes those of another."""
+    yield
+    assert sharing.spoiled() == []
 
 
 @pytest.fixture

@@ -1,0 +1,178 @@
+"""Pods whose spec has come before are taken in as if it had not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fakeapi import FakeApiServer, pod_bodies, sharing
+from fakeapi.errors import ApiError
+from fakeapi.front import Inquiry
+from fakeapi.options import WriteOptions
+from fakeapi.verbs import decoded_body
+
+from .objects import PODS, PRIORITY_CLASSES, pod
+
+if TYPE_CHECKING:
+    from .api_client import ApiClient
+
+SPEC: Final = '{"containers": [{"name": "c", "image": "x", "command": ["\\u0022"]}]}'
+#: A second key whose quotes are made up for by two that are written as escapes.
+HIDDEN: Final = (
+    '{"metadata": {"name": "h", "annotations": {"a": "\\u0022\\u0022"}, '
+    '"generation": 1, "generation": 2}, "spec": SPEC}'
+)
+TYPED: Final = {"Content-Type": "application/json"}
+LIMIT_RANGES: Final = "/api/v1/namespaces/default/limitranges"
+RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+def _read_in_full(raw: bytes) -> tuple[Any, list[str]]:
+    """What the long way makes of a body, and what it says of it."""
+    registry = FakeApiServer(seed=1)._registry
+    inquiry = Inquiry.of(registry, "POST", PODS, TYPED)
+    assert inquiry.route is not None
+    request = inquiry.request(inquiry.route, raw)
+    try:
+        obj = decoded_body(registry, request, WriteOptions())
+    except ApiError as error:
+        return error.message, request.warnings
+    return obj, request.warnings
+
+
+_texts = st.sampled_from(["p", "Pod", "v1", "", "a b", 'say "x"', "back\\slash", "ü"])
+_scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 3), _texts)
+_owner = st.fixed_dictionaries({"uid": _texts, "name": _texts})
+_metadata = st.dictionaries(
+    st.sampled_from(["name", "labels", "nope", "uid", "ownerReferences", "managedFields"]),
+    st.one_of(
+        _scalars,
+        st.dictionaries(_texts, _scalars, max_size=2),
+        st.lists(_owner, max_size=2),
+    ),
+    max_size=4,
+)
+_others = st.lists(
+    st.tuples(
+        st.sampled_from(["kind", "apiVersion", "metadata", "spec", "status", "nope"]), _scalars
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def _bodies(draw: st.DrawFn) -> bytes:
+    """Bodies around one spec: fields in any order, some twice, unknown or of a wrong type."""
+    fields = [("spec", SPEC), ("metadata", json.dumps(draw(_metadata)))]
+    fields += [(name, json.dumps(value)) for name, value in draw(_others)]
+    order = draw(st.permutations(fields))
+    space = draw(st.sampled_from(["", " ", "\n  "]))
+    return ("{" + ",".join(f'{space}"{name}":{space}{text}' for name, text in order) + "}").encode()
+
+
+def _body(frame: str) -> bytes:
+    return frame.replace("SPEC", SPEC).encode()
+
+
+@settings(max_examples=300, deadline=None)
+@given(_bodies())
+@example(_body('{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": SPEC}'))
+@example(_body('{"metadata": {"name": "p", "name": "q"}, "spec": SPEC}'))
+@example(_body('{"metadata": {"name": "p", "labels": {"a": "\\u0022", "a": 1}}, "spec": SPEC}'))
+@example(_body(HIDDEN))
+@example(_body('{"metadata": {"name": "p"}, "spec": {}, "spec": SPEC}'))
+@example(_body('{"metadata": {"name": "p"}, "spec": SPEC, "spec": SPEC}'))
+@example(_body('{"metadata": {"annotations": {"a": "SPEC"}}, "spec": SPEC}'))
+def test_what_is_recalled_is_what_reading_in_full_makes_of_it(raw: bytes) -> None:
+    plain = _body('{"metadata": {"name": "first"}, "spec": SPEC}')
+    first, _ = _read_in_full(plain)
+    assert pod_bodies.recalled(plain) == first
+
+    recalled = pod_bodies.recalled(raw)
+
+    whole, findings = _read_in_full(raw)
+    assert recalled is None or (recalled, []) == (whole, findings)
+
+
+def test_a_body_with_findings_teaches_nothing() -> None:
+    raw = b'{"metadata": {"name": "p"}, "spec": {"containers": [], "hostIPC": true, "hostIPC": 1}}'
+    _read_in_full(raw)
+    assert pod_bodies.recalled(raw) is None
+
+
+async def test_a_field_said_twice_is_told_whatever_came_before(api: ApiClient) -> None:
+    frame = '{"metadata": {"name": "NAME"%s}, "spec": SPEC}'
+    await api.post(PODS, _body((frame % "").replace("NAME", "a")))
+    twice = _body((frame % ', "name": "b"').replace("NAME", "x"))
+    reply = await api.post(PODS, twice)
+    assert reply.code == 201
+    assert reply.headers["Warning"] == '299 - "duplicate field \\"metadata.name\\""'
+    strict = await api.post(f"{PODS}?fieldValidation=Strict", twice)
+    assert (strict.code, strict.reason) == (400, "BadRequest")
+
+
+async def test_escaped_quotes_do_not_hide_a_field_said_twice(api: ApiClient) -> None:
+    reply = await api.post(PODS, _body(HIDDEN))
+    assert reply.headers["Warning"] == '299 - "duplicate field \\"metadata.generation\\""'
+
+
+async def test_classes_that_come_later_hold_for_specs_that_came_before(api: ApiClient) -> None:
+    await api.create(PODS, pod("before"))
+    await api.create(
+        PRIORITY_CLASSES, {"metadata": {"name": "usual"}, "value": 7, "globalDefault": True}
+    )
+    after = await api.create(PODS, pod("after"))
+    assert (after["spec"]["priority"], after["spec"]["priorityClassName"]) == (7, "usual")
+    await api.delete(f"{PRIORITY_CLASSES}/usual")
+    assert (await api.create(PODS, pod("later")))["spec"]["priority"] == 0
+    assert (await api.get(f"{PODS}/after")).body["spec"]["priority"] == 7
+
+
+async def test_a_runtime_class_that_changes_holds_for_the_next_pod(api: ApiClient) -> None:
+    runtime = {"metadata": {"name": "vm"}, "handler": "vm"}
+    await api.create(RUNTIME_CLASSES, {**runtime, "overhead": {"podFixed": {"cpu": "1"}}})
+    first = await api.create(PODS, pod("first", spec={"runtimeClassName": "vm"}))
+    assert first["spec"]["overhead"] == {"cpu": "1"}
+    await api.delete(f"{RUNTIME_CLASSES}/vm")
+    refused = await api.post(PODS, pod("none", spec={"runtimeClassName": "vm"}))
+    assert (refused.code, refused.reason) == (403, "Forbidden")
+    await api.create(RUNTIME_CLASSES, runtime)
+    second = await api.create(PODS, pod("second", spec={"runtimeClassName": "vm"}))
+    assert "overhead" not in second["spec"]
+
+
+async def test_a_limit_range_gives_only_to_pods_that_come_after_it(api: ApiClient) -> None:
+    await api.create(PODS, pod("before"))
+    limit = {"type": "Container", "defaultRequest": {"cpu": "250m"}}
+    await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [limit]}})
+    after = await api.create(PODS, pod("after"))
+    assert after["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "250m"}}
+    before = (await api.get(f"{PODS}/before")).body
+    assert before["spec"]["containers"][0]["resources"] == {}
+
+
+async def test_labels_of_one_pod_do_not_become_terms_of_another(api: ApiClient) -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["hash"],
+    }
+    spec = {"topologySpreadConstraints": [constraint]}
+    for value in ("1", "2"):
+        made = await api.create(PODS, pod(f"p{value}", spec=spec, labels={"hash": value}))
+        selector = made["spec"]["topologySpreadConstraints"][0]["labelSelector"]
+        assert [term["values"] for term in selector["matchExpressions"]] == [[value]]
+
+
+def test_a_shared_value_that_somebody_changes_is_noticed() -> None:
+    value = sharing.shared({"a": {"b": "only here"}})
+    inner = value["a"]
+    assert isinstance(inner, dict)
+    inner["b"] = "changed"
+    assert sharing.spoiled() == [b'{"a":{"b":"only here"}}']
+    inner["b"] = "only here"
