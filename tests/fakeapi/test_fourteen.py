@@ -1,6 +1,6 @@
 """The things that decide whether unmodified clients believe a fake API server (apisem.md 0.1).
 
-One test each, numbered as there. Number 13 (OpenAPI) is not served.
+One test each, numbered as there.
 """
 
 from __future__ import annotations
@@ -156,6 +156,22 @@ async def test_12_admission_does_what_scheduling_depends_on(api: ApiClient) -> N
     assert created["containers"][0]["ports"][0]["hostPort"] == 80
     await api.post(f"{PODS}/p/binding", binding("p", "n1"))
     assert (await api.get(f"{PODS}/p")).body["metadata"]["labels"] == labels
+
+
+async def test_13_what_kubectl_validates_by_is_served(api: ApiClient) -> None:
+    """In both versions: each kind that takes patches says so, and that it can be asked strictly."""
+    assert (await api.get("/openapi/v2")).body["swagger"] == "2.0"
+    index = (await api.get("/openapi/v3")).body["paths"]
+    for group in (await api.get("/apis")).body["groups"]:
+        assert {f"apis/{version['groupVersion']}" for version in group["versions"]} <= set(index)
+    for section in ("api/v1", "apis/apps/v1"):
+        document = (await api.get(index[section]["serverRelativeURL"])).body
+        patches = [path["patch"] for path in document["paths"].values() if "patch" in path]
+        assert patches
+        for patch in patches:
+            assert {"fieldValidation", "dryRun"} <= {each["name"] for each in patch["parameters"]}
+            assert patch["x-kubernetes-action"] == "patch"
+            assert patch["x-kubernetes-group-version-kind"]["kind"]
 
 
 async def test_14_legacy_discovery_is_served(api: ApiClient) -> None:
