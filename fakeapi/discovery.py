@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from . import aggregated, answers, health
 
 if TYPE_CHECKING:
@@ -35,9 +37,22 @@ VERSION: Final[Json] = {
 }
 
 
-def plain(path: str, asked: Asked) -> Answer | None:
+def plain(path: str, kinds: KindTable, asked: Asked) -> Answer | None:
     """The answer to a path outside the API groups, None if there is nothing."""
-    return answers.of(200, VERSION) if path == "/version" else health.answer(path, asked.query)
+    if path == "/version":
+        return answers.of(200, VERSION)
+    if path in ("/", "/index.html"):
+        body = answers.encode({"paths": sorted(_paths(kinds))})
+        return answers.Answer(200, msgspec.json.format(body, indent=2))
+    return health.answer(path, asked.query)
+
+
+def _paths(kinds: KindTable) -> set[str]:
+    """All there are, but those within a version; apiserver pkg/server/routes/index.go."""
+    found = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
+    for group, version in kinds.versions():
+        found |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}
+    return found
 
 
 def answer(route: DiscoveryRoute, kinds: KindTable, asked: Asked) -> Answer | None:

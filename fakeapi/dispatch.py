@@ -86,8 +86,8 @@ def document(
     if isinstance(found, DiscoveryRoute):
         answer = discovery.answer(found, state.kinds, asked)
     else:
-        path = found.path
-        answer = discovery.plain(path, asked) or openapi.answer(path, state.kinds, asked)
+        path, kinds = found.path, state.kinds
+        answer = discovery.plain(path, kinds, asked) or openapi.answer(path, kinds, asked)
     if answer is None:
         return answers.not_a_page()
     if answer.content_type != answers.JSON:

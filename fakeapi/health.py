@@ -32,6 +32,15 @@ _PROBES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+def paths() -> list[str]:
+    """The probes, and each of their checks."""
+    return [
+        path
+        for probe, checks in _PROBES.items()
+        for path in (f"/{probe}", *(f"/{probe}/{check}" for check in checks))
+    ]
+
+
 def answer(path: str, query: Query) -> Answer | None:
     """The answer to a probe or to one of its checks, None if the path is neither."""
     probe, slash, check = path[1:].partition("/")

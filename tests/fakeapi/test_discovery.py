@@ -143,6 +143,14 @@ async def test_the_version_is_that_of_the_release_it_mirrors(api: ApiClient) -> 
     assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "36", "v1.36.3")
 
 
+@pytest.mark.parametrize("path", ["/", "/index.html"])
+async def test_the_index_names_paths_that_are_there(api: ApiClient, path: str) -> None:
+    paths = (await api.get(path)).body["paths"]
+    assert paths == sorted(paths)
+    assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/readyz/shutdown", "/version"} <= set(paths)
+    assert [each for each in paths if (await api.get(each)).code != 200] == []
+
+
 async def test_a_probe_tells_its_checks_and_each_can_be_asked_for(api: ApiClient) -> None:
     told = (await api.get("/readyz", verbose="", exclude="etcd")).body.splitlines()
     assert told[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd excluded: ok"]
