@@ -75,9 +75,8 @@ def changed(value: Json, fields: Json) -> Json:
 
 
 def owned(value: Json) -> Json:
-    """The value to change in place: a copy, down to its leaves, if it is shared."""
-    known = _known(value)
-    return value if known is None else _decode(known.text)
+    """A copy to change in place: parts of the value may be shared even if it is not."""
+    return _decode(text_of(value))
 
 
 def is_shared(value: object) -> bool:

@@ -14,7 +14,8 @@ from fakeapi.front import Inquiry
 from fakeapi.options import WriteOptions
 from fakeapi.verbs import decoded_body
 
-from .objects import PODS, PRIORITY_CLASSES, pod
+from .api_client import STRATEGIC
+from .objects import PODS, PRIORITY_CLASSES, pod, with_resources
 
 if TYPE_CHECKING:
     from .api_client import ApiClient
@@ -152,6 +153,20 @@ async def test_a_limit_range_gives_only_to_pods_that_come_after_it(api: ApiClien
     assert after["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "250m"}}
     before = (await api.get(f"{PODS}/before")).body
     assert before["spec"]["containers"][0]["resources"] == {}
+
+
+async def test_what_a_limit_range_gives_to_a_resize_is_that_pods_alone(api: ApiClient) -> None:
+    spec = with_resources(requests={"cpu": "1"})
+    await api.create(PODS, pod("p", spec=spec))
+    limit = {"type": "Container", "defaultRequest": {"memory": "1Gi"}}
+    await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [limit]}})
+    wanted = with_resources(requests={"cpu": "2"})
+    reply = await api.patch(f"{PODS}/p/resize", {"spec": wanted}, STRATEGIC)
+    assert reply.body["spec"]["containers"][0]["resources"]["requests"]["memory"] == "1Gi"
+    await api.delete(f"{LIMIT_RANGES}/l")
+    await api.create(PODS, pod("q", spec=spec))
+    reply = await api.patch(f"{PODS}/q/resize", {"spec": wanted}, STRATEGIC)
+    assert reply.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
 
 
 async def test_labels_of_one_pod_do_not_become_terms_of_another(api: ApiClient) -> None:
