@@ -15,6 +15,7 @@ from .records import Record
 
 if TYPE_CHECKING:
     from .kinds import Kind
+    from .negotiation import Accepted
     from .presentation import Presentation
 
 JSON: Final = "application/json"
@@ -114,7 +115,11 @@ def presented(answer: Answer, shown: Presentation) -> Answer:
     accepted = shown.accepted
     if accepted.is_plain or answer.content_type != JSON:
         return answer
-    answer = msgspec.structs.replace(answer, body=shown.body(answer.body))
+    return written(msgspec.structs.replace(answer, body=shown.body(answer.body)), accepted)
+
+
+def written(answer: Answer, accepted: Accepted) -> Answer:
+    """The answer as YAML, or indented, if its client asked for that."""
     if accepted.pretty and accepted.media_type == JSON:
         indented = msgspec.json.format(answer.body, indent=_INDENTATION)
         return msgspec.structs.replace(answer, body=indented)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs
 
 from . import answers
-from .errors import ApiError, InternalError, RequestTimedOut
-from .front import Inquiry
+from .errors import RequestTimedOut
+from .front import Inquiry, explained
 from .responses import CLOSE, header_pairs, in_one_piece
 
 if TYPE_CHECKING:
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .registry import Registry
 
-__all__ = ["AtOnce", "explained"]
-
-_log = logging.getLogger("fakeapi")
+__all__ = ["AtOnce"]
 
 
 class AtOnce:
@@ -59,7 +56,7 @@ class AtOnce:
             warnings = request.warnings  # which come even if the request is refused
             answer = inquiry.perform(request, shown)
         except Exception as error:
-            answer = explained(error, method, target)
+            answer = explained(error, method, target, headers)
         if answers.is_compressed_for(answer, headers.get(hdrs.ACCEPT_ENCODING, "")):
             answer = answers.compressed(answer)
         self._note(plain, answer)
@@ -76,11 +73,3 @@ class AtOnce:
     def _note(self, plain: Plain, answer: Answer) -> None:
         self.answered += 1
         self._journal.handled(plain.method, plain.target, plain.fields.values, answer.code)
-
-
-def explained(error: Exception, method: str, target: str) -> Answer:
-    """The Status of whatever went wrong; what should not have is logged."""
-    if isinstance(error, ApiError):
-        return answers.of_error(error)
-    _log.error("%s %s failed", method, target, exc_info=error)
-    return answers.of_error(InternalError(repr(error)))

@@ -9,6 +9,7 @@ Inquiry.of(method, target, headers)   what is asked for, in which form     (rais
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import urllib.parse
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ from aiohttp import hdrs
 
 from . import answers, dispatch, negotiation, presentation, routes
 from .bodies import media_type
-from .errors import BadTarget
+from .errors import ApiError, BadTarget, InternalError, NotAcceptable
 from .options import Query
 from .records import MutableRecord
 from .routes import Route
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .answers import Answer
+    from .negotiation import Accepted
     from .presentation import Presentation
     from .registry import Registry
     from .routes import DiscoveryRoute, PlainRoute
 
-__all__ = ["BODYLESS", "Inquiry", "split_target"]
+__all__ = ["BODYLESS", "Inquiry", "explained", "split_target"]
+
+_log = logging.getLogger("fakeapi")
 
 #: Methods whose bodies nobody reads.
 BODYLESS: Final = frozenset({"GET", "HEAD"})
@@ -73,16 +77,14 @@ class Inquiry(MutableRecord):
         """The form in which the client wants objects. Raises ApiError, as for a wrong method."""
         if not self.waits:
             self.verb = dispatch.verb_of(self.method, route)
-        accept = self.headers.get(hdrs.ACCEPT, "")
         custom = not route.kind.schema
         accepted = negotiation.negotiate(
-            accept,
+            self.headers.get(hdrs.ACCEPT, ""),
             custom=custom,
             is_list=not route.name,
             tables=route.subresource not in _WITHOUT_TABLES and route.kind.verbs != _ONLY_CREATED,
         )
-        if negotiation.wants_indentation(self.query, self.headers.get(hdrs.USER_AGENT, "")):
-            accepted = dataclasses.replace(accepted, pretty=True)
+        accepted = _for_its_reader(accepted, self.query, self.headers)
         return presentation.presentation(route.kind, accepted, self.query, self.registry.clock)
 
     def request(self, route: Route, body: bytes, user: User = ANONYMOUS) -> Request:
@@ -98,6 +100,28 @@ class Inquiry(MutableRecord):
         """The answer to a request that waits for nothing. Raises ApiError."""
         verb = self.verb or dispatch.verb_of(self.method, request.route)
         return answers.presented(dispatch.perform(self.registry, request, verb), shown)
+
+
+def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:
+    """The Status of whatever went wrong, in the form asked for; what should not have is logged."""
+    if not isinstance(error, ApiError):
+        _log.error("%s %s failed", method, target, exc_info=error)
+        error = InternalError(repr(error))
+    answer = answers.of_error(error)
+    if answer.content_type != answers.JSON:
+        return answer
+    try:
+        accepted = negotiation.negotiate(headers.get(hdrs.ACCEPT, ""))
+    except NotAcceptable:
+        accepted = negotiation.PLAIN
+    query = split_target(target)[1]
+    return answers.written(answer, _for_its_reader(accepted, query, headers))
+
+
+def _for_its_reader(accepted: Accepted, query: Query, headers: Mapping[str, str]) -> Accepted:
+    if negotiation.wants_indentation(query, headers.get(hdrs.USER_AGENT, "")):
+        return dataclasses.replace(accepted, pretty=True)
+    return accepted
 
 
 def split_target(target: str) -> tuple[str, Query]:

@@ -21,15 +21,15 @@ from aiohttp import hdrs, web
 
 from . import answers, dispatch, loading, registry
 from .admission.selection import Selection
-from .at_once import AtOnce, explained
+from .at_once import AtOnce
 from .clock import SystemClock
 from .connections import Connections, read_patiently
 from .crds.controller import DefinitionController
 from .documents import Asked
-from .errors import ApiError, EntityTooLarge, InternalError
+from .errors import ApiError, EntityTooLarge, InternalError, TooBusy
 from .faults import Faults, admin
 from .faults.incidents import Incidents
-from .front import BODYLESS, Inquiry, split_target
+from .front import BODYLESS, Inquiry, explained, split_target
 from .identity import IdSource
 from .journal import Journal
 from .kinds import BUILT_IN, KindTable
@@ -37,7 +37,7 @@ from .port import Port, keep
 from .registry import Registry
 from .responses import WholeResponse, chunk_writer, response_to
 from .routes import Route
-from .security.gate import refusal
+from .security.gate import too_busy
 from .security.guard import Guard
 from .security.users import ANONYMOUS, current_user
 from .state import StateError
@@ -401,7 +401,9 @@ class FakeApiServer:
         except ApiError as error:
             self._total += 1
             self._note(http, error.code)
-            return response_to(refusal(error))
+            if isinstance(error, TooBusy):
+                return response_to(too_busy(error))
+            return response_to(explained(error, http.method, http.raw_path, http.headers))
         try:
             return await self._handle(http)
         finally:
@@ -471,7 +473,7 @@ class FakeApiServer:
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            return response_to(explained(error, http.method, http.raw_path), warnings)
+            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
         finally:
             if not is_watch:
                 self._in_flight -= 1

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from ..answers import Answer
-    from ..errors import ApiError
     from ..options import Query
     from .access import Access
 
-__all__ = ["Gate", "refusal"]
+__all__ = ["Gate", "too_busy"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -101,11 +100,7 @@ def _nothing() -> None:
     pass
 
 
-def refusal(error: ApiError) -> Answer:
-    """The answer to a request that is not let in."""
-    if isinstance(error, TooBusy):
-        headers = {"Retry-After": str(error.retry_after_seconds)}
-        return answers.Answer(
-            error.code, f"{error.message}\n".encode(), "text/plain; charset=utf-8", headers
-        )
-    return answers.of_error(error)
+def too_busy(error: TooBusy) -> Answer:
+    """The answer to a request that comes when there are too many; it is no Status."""
+    headers = {"Retry-After": str(error.retry_after_seconds)}
+    return answers.Answer(error.code, f"{error.message}\n".encode(), answers.PLAIN_TEXT, headers)

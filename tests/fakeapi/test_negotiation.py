@@ -100,7 +100,21 @@ async def test_a_refusal_is_a_status(api: ApiClient) -> None:
     refused = await ask(api, PODS, f"{JSON};as=Picture;v=v1;g=meta.k8s.io")
     assert (refused.code, refused.reason) == (406, "NotAcceptable")
     watch = await ask(api, PODS, YAML, watch="true")
-    assert (watch.code, watch.reason) == (406, "NotAcceptable")
+    assert (watch.code, yaml.safe_load(watch.body)["reason"]) == (406, "NotAcceptable")
+
+
+async def test_a_refusal_has_the_form_that_was_asked_for(
+    api: ApiClient, server: FakeApiServer, session: aiohttp.ClientSession
+) -> None:
+    missing = await ask(api, f"{CONFIG_MAPS}/none", YAML)
+    assert missing.headers["Content-Type"] == YAML
+    assert yaml.safe_load(missing.body)["reason"] == "NotFound"
+    table = await ask(api, f"{CONFIG_MAPS}/none", f"{JSON};as=Table;v=v1;g=meta.k8s.io")
+    assert (table.body["kind"], table.reason) == ("Status", "NotFound")
+    assert (await ask(api, "/api/v1/nothing", "text/plain")).reason == "NotFound"
+    for query in ({"pretty": "true"}, {"pretty": "true", "watch": "true", "limit": "x"}):
+        async with session.get(f"{server.url}{PODS}/none", params=query) as response:
+            assert b'\n  "kind": "Status"' in await response.read()
 
 
 async def test_yaml_has_its_keys_in_order(api: ApiClient) -> None:
