@@ -100,6 +100,9 @@ class Connection(web.RequestHandler):
             return
         data = self._resumed(data)
         plain = heads.read(data)
+        if plain is None:
+            data = heads.in_ascii(data)
+            plain = heads.read(data)
         if plain is not None and self._is_idle and self._at_once.is_open():
             if plain.is_whole:
                 if self._answered(plain):

@@ -14,7 +14,7 @@ import functools
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["HEAD_BYTES_MAX", "Fields", "Plain", "read"]
+__all__ = ["HEAD_BYTES_MAX", "Fields", "Plain", "in_ascii", "read"]
 
 #: Below aiohttp's limits of a line, so that those never matter to a plain request.
 HEAD_BYTES_MAX: Final = 8000
@@ -23,6 +23,7 @@ _LENGTH_DIGITS_MAX: Final = 9
 _LINE: Final = re.compile(
     rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~!$&'()*+,;=:@%?-]*) HTTP/1\.1\r\n"
 )
+_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _FIELD: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*): *([!-~](?:[ -~]*[!-~])?)?")
 #: Headers that change how a request is read or what becomes of its connection.
 _SPECIAL: Final = frozenset(
@@ -64,6 +65,14 @@ def read(data: bytes) -> Plain | None:
         return None
     body = data[end + 4 :]
     return Plain(line[0], line[1], fields, body) if len(body) <= fields.body_bytes else None
+
+
+def in_ascii(data: bytes) -> bytes:
+    """The same, with a target that aiohttp takes as well: net/http takes UTF-8 as it comes."""
+    line, end, rest = data.partition(b"\r\n")
+    if not end or line.isascii():
+        return data
+    return _NOT_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line) + end + rest
 
 
 @functools.lru_cache(maxsize=1024)

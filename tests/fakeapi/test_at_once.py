@@ -114,6 +114,20 @@ async def test_verbs_on_objects_are_answered_at_once(server: FakeApiServer) -> N
     assert server.statistics().requests_total == 6
 
 
+async def test_a_target_may_be_utf8_as_it_is(server: FakeApiServer) -> None:
+    async with client_of(server) as client:
+        await client.send(CREATE)
+        await client.answer()
+        await client.send(request("GET", f"{CONFIG_MAPS}/é"))
+        code, body = await client.answer()
+        assert (code, body["message"]) == (404, 'configmaps "é" not found')
+        await client.send(request("GET", f"{CONFIG_MAPS}?labelSelector=é%21%3D1"))
+        assert (await client.answer())[0] == 400
+        await client.send(request("GET", f"{CONFIG_MAPS}?fieldSelector=metadata.name%3Dü"))
+        code, body = await client.answer()
+        assert (code, body["items"]) == (200, [])
+
+
 async def test_lists_and_documents_are_not_but_leave_the_connection_plain(
     server: FakeApiServer,
 ) -> None:
