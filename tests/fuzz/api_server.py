@@ -27,7 +27,7 @@ from tests.fakeapi import custom_resources
 
 from .asking import Asked, Asker, resources_of
 from .connections import Answer, Connection, Hang
-from .failures import shape_of
+from .failures import shape_of, status_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _ask(connection: Connection, asker: Asker, findings: Findings) -> None:
     if problem:
         findings.problems.append(f"{problem}: {asked}")
     elif answer.code >= 500:
-        status = json.loads(answer.body)
+        status = status_in(answer.body)
         findings.failures[shape_of(status) or str(status.get("reason"))] += 1
         findings.failed.append({"asked": asked.raw.decode("latin-1"), "answered": status})
     elif answer.code < 300:
@@ -178,7 +178,7 @@ def _wrong_with(answer: Answer) -> str:
     if answer.code < 500:
         return ""
     try:
-        status = json.loads(answer.body)
+        status = status_in(answer.body)
     except ValueError:
         return f"{answer.code} {answer.body[:300]!r}"
     is_known = answer.code == 504 or (answer.code == 500 and shape_of(status))

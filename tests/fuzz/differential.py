@@ -27,6 +27,7 @@ from tests.fakeapi import real_server
 
 from .api_server import asker_for, prepare, running_server
 from .connections import Answer, Connection, Hang
+from .failures import status_in
 
 if TYPE_CHECKING:
     from .asking import Asked, Asker
@@ -136,7 +137,7 @@ class Pair:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return status_in(body)
     except ValueError:
         return {}
 

@@ -6,10 +6,13 @@ and test_fuzz.py sees to that. Whatever else is answered with 500 is a defect of
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
-__all__ = ["SHAPES", "shape_of"]
+import yaml
+
+__all__ = ["SHAPES", "shape_of", "status_in"]
 
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
 _UINT: Final = rf"strconv\.ParseUint: parsing {_QUOTED}: (?:invalid syntax|value out of range)"
@@ -74,6 +77,17 @@ SHAPES: Final[dict[str, str]] = {
     "a service that is to have one port on nodes twice": r"duplicate nodePort: \{[^ ]* [0-9-]+\}",
 }
 _MATCHES: Final = {name: re.compile(shape, re.DOTALL).fullmatch for name, shape in SHAPES.items()}
+
+
+def status_in(body: bytes) -> dict[str, Any]:
+    """The Status in an answer, JSON or YAML. Raises ValueError if there is none."""
+    try:
+        status = json.loads(body) if body[:1] == b"{" else yaml.safe_load(body)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(status, dict):
+        raise ValueError("it is no object")
+    return status
 
 
 def shape_of(status: dict[str, Any]) -> str:
