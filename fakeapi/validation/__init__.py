@@ -120,7 +120,7 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     ("storage.k8s.io", "volumeattachments"): volumes.validate_volume_attachment,
     ("", "replicationcontrollers"): workloads.validate_replication_controller,
     ("apps", "replicasets"): workloads.validate_workload,
-    ("apps", "statefulsets"): workloads.validate_workload,
+    ("apps", "statefulsets"): workloads.validate_stateful_set,
     ("apps", "deployments"): workloads.validate_workload,
     ("apps", "daemonsets"): workloads.validate_workload,
     ("policy", "poddisruptionbudgets"): workloads.validate_disruption_budget,

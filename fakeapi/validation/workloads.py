@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from ..errors import FieldError, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, labels_of, mapping, text
+from ..objects import Json, integer, labels_of, mapping, mappings, name_of, text
 from ..selectors import SelectorError, label_selector_of
 from .metadata import IMMUTABLE, validate_label_selector, validate_labels
 from .pods import validate_spec
@@ -36,8 +36,23 @@ def validate_replication_controller(controller: Json) -> list[FieldError]:
     return errors + _template_errors(template)
 
 
+def validate_stateful_set(stateful_set: Json) -> list[FieldError]:
+    """Selector and template of a StatefulSet, as its pods will have them: with their claims."""
+    spec = mapping(stateful_set.get("spec"))
+    template = mapping(spec.get("template"))
+    # Its controller sets these: whatever the template has in their place is not looked at.
+    given = mapping(template.get("spec"))
+    pod_spec = {name: given[name] for name in given if name not in ("hostname", "subdomain")}
+    names = [name_of(claim) for claim in mappings(spec.get("volumeClaimTemplates"))]
+    pod_spec["volumes"] = [
+        *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names),
+        *(one for one in mappings(given.get("volumes")) if one.get("name") not in names),
+    ]
+    return validate_workload({"spec": {**spec, "template": {**template, "spec": pod_spec}}})
+
+
 def validate_workload(workload: Json) -> list[FieldError]:
-    """Selector and template of a ReplicaSet, StatefulSet, Deployment or DaemonSet."""
+    """Selector and template of a ReplicaSet, Deployment or DaemonSet."""
     spec = mapping(workload.get("spec"))
     errors = _replica_errors(spec)
     selector = spec.get("selector")

@@ -372,6 +372,33 @@ async def test_other_objects_that_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("mounted", "template", "causes"),
+    [
+        ("data", {}, []),
+        ("data", {"volumes": [{"name": "data", "emptyDir": {}}]}, []),
+        ("own", {"volumes": [{"name": "own", "emptyDir": {}}]}, []),
+        ("data", {"hostname": "a_b", "subdomain": "a_b"}, []),
+        ("other", {}, [(MISSING, "spec.template.spec.containers[0].volumeMounts[0].name")]),
+    ],
+)
+async def test_pods_of_a_stateful_set_are_checked_as_its_controller_will_make_them(
+    api: ApiClient, mounted: str, template: dict[str, Any], causes: list[tuple[str, str]]
+) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    mount = {"name": mounted, "mountPath": "/m"}
+    pods = container(volumeMounts=[mount]) | template
+    spec = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pods},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    body = {"metadata": {"name": "x"}, "spec": spec}
+    reply = await api.post(f"{APPS}/statefulsets", body, dryRun="All")
+    assert reply.code == (422 if causes else 201), reply.body
+    assert reply.causes == causes
+
+
+@pytest.mark.parametrize(
     ("metadata", "cause"),
     [
         ({"name": ""}, (REQUIRED, "metadata.name")),
