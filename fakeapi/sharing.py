@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from .memo import Memo
-
 if TYPE_CHECKING:
     from .objects import Json
 
@@ -35,8 +33,6 @@ class _Known(NamedTuple):
     value: object
     text: bytes
     raw: msgspec.Raw
-    #: What it becomes with other fields, by the text of these.
-    changed: Memo[Json]
 
 
 _by_text: Final[dict[bytes, _Known]] = {}
@@ -56,22 +52,15 @@ def shared(value: _Shared) -> _Shared:
         if len(_by_text) >= _SHARED_MAX:
             _by_text.clear()
             _by_id.clear()
-        known = _Known(value, text, msgspec.Raw(text), Memo())
+        known = _Known(value, text, msgspec.Raw(text))
         _by_text[text] = _by_id[id(value)] = known
     return value
 
 
 def changed(value: Json, fields: Json) -> Json:
-    """The value with these fields in place of its own; what it was may be shared or not."""
-    known = _known(value)
-    if known is None:
-        return {**value, **fields}
-    text = _encode(fields)
-    found = known.changed.get(text)
-    if found is None:
-        found = shared({**value, **fields})
-        known.changed.keep(text, found)
-    return found
+    """The value with these fields in place of its own, shared if it was."""
+    made = {**value, **fields}
+    return shared(made) if is_shared(value) else made
 
 
 def owned(value: Json) -> Json:

@@ -10,9 +10,9 @@ import itertools
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..errors import Forbidden
-from ..objects import Json, metadata_of, text
+from ..objects import Json, mapping, metadata_of, text
 from ..records import Record
-from ..sharing import is_shared
+from ..sharing import is_shared, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,7 +69,7 @@ class Plugin:
 
     #: As the flags of kube-apiserver spell it.
     name: ClassVar[str] = ""
-    #: Set if of a new pod it reads and changes nothing but the spec: what else it looks at.
+    #: Set if it reads and changes nothing of a new pod but the spec: the resources it looks into.
     reads_beside_spec: ClassVar[tuple[ResourceKey, ...] | None] = None
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
@@ -98,26 +98,32 @@ class _OfSpec:
         self._resources = list(
             dict.fromkeys(key for plugin in plugins for key in plugin.reads_beside_spec or ())
         )
-        self._seen_versions: list[int] = []
+        self._seen_changes: list[int] = []
         self._made: dict[int, tuple[Json, Json]] = {}
 
     def mutate(self, review: Review) -> None:
         """Let them change the spec, or take what they made of it before. Raises ApiError."""
         obj, store = review.object, review.registry.store
-        versions = [store.collection(resource).changes for resource in self._resources]
-        if versions != self._seen_versions or len(self._made) >= _SPECS_MAX:
-            self._seen_versions = versions
+        changes = [store.collection(resource).changes for resource in self._resources]
+        if changes != self._seen_changes or len(self._made) >= _SPECS_MAX:
+            self._seen_changes = changes
             self._made.clear()
         spec = obj.get("spec")
         known = self._made.get(id(spec))
         if known is not None and known[0] is spec:
             obj["spec"] = known[1]
             return
+        if not isinstance(spec, dict) or not is_shared(spec):
+            self._mutate_in_turn(review)
+            return
+        obj["spec"] = dict(spec)  # what becomes of it on the way is nobody else's
+        self._mutate_in_turn(review)
+        made = obj["spec"] = shared(mapping(obj["spec"]))
+        self._made[id(spec)] = spec, made
+
+    def _mutate_in_turn(self, review: Review) -> None:
         for plugin in self._plugins:
             plugin.mutate(review)
-        made = obj.get("spec")
-        if isinstance(spec, dict) and isinstance(made, dict) and is_shared(spec):
-            self._made[id(spec)] = spec, made
 
 
 def _steps(plugins: Iterable[Plugin]) -> list[Callable[[Review], None]]:

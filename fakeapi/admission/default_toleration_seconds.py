@@ -39,7 +39,8 @@ class DefaultTolerationSeconds(Plugin):
             {"key": k, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
             for k in missing
         ]
-        review.object["spec"] = changed(spec, {"tolerations": [*tolerations, *added]})
+        if added:
+            review.object["spec"] = changed(spec, {"tolerations": [*tolerations, *added]})
 
 
 def _tolerates(toleration: object, key: str) -> bool:
