@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["complete", "keep_spec", "known_spec"]
 
 _PODS: Final = ("", "pods")
+#: In the order in which upstream shows them, whatever the client's is.
+_PARTS: Final = ("metadata", "spec", "status")
 #: What became of the specs of pods, by texts that mean them; none has a field that is dropped.
 _specs: Final[Memo[Json]] = Memo()
 
@@ -31,9 +33,11 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     The names of unknown fields are added to `dropped`. Raises DecodeError. The result is the
     caller's own to change, but for the spec of a pod, which is shared (see sharing.py).
     """
+    dropped = [] if dropped is None else dropped
     if kind.resource_key != _PODS:
-        return _complete(kind, value, [] if dropped is None else dropped)
-    return _complete_pod(kind, value, [] if dropped is None else dropped)
+        return _complete(kind, value, dropped)
+    pod = _complete_pod(kind, value, dropped)
+    return {part: pod[part] for part in _PARTS if part in pod}
 
 
 def known_spec(text: bytes) -> Json | None:

@@ -3,10 +3,10 @@
 A body is taken apart around the text of its spec. If that text has come before, in a body of which
 nothing was to be said, its stored form is known, and only the frame is read:
 
-    {"kind": "Pod", "apiVersion": "v1", "metadata": {...}, "spec": <known text>}
+    {"kind": "Pod", "apiVersion": "v1", "metadata": {...}, "spec": <known text>, "status": {}}
 
-Any other frame is left to the long way: one with a status, a field that is said twice or that
-nobody knows, escaped characters, entries of managers.
+Any other frame is left to the long way: one with more of a status, a field that is said twice or
+that nobody knows, escaped characters, entries of managers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from .schema import DecodeError
 __all__ = ["learn", "recalled"]
 
 _metadata_of: Final = schema.converter("meta/v1.ObjectMeta")
-#: The quotes of the names of metadata and spec; of another name and of what it is.
+#: The quotes of the names of metadata and spec; of that of the status; of another name and its text.
 _QUOTES: Final = 4
+_QUOTES_OF_STATUS: Final = 2
 _QUOTES_OF_TEXT: Final = 4
 
 
@@ -33,6 +34,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True, rename={"api_version": "
     spec: msgspec.Raw
     kind: str = ""
     api_version: str = ""
+    status: Json | None = None
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -80,11 +82,12 @@ def _is_plain(raw: bytes, spec: bytes, body: _Body) -> bool:
         owners = metadata.get("ownerReferences")
         if "managedFields" in metadata or not isinstance(owners, list) or len(owners) > 1:
             return False
-    if body.kind not in ("", "Pod") or body.api_version not in ("", "v1"):
+    if body.kind not in ("", "Pod") or body.api_version not in ("", "v1") or body.status:
         return False
     frame = raw.replace(spec, b"", 1)
     if b"\\" in frame:
         return False
     given = _QUOTES + (_QUOTES_OF_TEXT if body.kind else 0)
+    given += 0 if body.status is None else _QUOTES_OF_STATUS
     given += _encode(metadata).count(b'"') + (_QUOTES_OF_TEXT if body.api_version else 0)
     return frame.count(b'"') == given
