@@ -101,7 +101,7 @@ def _prepare_pod(pod: Json, now: str) -> None:
     if integer(spec.get("terminationGracePeriodSeconds")) < 0:
         spec = changed(spec, {"terminationGracePeriodSeconds": 1})
     relates = "affinity" in spec or "topologySpreadConstraints" in spec
-    if relates and b"abelKeys" in text_of(spec):
+    if relates and b"LabelKeys" in text_of(spec):
         spec = owned(spec)
         _merge_all_label_keys(spec, labels_of(pod))
     spec = pod["spec"] = shared(spec)
@@ -187,8 +187,8 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
     if kind.generation in (Generation.NEVER, Generation.ON_CREATE):
         return False
     if kind.generation in (Generation.CONTENT, Generation.CONTENT_OR_LABELS):
-        changed = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
-        return changed or (
+        differs = any(new.get(part) != old.get(part) for part in _content(new) | _content(old))
+        return differs or (
             kind.generation is Generation.CONTENT_OR_LABELS and labels_of(new) != labels_of(old)
         )
     if new.get("spec") != old.get("spec"):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
+from .errors import BadRequest
 from .objects import mappings, metadata_of, text
 
 if TYPE_CHECKING:
@@ -33,16 +34,28 @@ class _Pairs(list[tuple[str, object]]):
 def duplicates(raw: bytes, value: object) -> list[str]:
     """What to say about keys that occur twice in a JSON text, which decodes to that value.
 
-    A second key costs at least two quotes that the value, encoded again, does not have; quotes may
-    be written as `\\u0022`, which hides others.
+    A second key costs at least two quotes that the value, encoded again, does not have, unless
+    others are written as `\\u0022`.
     """
-    if b"\\u" not in raw and raw.count(b'"') == _encode(value).count(b'"'):
+    if b"\\u0022" not in raw and raw.count(b'"') == _encode(value).count(b'"'):
         return []
     try:
         pairs = json.loads(raw, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []
     return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+
+
+def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
+    """Warn of what a body of a kind in v1 says in vain, or refuse it, as a client wishes.
+
+    Raises BadRequest.
+    """
+    if found and wishes == "Strict":
+        refused = f'{kind} in version "v1" cannot be handled as a {kind}'
+        raise BadRequest(f"{refused}: strict decoding error: {', '.join(found)}")
+    if wishes == "Warn":
+        warnings += found
 
 
 def _duplicate(path: str) -> str:
@@ -132,7 +145,7 @@ def duplicates_in_yaml(raw: bytes, value: Json) -> list[str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # it is no JSON
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    node = yaml.compose(raw, loader) if value else None
+    node = next(yaml.compose_all(raw, loader), None) if value else None
     return [] if node is None else list(_repeated_nodes(node))
 
 

@@ -83,7 +83,8 @@ class FieldManager:
         self._without = {"kind", "apiVersion", *_names_in(self._resets)}
         self._updater = Updater(versions, resets)
         self._new: dict[tuple[tuple[str, object], ...], FieldSet] = {}
-        self._newest: tuple[tuple[int, str, str], list[Json]] = ((0, "", ""), [])
+        #: Of the object created last: its fields, their manager, the time, its entries.
+        self._newest: tuple[FieldSet, str, str, list[Json]] = (sets.LEAF, "", "", [])
 
     def created(self, new: Json, manager: str, now: str) -> list[Json]:
         """The entries of an object that nobody has written before."""
@@ -91,12 +92,13 @@ class FieldManager:
         if not fields:
             return []
         # Objects that come in one after the other mostly share their entries.
-        key = (id(fields), manager, now)
-        if key != self._newest[0]:
+        newest = self._newest
+        if newest[0] is not fields or newest[1] != manager or newest[2] != now:
             who = self._identity(manager, UPDATE)
             owned = Owned(fields, self._api_version, applied=False)
-            self._newest = (key, shared(entries.rendered(Managed({who: owned}, {who: now}))))
-        return self._newest[1]
+            listed = shared(entries.rendered(Managed({who: owned}, {who: now})))
+            newest = self._newest = (fields, manager, now, listed)
+        return newest[3]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
         """The entries after an object took the place of another, empty if they are not tracked.
