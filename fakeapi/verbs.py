@@ -239,18 +239,7 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
-    unknown = bodies.unknown_in(kind, value) if dropped else []
-    if request.content_type == bodies.JSON:
-        repeated = strictness.duplicates(request.body, value)
-        found = strictness.in_order(request.body, repeated, unknown)
-        reasons = ", ".join(found)
-    elif request.content_type == bodies.YAML:
-        repeated = strictness.duplicates_in_yaml(request.body, value)
-        found = repeated + unknown
-        lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
-        reasons = ", ".join([*lines, *unknown])
-    else:
-        found, reasons = unknown, ", ".join(unknown)
+    found, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
     if found and options.field_validation == "Strict":
         raise BadRequest(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
@@ -260,6 +249,19 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
     if _is_pod_in_json(request) and len(request.warnings) == before:
         pod_bodies.learn(request.body, obj)
     return obj
+
+
+def _findings(request: Request, value: Json, unknown: list[str]) -> tuple[list[str], str]:
+    """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
+    if request.content_type == bodies.JSON:
+        repeated = strictness.duplicates(request.body, value)
+        found = strictness.in_order(request.body, repeated, unknown)
+        return found, ", ".join(found)
+    if request.content_type == bodies.YAML:
+        repeated = strictness.duplicates_in_yaml(request.body, value)
+        lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
+        return repeated + unknown, ", ".join([*lines, *unknown])
+    return unknown, ", ".join(unknown)
 
 
 def _decoded_result(
