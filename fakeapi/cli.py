@@ -20,6 +20,7 @@ from .actors.command_line import (
 )
 from .admission.command_line import admission_options
 from .faults import FaultError
+from .file_options import refuse_overwriting
 from .loading import LoadError
 from .security.command_line import security_options
 from .security.errors import SecurityError
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: How many objects come before the newest are looked through, and how often the older ones are.
 _GARBAGE_THRESHOLDS = (200_000, 50)
+#: Half of what fits into SQLite's integers: whatever happens then, versions do not outgrow them.
+_VERSION_MAX = 2**62
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,7 +92,7 @@ _GARBAGE_THRESHOLDS = (200_000, 50)
 )
 @click.option(
     "--initial-resource-version",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _VERSION_MAX),
     help="Where versions begin; by default at the time of day, so that they grow over restarts.",
 )
 @click.option(
@@ -146,6 +149,17 @@ def command(
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
         raise click.UsageError("--print-kubeconfig and --kubeconfig-out exclude each other")
+    refuse_overwriting(
+        [("--kubeconfig-out", kubeconfig_out), ("--fault-log", fault_log), *state.written],
+        [
+            *(("--load", path) for path in load),
+            *(("--faults", path) for path in faults),
+            *(("--stages", path) for path in stages),
+            *state.read,
+            *security.files,
+        ],
+    )
+    state.check()
     server = FakeApiServer(
         host=host,
         port=port,

@@ -173,8 +173,10 @@ class FakeApiServer:
         with self.state.setting_up():
             self._set_up(load)
             read = functools.partial(_read, clock=self._clock)
-            self.faults = Faults(self._registry, self._clock, read, seed=seed, log=fault_log)
+            self.faults = Faults(self._registry, self._clock, read, seed=seed)
             self.faults.add(*faults)
+            if fault_log is not None:  # not before the faults: they may be from a log of that name
+                self.faults.log_to(fault_log)
 
     @property
     def url(self) -> str:

@@ -19,7 +19,6 @@ from .model import OPENED, Fault, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from ..clock import Clock
     from ..options import Query
@@ -205,13 +204,13 @@ class Strike(NamedTuple):
 class Book:
     """The faults that are set, in the order in which they were added, and the log."""
 
-    def __init__(self, clock: Clock, *, seed: str, log_file: Path | None) -> None:
+    def __init__(self, clock: Clock, *, seed: str) -> None:
         self._clock = clock
         self._seed = seed
         self._set: dict[str, SetFault] = {}
         self._of_requests: list[SetFault] = []
         self._of_events: list[SetFault] = []
-        self.log = FaultLog(log_file, started_seconds=clock.now())
+        self.log = FaultLog(started_seconds=clock.now())
 
     @property
     def faults(self) -> list[Fault]:

@@ -142,5 +142,7 @@ def _in_words(types: str) -> str:
 
 
 def _hint(field: str) -> str:
+    if field in _FIELDS:
+        return " here"  # it is one of another mapping
     close = difflib.get_close_matches(field, _FIELDS, 1)
     return f"; did you mean {close[0]}?" if close else ""

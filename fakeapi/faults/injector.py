@@ -47,13 +47,12 @@ class Faults:
         read: Callable[[web.BaseRequest], Awaitable[bytes]],
         *,
         seed: int | None,
-        log: Path | None = None,
     ) -> None:
-        """Set up without faults; `read` reads a body. Raises OSError if `log` cannot be written."""
+        """Set up without faults; `read` reads a body."""
         self._registry = registry
         self._clock = clock
         seed = random.randrange(1 << 32) if seed is None else seed
-        self._book = Book(clock, seed=str(seed), log_file=log)
+        self._book = Book(clock, seed=str(seed))
         self._requests = RequestFaults(self._book, registry, clock, read)
         self._channels: dict[Watcher, Channel] = {}
         self._incidents: Incidents | None = None
@@ -120,6 +119,10 @@ class Faults:
             found += [fault] if isinstance(fault, Fault) else self._read(fault)
         self._book.check_names(found)
         return tuple(self._add(fault) for fault in found)
+
+    def log_to(self, path: Path) -> None:
+        """Write what is injected to a file, anew, before the server starts. Raises OSError."""
+        self._book.log.write_to(path)
 
     def remove(self, name: str) -> bool:
         """Take a fault away, and let go of what waits for its end; False if there is none."""

@@ -61,17 +61,22 @@ class _Lifetime:
 
 
 class FaultLog:
-    """All injections of a server. `path` is a file that is written to line by line as well."""
+    """All injections of a server."""
 
-    def __init__(self, path: Path | None = None, *, started_seconds: float) -> None:
-        """Begin a log, and its file. Raises OSError."""
+    def __init__(self, *, started_seconds: float) -> None:
         self._injections: list[Injection] = []
         self._lifetimes: dict[int, _Lifetime] = {}
         self._counts: dict[str, int] = {}
         self._started_seconds = started_seconds
         self._ended = False
-        self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
-        self._write({"started_seconds": started_seconds})
+        self._file: TextIO | None = None
+
+    def write_to(self, path: Path) -> None:
+        """Write each line to a file as well, anew, before anything is injected. Raises OSError."""
+        self._file = path.open("w", encoding="utf-8")
+        self._write({"started_seconds": self._started_seconds})
+        for number, lifetime in self._lifetimes.items():
+            self._write_fault(number, lifetime)
 
     @property
     def injections(self) -> tuple[Injection, ...]:
@@ -96,7 +101,7 @@ class FaultLog:
         """A fault is set from now on."""
         number = len(self._lifetimes) + 1
         self._lifetimes[number] = _Lifetime(fault, now_seconds)
-        self._write({"fault": fault, "fault_number": number, "time_seconds": now_seconds})
+        self._write_fault(number, self._lifetimes[number])
 
     def removed(self, number: int, now_seconds: float) -> None:
         """A fault is no longer set; that all go with the server is not worth a line."""
@@ -122,6 +127,10 @@ class FaultLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _write_fault(self, number: int, lifetime: _Lifetime) -> None:
+        fault, now_seconds = lifetime.fault, lifetime.added_seconds
+        self._write({"fault": fault, "fault_number": number, "time_seconds": now_seconds})
 
     def _write(self, line: object) -> None:
         if self._file is not None:

@@ -191,7 +191,11 @@ class Guard:
         """The certificates that those of clients may be signed by, in PEM."""
         found = b"" if self._clients is None else self._clients.certificate
         if self.options.client_ca_file is not None:
-            found += _read(Path(self.options.client_ca_file), "--client-ca-file")
+            path = Path(self.options.client_ca_file)
+            given = _read(path, "--client-ca-file")
+            if b"-----BEGIN CERTIFICATE-----" not in given:
+                raise SecurityError(f"--client-ca-file: {path}: expected certificates in PEM")
+            found += given
         try:
             return found.decode("ascii")
         except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..bodies import BODY_BYTES_MAX
@@ -12,7 +13,6 @@ from .errors import SecurityError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from .users import User
 
@@ -57,6 +57,16 @@ class Security:
         return self.tls or self.tls_cert_file is not None
 
     @property
+    def files(self) -> list[tuple[str, Path | None]]:
+        """The files that are read, with their flags."""
+        names = ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file")
+        given = ((name, getattr(self, name)) for name in names)
+        return [
+            (f"--{name.replace('_', '-')}", None if path is None else Path(path))
+            for name, path in given
+        ]
+
+    @property
     def takes_certificates(self) -> bool:
         """Whether a client may show a certificate."""
         return self.tls or self.client_ca_file is not None
@@ -85,6 +95,8 @@ class Security:
         The host may have to be looked up.
         """
         self._check_files()
+        if any(not letter.isprintable() or letter.isspace() for letter in self.token):
+            raise SecurityError("--token: expected no blanks: nobody could send it in a header")
         if self.authorization_mode not in MODES:
             raise SecurityError(f"authorization mode: expected one of {', '.join(MODES)}")
         needs = "needs a way to authenticate: --token, --token-auth-file, --tls or --client-ca-file"

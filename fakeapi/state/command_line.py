@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import math
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ import click
 
 from .errors import StateError
 from .keeper import StateFiles
+from .recording import check_recording
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -79,6 +81,22 @@ class StateOptions:
     replay: Path | None
     speed: float
 
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """The files that are written, with their flags."""
+        files = self.files
+        return [("--snapshot", files.snapshot), ("--data", files.data), ("--record", files.record)]
+
+    @property
+    def read(self) -> list[tuple[str, Path | None]]:
+        """The files that are only read, with their flags."""
+        return [("--restore", self.files.restore), ("--replay", self.replay)]
+
+    def check(self) -> None:
+        """Find out what is wrong with the recording before anything begins. Raises StateError."""
+        if self.replay is not None:
+            check_recording(self.replay)
+
     @contextlib.asynccontextmanager
     async def running(self, server: FakeApiServer, stop: asyncio.Event) -> AsyncIterator[None]:
         """While the server runs: save when asked to, replay, and stop if the state is in danger.
@@ -129,7 +147,7 @@ def state_options(command: Callable[..., _R]) -> Callable[..., _R]:
         files = StateFiles.of(**{name: others.pop(name) for name in names})
         if speed is not None and replay is None:
             raise click.UsageError("--speed is for --replay")
-        if speed == float("inf"):
+        if speed is not None and not math.isfinite(speed):
             raise click.UsageError("--speed: expected a finite number; 0 is all at once")
         options = StateOptions(files=files, replay=replay, speed=1.0 if speed is None else speed)
         return command(state=options, **others)

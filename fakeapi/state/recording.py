@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..kinds import ResourceKey
     from ..store import Store
 
-__all__ = ["RecordedChange", "Recording", "read_recording"]
+__all__ = ["RecordedChange", "Recording", "check_recording", "read_recording"]
 
 _FORMAT: Final = "kubesched-fakeapi recording"
 _FORMAT_VERSION: Final = 1
@@ -139,6 +139,20 @@ def read_recording(path: Path) -> Iterator[tuple[int, RecordedChange]]:
                     )
                 latest = change.seconds
                 yield number, change
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def check_recording(path: Path) -> None:
+    """Find out that a file is no recording before anything begins. Raises StateError.
+
+    A pipe is left alone: what is read from it is gone.
+    """
+    if path.exists() and not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            _check_header(path, file.readline())
     except OSError as error:
         raise file_error(path, error) from error
 

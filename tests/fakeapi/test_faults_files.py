@@ -77,6 +77,7 @@ def test_the_published_schema_is_that_of_the_types() -> None:
     ("fault", "message"),
     [
         ({"answr": {"code": 500}}, "faults[0]: unknown field answr; did you mean answer?"),
+        ({"reset": {}, "after_write": True}, "faults[0]: unknown field after_write here"),
         ({}, "faults[0]: expected exactly one of delay, answer,"),
         (
             {"answer": {"code": 500}, "reset": {}},

@@ -287,6 +287,8 @@ def test_a_guarded_or_forced_server_may(security: Security) -> None:
         ({"max_request_bytes": 0}, "--max-request-bytes: expected at least 1"),
         ({"token_auth_file": "/nowhere"}, "/nowhere: No such file"),
         ({"tls": True, "client_ca_file": "/nowhere"}, "/nowhere: No such file"),
+        ({"tls": True, "client_ca_file": pytest.__file__}, "expected certificates in PEM"),
+        ({"token": "a b"}, "--token: expected no blanks"),
         (
             {"tls_cert_file": "/nowhere", "tls_private_key_file": "/nowhere"},
             "--tls-cert-file: /nowhere",

@@ -1,0 +1,87 @@
+"""`kubesched-fakeapi`: flags that make no sense together cost no file, and start no server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from fakeapi import FakeApiServer
+from fakeapi.cli import command
+from fakeapi.faults import FaultError
+from fakeapi.state import StateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRITTEN = ("--snapshot", "--data", "--record", "--fault-log", "--kubeconfig-out")
+READ = (
+    "--load", "--restore", "--replay", "--faults", "--stages", "--tls-cert-file",
+    "--tls-private-key-file", "--client-ca-file", "--token-auth-file",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "other"),
+    [(one, other) for one in WRITTEN for other in (*READ, *WRITTEN) if other != one],
+)
+def test_no_file_is_written_over_that_another_flag_names(
+    tmp_path: Path, written: str, other: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    file = tmp_path / "file"
+    file.write_text("precious", encoding="utf-8")
+    arguments = [written, str(file), other, str(tmp_path / "sub" / ".." / "file")]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2, result.output
+    assert "would write over" in result.output
+    assert written in result.output
+    assert other in result.output
+    assert file.read_text(encoding="utf-8") == "precious"
+
+
+def test_a_recording_that_cannot_be_replayed_costs_no_other_file(tmp_path: Path) -> None:
+    record, replay = tmp_path / "record.jsonl", tmp_path / "replay.jsonl"
+    record.write_text("precious", encoding="utf-8")
+    arguments = ["--record", str(record), "--replay", str(replay)]
+    for text, words in [(None, "No such file"), ("hello\n", "no recording, or a damaged one")]:
+        if text is not None:
+            replay.write_text(text, encoding="utf-8")
+        result = CliRunner().invoke(command, arguments)
+        assert isinstance(result.exception, StateError)
+        assert words in str(result.exception)
+        assert result.output == ""  # nobody was told of a server
+        assert record.read_text(encoding="utf-8") == "precious"
+
+
+def test_faults_that_are_refused_cost_no_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("precious", encoding="utf-8")
+    with pytest.raises(FaultError):
+        FakeApiServer(faults=[{"nonsense": {}}], fault_log=log)
+    assert log.read_text(encoding="utf-8") == "precious"
+
+
+def test_the_log_begins_with_the_faults_that_were_there_from_the_start(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    fault = {"name": "lost", "reset": {}, "when": {"nth": 7}}
+    FakeApiServer(faults=[fault], fault_log=log).faults.server_stopping()
+    started, set_fault = log.read_text(encoding="utf-8").splitlines()
+    assert "started_seconds" in started
+    assert '"lost"' in set_fault
+
+
+@pytest.mark.parametrize("version", ["0", str(2**62 + 1), "9" * 30])
+def test_versions_begin_where_they_cannot_outgrow_the_database(version: str) -> None:
+    result = CliRunner().invoke(command, ["--initial-resource-version", version])
+    assert result.exit_code == 2
+    assert "--initial-resource-version" in result.output
+
+
+@pytest.mark.parametrize("speed", ["nan", "inf", "-1"])
+def test_a_speed_is_a_finite_number(tmp_path: Path, speed: str) -> None:
+    arguments = ["--replay", str(tmp_path / "none"), "--speed", speed]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert "--speed" in result.output
