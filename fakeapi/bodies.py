@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from . import go_json, nesting, protobuf
+from . import go_json, gotext, nesting, protobuf
 from .errors import BadRequest, Invalid, UnsupportedMediaType, invalid
 from .objects import Json, name_of, text
 from .schema import DecodeError, decode, json_type, unknown_fields
+from .yaml_loader import YamlLoader
 
 if TYPE_CHECKING:
     from .kinds import Kind, KindTable
@@ -25,6 +25,8 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 _SERVED: Final = f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
 _SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
+#: Go writes a whole number below this as one.
+_WITHOUT_EXPONENT: Final = 1e21
 #: How much of a body that cannot be read is shown.
 _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
@@ -34,19 +36,6 @@ _TYPE_META: Final = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
     r'Kind string "json:\"kind,omitempty\"" }'
 )
-
-
-class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Safe YAML in which a timestamp is a string, as it is in JSON."""
-
-
-_YamlLoader.yaml_implicit_resolvers = {
-    mark: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for mark, resolvers in _YamlLoader.yaml_implicit_resolvers.items()
-}
-# In YAML 1.1 as Go's library reads it single letters are booleans, too.
-_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
-_YamlLoader.bool_values = {**_YamlLoader.bool_values, "y": True, "n": False}
 
 
 @functools.lru_cache(maxsize=512)
@@ -67,7 +56,12 @@ def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED
             return load_yaml(raw)
         except ValueError as error:
             raise _unrecognized(raw, expected, str(error)) from error
-    raise UnsupportedMediaType(
+    raise unsupported(served)
+
+
+def unsupported(served: str) -> UnsupportedMediaType:
+    """The refusal of a body of another media type than those."""
+    return UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {served}"
     )
 
@@ -93,19 +87,27 @@ def _summary(raw: bytes) -> str:
 
 
 def load_yaml(raw: bytes) -> object:
-    """The JSON value of one YAML document. Raises ValueError with one line."""
+    """The JSON value of the first YAML document. Raises ValueError with one line."""
     try:
         nesting.check_yaml(raw)
-        return as_json(yaml.load(raw, _YamlLoader))
+        return _first_document(raw)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+def _first_document(raw: bytes) -> object:
+    loader = YamlLoader(raw)
+    try:
+        return as_json(loader.get_data()) if loader.check_data() else None
+    finally:
+        loader.dispose()
 
 
 def load_yaml_documents(raw: bytes) -> list[object]:
     """The JSON values of a stream of YAML documents. Raises ValueError with one line."""
     try:
         nesting.check_yaml(raw)
-        return [as_json(document) for document in yaml.load_all(raw, _YamlLoader)]
+        return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
 
@@ -113,17 +115,20 @@ def load_yaml_documents(raw: bytes) -> list[object]:
 def as_json(value: object) -> object:
     """YAML has keys and values that JSON has not: keys become strings, bytes are refused."""
     if isinstance(value, dict):
-        return {_key(key): as_json(item) for key, item in value.items()}
+        return {_key(key, item): as_json(item) for key, item in value.items()}
     if isinstance(value, list):
         return [as_json(item) for item in value]
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
-        return value
+        return int(value) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value
     raise ValueError(f"a {type(value).__name__} is no JSON value")
 
 
-def _key(key: object) -> str:
+def _key(key: object, item: object) -> str:
+    if key is None:
+        shown = gotext.quoted(item) if isinstance(item, str) else item
+        raise ValueError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
     if isinstance(key, bool):
         return "true" if key else "false"
     return key if isinstance(key, str) else str(key)
@@ -150,7 +155,12 @@ def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) ->
 
 
 def _said_kind(raw: bytes, value: object, expected: str) -> Json:
-    """The object if what it says of its kind and version are texts. Raises BadRequest."""
+    """The object if what it says of its kind and version are texts. Raises BadRequest.
+
+    To Go a null, such as an empty YAML text, is an object that says nothing.
+    """
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         given = f"{json_type(value)} into Go value of type {_TYPE_META}"
         raise _not_json(raw, expected, f"json: cannot unmarshal {given}")
@@ -288,10 +298,12 @@ def decode_side_object(
         version = text(value.get("apiVersion")) or "v1"
         why = f'no kind "{given}" is registered for version "{version}"'
         raise BadRequest(f'{why} in scheme "{_META_SCHEME}"')
-    if unknown is not None:
-        unknown += [f'unknown field "{name}"' for name in unknown_fields(type_name, value)]
+    dropped: list[str] = []
     try:
-        return decode(type_name, value)
+        obj = decode(type_name, value, dropped)
     except DecodeError as error:
         prefix = "" if is_options else f'{kind} in version "v1" cannot be handled as a {kind}: '
         raise BadRequest(f"{prefix}{error}") from error
+    if dropped and unknown is not None:
+        unknown += [f'unknown field "{name}"' for name in unknown_fields(type_name, value)]
+    return obj

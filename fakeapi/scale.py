@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from . import answers, bodies, registry, schema
+from . import answers, bodies, registry, schema, strictness
 from .apply import ScaleEntries, manager_for
 from .completion import complete
 from .errors import (
-    BadRequest,
     Conflict,
     InternalError,
     Invalid,
     UnreasonedFailure,
-    UnsupportedMediaType,
     invalid,
 )
 from .objects import Json, child, integer, mapping, mappings, metadata_of, name_of, text, texts
@@ -39,6 +37,7 @@ from .verbs import (
     patched,
     report_on_result,
     undecodable_result,
+    unsupported_patch,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 _VERSION: Final = "autoscaling/v1"
 _KIND: Final[Json] = {"kind": "Scale", "apiVersion": _VERSION}
 _TYPE: Final = "autoscaling/v1.Scale"
-_REFUSED: Final = 'Scale in version "v1" cannot be handled as a Scale: '
 _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -81,10 +79,7 @@ def update(state: Registry, request: Request) -> Answer:
         versions=(_VERSION,),
         kinds=state.kinds,
     )
-    if unknown and options.field_validation == "Strict":
-        raise BadRequest(f"{_REFUSED}strict decoding error: {', '.join(unknown)}")
-    if options.field_validation == "Warn":
-        request.warnings += unknown
+    strictness.tell("Scale", unknown, options.field_validation, request.warnings)
     registry.check_name(request.target(options), wanted)
     existing = state.find(route.kind, route.namespace, route.name)
     return _updated(state, request, existing, wanted, options)
@@ -97,7 +92,7 @@ def patch(state: Registry, request: Request) -> Answer:
         return _apply(state, request)
     accepted = {JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if kind.schema else [])}
     if request.content_type not in accepted:
-        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+        raise unsupported_patch(kind)
     options = write_options(request.query, "PatchOptions")
     existing = state.find(kind, route.namespace, route.name)
     change = decoded_patch(request.body)

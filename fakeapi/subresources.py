@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from . import answers, bodies, deletion, ownership
+from . import answers, bodies, deletion, ownership, strictness
 from .admission import Operation, Review
 from .errors import (
     BadRequest,
@@ -59,14 +59,17 @@ _BUDGET_SPENT: Final = "Cannot evict pod as it would violate the pod's disruptio
 def bind(state: Registry, request: Request) -> Answer:
     """Give a pod its node: through pods/NAME/binding, or through the old bindings collection."""
     options = write_options(request.query, "CreateOptions")
+    unknown: list[str] = []
     binding = bodies.decode_side_object(
         request.body,
         request.content_type,
         "Binding",
         "core/v1.Binding",
+        unknown=unknown,
         versions=("v1",),
         kinds=state.kinds,
     )
+    strictness.tell("Binding", unknown, options.field_validation, request.warnings)
     pods = state.kinds.find("", "v1", "pods")
     assert pods is not None
     name = request.route.name if request.route.kind is pods else name_of(binding)
@@ -175,14 +178,17 @@ def evict(state: Registry, request: Request) -> Answer:
     """Delete a pod if its disruption budget allows it."""
     options = write_options(request.query, "CreateOptions")
     route = request.route
+    unknown: list[str] = []
     eviction = bodies.decode_side_object(
         request.body,
         request.content_type,
         "Eviction",
         "policy/v1.Eviction",
+        unknown=unknown,
         versions=("policy/v1", "policy/v1beta1"),
         kinds=state.kinds,
     )
+    strictness.tell("Eviction", unknown, options.field_validation, request.warnings)
     target = request.target(options)
     review = Review(state, target, Operation.CREATE, eviction)
     state.admission.mutate(review)

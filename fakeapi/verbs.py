@@ -127,6 +127,13 @@ def update(state: Registry, request: Request) -> Answer:
     return _written(state, kind, registry.replace(state, request.target(options), obj))
 
 
+def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
+    """The refusal of a patch of another type, which of built-in kinds the router sees first."""
+    if kind.schema:
+        return UnsupportedMediaType("415: Unsupported Media Type", details={})
+    return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
+
+
 def patch(state: Registry, request: Request) -> Answer:
     """A change to the stored object; without a resourceVersion it applies to whatever is there."""
     kind, route = request.route.kind, request.route
@@ -135,7 +142,7 @@ def patch(state: Registry, request: Request) -> Answer:
     if request.content_type not in (STRATEGIC_PATCH, MERGE_PATCH, JSON_PATCH) or (
         request.content_type == STRATEGIC_PATCH and not kind.schema
     ):
-        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+        raise unsupported_patch(kind)
     options = write_options(request.query, "PatchOptions")
     existing = state.find(kind, route.namespace, route.name)
     change = decoded_patch(request.body)

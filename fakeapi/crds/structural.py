@@ -6,7 +6,7 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
-from .. import schema
+from .. import gotext, schema
 from ..errors import FieldError, in_order, invalid
 from ..objects import Json, mapping
 from ..schema import DecodeError
@@ -134,7 +134,7 @@ class CustomStructure:
         if value is None:
             return []
         if isinstance(value, bool) or not isinstance(value, int):
-            problem = f"{where} accessor error: {value} is of the type, expected int64"
+            problem = f"{where} accessor error: {_shown(value)}, expected int64"
             return [invalid(where, 0, problem)]
         if value < 0:
             return [invalid(where, value, "should be a non-negative integer")]
@@ -146,3 +146,18 @@ class CustomStructure:
     def open_api(self) -> Json:
         """The type as an OpenAPI v3 schema, as clients are shown it."""
         return self._node
+
+
+def _shown(value: object) -> str:
+    """A value and its Go type, as %v and %T of it."""
+    names = (
+        (bool, "bool"),
+        (str, "string"),
+        (int, "int64"),
+        (float, "float64"),
+        (list, "[]interface {}"),
+    )
+    name = next(
+        (name for kind, name in names if isinstance(value, kind)), "map[string]interface {}"
+    )
+    return f"{gotext.plain(value)} is of the type {name}"

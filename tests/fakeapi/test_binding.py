@@ -36,6 +36,26 @@ async def test_a_bound_pod_has_its_node_and_the_condition(
     assert condition["lastTransitionTime"] > created["metadata"]["creationTimestamp"]
 
 
+@pytest.mark.parametrize(
+    ("subresource", "kind"), [("binding", "Binding"), ("eviction", "Eviction")]
+)
+async def test_unknown_fields_are_told_as_the_client_wishes(
+    api: ApiClient, subresource: str, kind: str
+) -> None:
+    await api.create(PODS, pod("p"))
+    body = {**(binding("p") if kind == "Binding" else {"metadata": {"name": "p"}}), "nope": 1}
+    path = f"{PODS}/p/{subresource}?dryRun=All"
+    strict = await api.post(f"{path}&fieldValidation=Strict", body)
+    assert (strict.code, strict.message) == (
+        400,
+        f'{kind} in version "v1" cannot be handled as a {kind}: '
+        'strict decoding error: unknown field "nope"',
+    )
+    told = await api.post(path, body)
+    assert (told.code, told.headers["Warning"]) == (201, '299 - "unknown field \\"nope\\""')
+    assert "Warning" not in (await api.post(f"{path}&fieldValidation=Ignore", body)).headers
+
+
 async def test_binding_is_one_write(api: ApiClient) -> None:
     created = await api.create(PODS, pod("p"))
     await api.post(f"{PODS}/p/binding", binding("p"))

@@ -136,6 +136,10 @@ async def test_patches(api: ApiClient, widgets: str) -> None:
     assert (await api.patch(f"{widgets}/w", [operation], JSON_PATCH)).body["spec"]["size"] == 3
     strategic = await api.patch(f"{widgets}/w", {"spec": {"size": 4}}, STRATEGIC)
     assert (strategic.code, strategic.reason) == (415, "UnsupportedMediaType")
+    assert strategic.message == (
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
 
 
 async def test_an_update_needs_the_version(api: ApiClient, widgets: str) -> None:
@@ -206,6 +210,9 @@ async def test_scale(api: ApiClient, widgets: str) -> None:
     assert (scaled.body["spec"], scaled.body["status"]) == ({"replicas": 3}, status)
     found = (await api.get(f"{widgets}/w")).body
     assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (3, 2)
+    wrong = await api.patch(f"{widgets}/w", {"spec": {"replicas": "3"}})
+    shown = ".spec.replicas accessor error: 3 is of the type string, expected int64"
+    assert shown in wrong.message
     refused = await api.patch(f"{widgets}/w/scale", {"spec": {"replicas": -3}})
     assert refused.causes == [("FieldValueInvalid", ".spec.replicas")]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from fakeapi import bodies
 from fakeapi.bodies import BODY_BYTES_MAX
 
 from .objects import CONFIG_MAPS, NODES, PODS, config_map, pod
@@ -133,6 +134,64 @@ async def test_a_yaml_timestamp_stays_text(api: ApiClient) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     reply = await api.request("POST", path, body, content_type="application/yaml")
     assert reply.body["spec"] == {"renewTime": "2026-01-01T00:00:00.000000Z"}
+
+
+@pytest.mark.parametrize(
+    ("scalar", "value"),
+    [
+        ("12:30", "12:30"),
+        ("-12:30", "-12:30"),
+        ("190:20:30.15", "190:20:30.15"),
+        ("=", "="),
+        ("1e400", "1e400"),
+        ("0x1ffffffffffffffff", "0x1ffffffffffffffff"),
+        ("1e3", 1000),
+        ("1.5e3", 1500),
+        ("-.5", -0.5),
+        ("5.", 5),
+        ("012", 10),
+        ("08", 8),
+        ("0o12", 10),
+        ("-0b11", -3),
+        ("0x1F", 31),
+        ("1_000", 1000),
+        ("1.0", 1),
+        ("18446744073709551615", 2**64 - 1),
+        ("123456789012345678901234567890", 1.2345678901234568e29),
+        ("on", True),
+        ("n", False),
+        ("~", None),
+    ],
+)
+def test_yaml_scalars_are_read_as_upstream_reads_them(scalar: str, value: object) -> None:
+    read = bodies.load_yaml(f"a: {scalar}".encode())
+    assert read == {"a": value}
+    assert isinstance(read, dict)
+    assert type(read["a"]) is type(value)
+
+
+async def test_of_several_yaml_documents_the_first_counts(api: ApiClient) -> None:
+    body = b"---\nmetadata: {name: c}\n---\nmetadata: {name: d, nope: 1}\n"
+    path = f"{CONFIG_MAPS}?fieldValidation=Strict"
+    reply = await api.request("POST", path, body, content_type="application/yaml")
+    assert (reply.code, reply.body["metadata"]["name"]) == (201, "c")
+
+
+async def test_yaml_has_no_null_for_a_key(api: ApiClient) -> None:
+    body = b'metadata: {name: c}\ndata: {null: "q"}\n'
+    reply = await api.request("POST", CONFIG_MAPS, body, content_type="application/yaml")
+    assert reply.code == 400
+    assert 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "q"' in reply.message
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(b"null", "application/json"), (b"", "application/yaml")]
+)
+async def test_nothing_is_an_object_without_a_name(
+    api: ApiClient, body: bytes, content_type: str
+) -> None:
+    reply = await api.request("POST", CONFIG_MAPS, body, content_type=content_type)
+    assert (reply.code, reply.reason) == (422, "Invalid")
 
 
 async def test_bad_yaml_is_a_bad_request(api: ApiClient) -> None:
