@@ -169,6 +169,6 @@ def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Wat
     streamable(shown.accepted)
     # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
     timeout_seconds = float(options.timeout_seconds)
-    if timeout_seconds <= 0:
+    if not timeout_seconds:
         timeout_seconds = state.ids.between(1800.0, 3600.0)
     return made, timeout_seconds

@@ -119,6 +119,9 @@ class Watcher:
                 await self._woken.wait()
 
     def _schedule(self, timeout_seconds: float) -> None:
+        if timeout_seconds <= 0:
+            self.end()
+            return
         self._later(timeout_seconds, self.end)
         if self._options.allow_bookmarks:
             last = timeout_seconds - BOOKMARK_BEFORE_DEADLINE_SECONDS
@@ -166,7 +169,7 @@ class Watcher:
     def _queue_state(self) -> None:
         everything = ListOptions(selection=self._options.selection)
         self._initial.extend(listing(self._store, self._collection, everything).revisions)
-        if self._options.send_initial_events and self._options.allow_bookmarks:
+        if self._options.allow_bookmarks:
             self._initial_version = self._store.resource_version
 
     def _has_news(self) -> bool:

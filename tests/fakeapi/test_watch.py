@@ -185,7 +185,7 @@ async def test_bookmarks_come_every_minute_to_those_who_allow_them(
         api.watch(PODS, timeoutSeconds=150) as without,
     ):
         await api.create(CONFIG_MAPS, config_map("c"))  # moves the version of the whole server
-        await settle()
+        assert await stream.take(1) == [("BOOKMARK", "")]  # the end of the initial events
         clock.advance(60)
         event = await stream.next()
         metadata = {"resourceVersion": str(server.resource_version)}
@@ -205,7 +205,7 @@ async def test_a_bookmark_precedes_the_deadline_by_two_seconds(
     api: ApiClient, clock: ManualClock
 ) -> None:
     async with api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds=10) as stream:
-        await settle()
+        assert await stream.take(1) == [("BOOKMARK", "")]  # the end of the initial events
         clock.advance(8)
         event = await stream.next()
         assert event is not None
@@ -214,10 +214,17 @@ async def test_a_bookmark_precedes_the_deadline_by_two_seconds(
         assert await stream.rest() == []
 
 
+async def test_a_time_limit_below_zero_is_over_at_once(api: ApiClient) -> None:
+    await api.create(PODS, pod("p"))
+    async with api.watch(PODS, timeoutSeconds=-1) as stream:
+        assert len(await stream.rest()) <= 1
+
+
 async def test_bookmarks_can_be_pushed_and_follow_everything_before_them(
     api: ApiClient, server: FakeApiServer
 ) -> None:
     async with api.watch(PODS, allowWatchBookmarks="true") as stream, api.watch(PODS) as without:
+        assert await stream.take(1) == [("BOOKMARK", "")]  # the end of the initial events
         await api.create(PODS, pod("p"))
         version = server.send_bookmarks()
         assert await stream.take(1) == [("ADDED", "p")]
@@ -233,6 +240,7 @@ async def test_a_pushed_bookmark_waits_until_all_that_is_due_is_sent(
     api: ApiClient, server: FakeApiServer
 ) -> None:
     async with api.watch(CONFIG_MAPS, allowWatchBookmarks="true") as stream:
+        assert await stream.take(1) == [("BOOKMARK", "")]  # the end of the initial events
         # More than is written at one go, stored without a pause for the watcher's task.
         big = [{"apiVersion": "v1", "kind": "ConfigMap", **config_map(f"c{i}")} for i in range(9)]
         server.load([{**item, "data": {"big": "x" * 50_000}} for item in big])

@@ -62,10 +62,14 @@ async def test_watch_semantics(
 
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}], ids=["RV=unset", "RV=0"])
 async def test_legacy_watch_begins_with_the_state(api: ApiClient, query: dict[str, str]) -> None:
+    """The handler makes it a WatchList before the storage sees it: SetListOptionsDefaults."""
     for name in BEFORE:
         await api.create(CONFIG_MAPS, config_map(name))
     async with api.watch(CONFIG_MAPS, allowWatchBookmarks="true", **query) as stream:
         assert await stream.take(3) == [("ADDED", name) for name in BEFORE]
+        end = await stream.next()
+        assert end is not None
+        assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         await api.create(CONFIG_MAPS, config_map("4"))
         assert await stream.take(1) == [("ADDED", "4")]
 
