@@ -140,7 +140,7 @@ def _version(kinds: KindTable, group: str, version: str) -> Json:
 def _resource(kind: Kind) -> Json:
     entry: Json = {
         "resource": kind.plural,
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": _response_kind(kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular_name,
         "verbs": list(kind.verbs),
@@ -154,11 +154,14 @@ def _resource(kind: Kind) -> Json:
     return entry
 
 
+def _response_kind(kind: Kind) -> Json:
+    """Built-in kinds leave out what is said of the whole version; custom ones say it again."""
+    group, version = ("", "") if kind.structure is None else (kind.group, kind.version)
+    return {"group": group, "version": version, "kind": kind.kind}
+
+
 def _subresource(kind: Kind, name: str) -> Json:
     row = SUBRESOURCES[name]
-    response_kind = {
-        "group": row.get("group", ""),
-        "version": row.get("version", ""),
-        "kind": row.get("kind", kind.kind),
-    }
+    said = {part: row[part] for part in ("group", "version", "kind") if part in row}
+    response_kind = _response_kind(kind) | said
     return {"subresource": name, "responseKind": response_kind, "verbs": row["verbs"]}

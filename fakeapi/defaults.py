@@ -262,7 +262,8 @@ def _job(job: Json) -> None:
     _default(spec, "backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
     template_labels = labels_of(mapping(spec.get("template")))
     if template_labels and not labels_of(job):
-        child(job, "metadata")["labels"] = dict(template_labels)
+        # The very labels of the template: what generate_selector adds to one, both have.
+        child(job, "metadata")["labels"] = template_labels
     _default(spec, "completionMode", "NonIndexed")
     _default(spec, "suspend", False)
     failed_only = "podFailurePolicy" in spec
@@ -303,6 +304,12 @@ def _service(service: Json) -> None:
         for entry in mappings(balancer.get("ingress")):
             if entry.get("ip") and entry.get("ipMode") is None:
                 entry["ipMode"] = "VIP"
+
+
+def _endpoints(endpoints: Json) -> None:
+    for subset in mappings(endpoints.get("subsets")):
+        for port in mappings(subset.get("ports")):
+            _default(port, "protocol", "TCP")
 
 
 def _namespace(namespace: Json) -> None:
@@ -410,6 +417,7 @@ _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
     ("", "nodes"): _node,
     ("", "namespaces"): _namespace,
     ("", "services"): _service,
+    ("", "endpoints"): _endpoints,
     ("", "replicationcontrollers"): _replication_controller,
     ("", "persistentvolumes"): _volume_object,
     ("", "persistentvolumeclaims"): _claim,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .objects import Json, child, mapping, metadata_of
+from .objects import Json, child, labels_of, mapping, metadata_of
 
 __all__ = ["generate_selector"]
 
@@ -25,6 +25,8 @@ def generate_selector(job: Json) -> None:
     for names, value in ((_NAME_LABELS, metadata.get("name")), (_UID_LABELS, metadata.get("uid"))):
         for name in names:
             labels.setdefault(name, value)
+    if not labels_of(job):  # upstream's gets its template's when it is read again
+        child(job, "metadata")["labels"] = dict(labels)
     selector = {**mapping(spec.get("selector"))}
     matched = {_UID_LABELS[1]: metadata.get("uid"), **mapping(selector.get("matchLabels"))}
     spec["selector"] = {**selector, "matchLabels": matched}

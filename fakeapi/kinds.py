@@ -364,7 +364,9 @@ _CORE: Final = (
     ),
     Kind(
         "", "v1", "endpoints", "Endpoints", singular="endpoints", schema="core/v1.Endpoints",
-        short_names=("ep",), create_on_update=True,
+        short_names=("ep",), create_on_update=True, deprecation_warning=(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+        ),
     ),
     Kind(
         "", "v1", "resourcequotas", "ResourceQuota", schema="core/v1.ResourceQuota",

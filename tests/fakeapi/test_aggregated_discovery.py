@@ -11,6 +11,8 @@ from fakeapi.aggregated import version_rank, wanted
 from fakeapi.documents import Asked
 from fakeapi.options import Query
 
+from .custom_resources import DEFINITIONS, SCALE, definition
+
 if TYPE_CHECKING:
     from fakeapi import FakeApiServer
 
@@ -85,6 +87,21 @@ async def test_a_kind_goes_with_its_group(api: ApiClient, server: FakeApiServer)
     assert (await api.get("/apis/example.com/v1")).code == 404
     names = [item["metadata"]["name"] for item in (await ask(api, "/apis")).body["items"]]
     assert "example.com" not in names
+
+
+async def test_custom_kinds_say_their_group_where_built_in_ones_leave_it_out(
+    api: ApiClient,
+) -> None:
+    await api.create(DEFINITIONS, definition(subresources={"status": {}, "scale": SCALE}))
+    items = (await ask(api, "/apis")).body["items"]
+    (group,) = (item for item in items if item["metadata"]["name"] == "example.com")
+    (kind,) = group["versions"][0]["resources"]
+    itself = {"group": "example.com", "version": "v1", "kind": "Widget"}
+    assert kind["responseKind"] == itself
+    subresources = {entry["subresource"]: entry for entry in kind["subresources"]}
+    assert subresources["status"]["responseKind"] == itself
+    scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    assert subresources["scale"]["responseKind"] == scale
 
 
 async def test_the_beta_is_still_served(api: ApiClient) -> None:

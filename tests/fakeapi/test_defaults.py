@@ -19,6 +19,15 @@ NOT_READY, UNREACHABLE = (
 )  # fmt: skip
 
 
+async def test_ports_of_endpoints_are_tcp_and_endpoints_are_deprecated(api: ApiClient) -> None:
+    subsets = [{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 80}]}]
+    reply = await api.post(f"{CORE}/endpoints", {"metadata": {"name": "e"}, "subsets": subsets})
+    assert reply.body["subsets"][0]["ports"] == [{"port": 80, "protocol": "TCP"}]
+    assert reply.headers["Warning"] == (
+        '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    )
+
+
 async def test_a_minimal_pod(api: ApiClient) -> None:
     created = await api.create(PODS, pod("p"))
     assert created["spec"] == {

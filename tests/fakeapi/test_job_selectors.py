@@ -19,7 +19,19 @@ async def test_a_job_selects_its_pods_by_its_uid(api: ApiClient) -> None:
     assert made["spec"]["template"]["metadata"]["labels"] == {
         "job-name": "j", NAME: "j", "controller-uid": uid, UID: uid,
     }  # fmt: skip
-    assert "labels" not in made["metadata"]
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+
+
+async def test_a_job_has_the_labels_of_its_template_unless_it_has_its_own(api: ApiClient) -> None:
+    body = job()
+    body["spec"]["template"]["metadata"] = {"labels": {"app": "a"}}
+    made = await api.create(JOBS, body)
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+    assert {"app", "job-name", UID} <= made["metadata"]["labels"].keys()
+    body["metadata"] = {"name": "own", "labels": {"app": "a"}}
+    own = await api.create(JOBS, body)
+    assert own["metadata"]["labels"] == {"app": "a"}
+    assert "job-name" in own["spec"]["template"]["metadata"]["labels"]
 
 
 async def test_a_generated_name_is_in_the_labels(api: ApiClient) -> None:
