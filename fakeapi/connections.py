@@ -16,8 +16,9 @@ parser's messages and streams, and a task. All others go aiohttp's way:
               v                      v         v
              aiohttp's parser, and the connection's own task
 
+What is in UTF-8 in a target is escaped on the way (`heads.in_ascii`), for aiohttp takes no other.
 Once a connection has sent what is not plain, only aiohttp's parser knows where its next request
-begins, and all that follows is left to it.
+begins, and all that follows is left to it, such targets refused.
 """
 
 from __future__ import annotations

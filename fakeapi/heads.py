@@ -1,11 +1,13 @@
 """Requests in the plain form that nearly all have; whatever else HTTP allows is left to aiohttp.
 
-Clients send the same lines again and again, so each block of header lines is understood once. The
-form is narrower than what aiohttp's parser takes, and means the same to both:
+Clients send the same lines again and again, so each request line and each block of header lines is
+understood once. The form is narrower than what aiohttp's parser takes, and means the same to both:
 
     METHOD /target HTTP/1.1                     one of six methods, characters of a URL
     Name: value                                 printable ASCII; no name twice, a Host
                                                 no body but one of a known length, no other protocol
+
+net/http takes targets in UTF-8 as they come, which neither does: `in_ascii` escapes them first.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def read(data: bytes) -> Plain | None:
 
 
 def in_ascii(data: bytes) -> bytes:
-    """The same, with a target that aiohttp takes as well: net/http takes UTF-8 as it comes."""
+    """The beginning of a request with its first line escaped where that is not ASCII."""
     line, end, rest = data.partition(b"\r\n")
     if not end or line.isascii():
         return data
