@@ -18,6 +18,7 @@ from .actors.command_line import (
     provisioner_option,
     stages_option,
 )
+from .actors.stages import StageError
 from .admission.command_line import admission_options
 from .faults import FaultError
 from .file_options import refuse_overwriting
@@ -222,7 +223,7 @@ def main() -> None:
     """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
     try:
         command()
-    except (LoadError, FaultError, StateError, SecurityError) as error:
+    except (LoadError, FaultError, StateError, SecurityError, StageError) as error:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:

@@ -51,6 +51,8 @@ def read_manifests(path: Path) -> list[Manifest]:
         return _parsed(sys.stdin.buffer.read(), "standard input", is_json=False)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
+        if not files:
+            raise LoadError(f"{path}: expected files that end in {', '.join(sorted(_SUFFIXES))}")
         return [manifest for file in files for manifest in read_manifests(file)]
     try:
         raw = path.read_bytes()

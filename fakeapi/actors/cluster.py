@@ -61,7 +61,7 @@ class Actors:
         is still on its way. `stages` are files of KWOK Stages, or directories of them. With
         `events` they write the events that `kubectl describe` shows.
 
-        Raises ValueError if there is neither server nor url, StageError, or OSError.
+        Raises ValueError if there is neither server nor url, or StageError.
         """
         if server is None and not url:
             raise ValueError("actors need a server or a url")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from .cluster import Actors
-from .stages import StageError
 from .volumes import VolumeOptions
 
 if TYPE_CHECKING:
@@ -81,13 +80,10 @@ def actors_of(
     *,
     events: bool = True,
 ) -> Actors:
-    """The actors that were asked for. Raises click.ClickException."""
+    """The actors that were asked for. Raises click.UsageError, or StageError."""
     wishes: dict[str, Any] = {_NAMES[name]: True for name in names}
     if provisioners:
         if "volumes" not in names:
             raise click.UsageError("--provisioner is for --actors volumes")
         wishes["volumes"] = VolumeOptions(provisioners=frozenset(provisioners))
-    try:
-        return Actors(server, stages=stages, events=events, **wishes)
-    except (StageError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    return Actors(server, stages=stages, events=events, **wishes)

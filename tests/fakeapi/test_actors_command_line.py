@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import aiohttp
 import pytest
 from click import UsageError
@@ -9,10 +11,13 @@ from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ManualClock
 from fakeapi.actors.command_line import actors_of
-from fakeapi.cli import command
+from fakeapi.cli import command, main
 
 from .api_client import ApiClient
 from .objects import CONFIG_MAPS, config_map
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -23,13 +28,25 @@ from .objects import CONFIG_MAPS, config_map
             "'magic': expected all, or some of kubelet, node-lifecycle",
         ),
         (["--provisioner", "x"], "--provisioner is for --actors volumes"),
-        (["--stages", "/nowhere.yaml"], "No such file or directory: '/nowhere.yaml'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], complaint: str) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code in (1, 2)
     assert complaint in result.output
+
+
+def test_stages_that_are_not_there_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, words in [("/nowhere", "No such file or directory"), (tmp_path, "expected files")]:
+        monkeypatch.setattr("sys.argv", ["kubesched-fakeapi", "--stages", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"kubesched-fakeapi: {path}: {words}")
 
 
 def test_provisioners_need_the_volumes() -> None:

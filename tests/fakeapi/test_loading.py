@@ -61,6 +61,12 @@ def test_a_directory_is_searched_for_manifests(tmp_path: Path) -> None:
     assert stored(FakeApiServer(load=[tmp_path]), "pods", "p") is not None
 
 
+def test_a_directory_without_manifests_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "notes.txt", "not a manifest")
+    with pytest.raises(LoadError, match=r"expected files that end in \.json, \.yaml, \.yml"):
+        FakeApiServer(load=[tmp_path])
+
+
 def test_objects_of_a_program_are_taken_as_they_are() -> None:
     server = FakeApiServer(load=[yaml.safe_load(CLASS), yaml.safe_load(POD)])
     assert stored(server, "pods", "p") is not None

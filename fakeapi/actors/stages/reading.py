@@ -50,13 +50,18 @@ class Stage:
 def read_stages(path: Path) -> list[Stage]:
     """The Stages of a YAML file, or of all in a directory but kustomization.yaml.
 
-    Raises StageError, or OSError.
+    Raises StageError.
     """
     if path.is_dir():
         files = sorted(one for one in path.iterdir() if one.suffix in (".yaml", ".yml"))
-        wanted = (one for one in files if one.stem != "kustomization")
+        wanted = [one for one in files if one.stem != "kustomization"]
+        if not wanted:
+            raise StageError(f"{path}: expected files that end in .yaml or .yml")
         return [stage for one in wanted for stage in read_stages(one)]
-    raw = path.read_bytes()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise StageError(f"{path}: {error.strerror or error}") from error
     try:
         documents = bodies.load_yaml_documents(raw)
         nodes = list(yaml.compose_all(raw.decode(), yaml.SafeLoader))
