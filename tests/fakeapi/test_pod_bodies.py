@@ -156,6 +156,31 @@ async def test_classes_that_come_later_hold_for_specs_that_came_before(api: ApiC
     assert (await api.get(f"{PODS}/after")).body["spec"]["priority"] == 7
 
 
+async def test_a_class_that_is_lost_with_the_newest_versions_is_forgotten(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    await api.create(PODS, pod("before"))
+    usual = {"metadata": {"name": "usual"}, "value": 7, "globalDefault": True}
+    await api.create(PRIORITY_CLASSES, usual)
+    assert (await api.create(PODS, pod("lost")))["spec"]["priority"] == 7
+    server._registry.store.rewind(2)
+    assert (await api.create(PODS, pod("after")))["spec"]["priority"] == 0
+
+
+async def test_specs_too_long_to_be_known_are_each_pods_own(api: ApiClient) -> None:
+    containers = [{"name": f"c{number}", "image": "x"} for number in range(400)]
+    spec = {"containers": containers}
+    first, second = [await api.create(PODS, pod(name, spec=spec)) for name in ("a", "b")]
+    assert len(json.dumps(spec)) < 16 * 1024 < len(json.dumps(first["spec"]))
+    limit = {"type": "Container", "defaultRequest": {"cpu": "1m"}}
+    await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [limit]}})
+    third = await api.create(PODS, pod("c", spec=spec))
+    assert third["spec"]["containers"][-1]["resources"] == {"requests": {"cpu": "1m"}}
+    await api.delete(f"{LIMIT_RANGES}/l")
+    fourth = await api.create(PODS, pod("d", spec=spec))
+    assert first["spec"] == second["spec"] == fourth["spec"]
+
+
 async def test_a_runtime_class_that_changes_holds_for_the_next_pod(api: ApiClient) -> None:
     runtime = {"metadata": {"name": "vm"}, "handler": "vm"}
     await api.create(RUNTIME_CLASSES, {**runtime, "overhead": {"podFixed": {"cpu": "1"}}})
