@@ -331,6 +331,8 @@ def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
     if target.subresource == "status":
         strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
     elif target.subresource == "resize":
+        # Once more: admission may fill in resources, but not leave notes about that.
+        strategies.prepare_for_resize(obj, old)
         strategies.move_generation(target.kind, obj, old)
     elif target.subresource == "ephemeralcontainers":
         strategies.prepare_for_ephemeral_containers(obj, old)

@@ -43,6 +43,20 @@ async def test_all_else_stays_as_it_was(api: ApiClient) -> None:
     assert (reply.code, reply.body) == (200, created)
 
 
+async def test_a_limit_range_fills_in_resources_of_a_resized_pod_without_a_note(
+    api: ApiClient,
+) -> None:
+    await api.create(PODS, sized())
+    limit = {"type": "Container", "defaultRequest": {"memory": "1Mi"}}
+    ranges = "/api/v1/namespaces/default/limitranges"
+    await api.create(ranges, {"metadata": {"name": "l"}, "spec": {"limits": [limit]}})
+    wanted = change({"resources": {"requests": {"cpu": "500m"}}})
+    reply = await api.patch(RESIZE, wanted, "application/strategic-merge-patch+json")
+    resources = reply.body["spec"]["containers"][0]["resources"]
+    assert resources["requests"] == {"cpu": "500m", "memory": "1Mi"}
+    assert "annotations" not in reply.body["metadata"]
+
+
 REQUESTS = "spec.containers[0].resources.requests"
 
 
