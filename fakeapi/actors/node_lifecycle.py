@@ -18,6 +18,7 @@ from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of
 from .client import STRATEGIC
 from .conditions import condition_of, is_ready, with_condition
 from .controller import Context, Controller
+from .events import EventRecorder
 from .informer import key_of
 from .kubelet import LEASE_NAMESPACE
 from .resources import LEASES, NODES, PODS
@@ -58,6 +59,7 @@ class _Health:
     beat: tuple[str, str]
     seen_at: float
     was_ready: bool = True
+    has_been_ready: bool = False
 
 
 class NodeLifecycle(Controller):
@@ -68,6 +70,7 @@ class NodeLifecycle(Controller):
     def __init__(self, context: Context, options: NodeLifecycleOptions) -> None:
         super().__init__(context)
         self.options: Final = options
+        self._recorder = EventRecorder(context, "node-controller")
         self._health: dict[str, _Health] = {}
         self._nodes = self.follow(NODES)
         self._pods = self.informer(PODS)
@@ -164,11 +167,15 @@ class NodeLifecycle(Controller):
         """When a node ceases to be ready so do its pods."""
         ready = is_ready(node) or not condition_of(node, "Ready")
         if not ready and health.was_ready:
+            if health.has_been_ready:
+                message = f"Node {name_of(node)} status is now: NodeNotReady"
+                await self._recorder.record(NODES, node, "NodeNotReady", message)
             for pod in list(self._pods.objects.values()):
                 on_it = mapping(pod.get("spec")).get("nodeName") == name_of(node)
                 if on_it and is_ready(pod):
                     await self._disown(pod)
         health.was_ready = ready
+        health.has_been_ready |= is_ready(node)
 
     async def _disown(self, pod: Json) -> None:
         now = times.timestamp(self.clock.now())
@@ -182,6 +189,8 @@ class NodeLifecycle(Controller):
             subresource="status",
             content_type=STRATEGIC,
         )
+        message = "Node is not ready"
+        await self._recorder.record(PODS, pod, "NodeNotReady", message, kind="Warning")
 
     def _lease_changed(self, old: Json | None, new: Json | None) -> None:
         lease = new or old or {}
@@ -208,6 +217,7 @@ class TaintEviction(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self._recorder = EventRecorder(context, "taint-eviction-controller")
         self._since: dict[str, float] = {}  # by uid of the pod: since when it bears its taints
         self._nodes = self.informer(NODES)
         self._pods = self.informer(PODS)
@@ -224,7 +234,8 @@ class TaintEviction(Controller):
         taints = taints_of(node or {}, "NoExecute")
         patience = patience_seconds(mappings(spec.get("tolerations")), taints) if taints else None
         if patience is None:
-            self._since.pop(uid, None)
+            if self._since.pop(uid, None) is not None:
+                await self._tell(pod, "Cancelling deletion of Pod")
             return
         now = self.clock.now()
         remaining = self._since.setdefault(uid, now) + patience - now
@@ -233,7 +244,12 @@ class TaintEviction(Controller):
             return
         await self._evict(pod)
 
+    async def _tell(self, pod: Json, what: str) -> None:
+        message = f"{what} {key_of(pod)}"
+        await self._recorder.record(PODS, pod, "TaintManagerEviction", message)
+
     async def _evict(self, pod: Json) -> None:
+        await self._tell(pod, "Marking for deletion Pod")
         condition: Json = {
             "type": "DisruptionTarget",
             "status": "True",

@@ -42,6 +42,11 @@ _BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_EXTERNAL: Final = (
+    "Waiting for a volume to be created either by the external provisioner '{}' or manually by the "
+    "system administrator. If volume creation is delayed, please verify that the provisioner is "
+    "running and correctly registered."
+)
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -65,6 +70,7 @@ class Volumes(Controller):
         self._claims = self.informer(CLAIMS)
         self._volumes = self.informer(VOLUMES)
         self._nodes = self.informer(NODES)
+        self._explained: dict[str, tuple[str, str]] = {}  # by uid: why a claim waits, as was told
         self._reserved: dict[str, str] = {}  # uid of a claim, by volume, while it is being bound
         self._claims.subscribe(self._claim_changed)
         self._volumes.subscribe(self._volume_changed)
@@ -104,8 +110,31 @@ class Volumes(Controller):
             return
         await self._tell(CLAIMS, claim, {"phase": "Pending"})
         storage_class = self._classes.get("", text(spec.get("storageClassName")))
+        await self._explain(claim, storage_class)
         if storage_class is not None and (not self._waits(claim) or _node_of(claim)):
             await self._provision(claim, storage_class)
+
+    async def _explain(self, claim: Json, storage_class: Json | None) -> None:
+        """Tell why a claim is not served at once, if it has not been told yet."""
+        name = text(mapping(claim.get("spec")).get("storageClassName"))
+        provisioner = text((storage_class or {}).get("provisioner"))
+        kind = "Normal"
+        if self._waits(claim) and not _node_of(claim):
+            told = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+        elif not name:
+            why = "no persistent volumes available for this claim and no storage class is set"
+            told = "FailedBinding", why
+        elif storage_class is None:
+            kind = "Warning"
+            told = "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
+        elif provisioner not in self.options.provisioners:
+            told = "ExternalProvisioning", _EXTERNAL.format(provisioner)
+        else:
+            return
+        uid = text(metadata_of(claim).get("uid"))
+        if self._explained.get(uid) != told:
+            self._explained[uid] = told
+            await self._recorder.record(CLAIMS, claim, *told, kind=kind)
 
     def _waits(self, claim: Json) -> bool:
         name = text(mapping(claim.get("spec")).get("storageClassName"))
@@ -191,6 +220,8 @@ class Volumes(Controller):
         metadata: Json = {"name": name, "annotations": {_PROVISIONED_BY: provisioner}}
         filled: Json = {key: value for key, value in made.items() if value}
         await self.create(VOLUMES, {"metadata": metadata, "spec": filled})
+        message = f"Successfully provisioned volume {name} using {provisioner}"
+        await self._recorder.record(CLAIMS, claim, "ProvisioningSucceeded", message)
 
     async def _judge(self, volume: Json) -> None:
         """The phase of a volume, and its end if its claim is gone."""
@@ -227,8 +258,10 @@ class Volumes(Controller):
         claim = new or old or {}
         self.queue.add(f"claim {key_of(claim)}")
         volume = text(mapping(claim.get("spec")).get("volumeName"))
-        if new is None and volume:
-            self.queue.add(f"volume {volume}")
+        if new is None:
+            self._explained.pop(text(metadata_of(claim).get("uid")), None)
+            if volume:
+                self.queue.add(f"volume {volume}")
 
     def _volume_changed(self, old: Json | None, new: Json | None) -> None:
         self.queue.add(f"volume {name_of(new or old or {})}")

@@ -8,13 +8,15 @@ from fakeapi.actors.controller import Context
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.resources import PODS as POD_RESOURCE
 
-from .actor_cluster import NODES, PODS, Cluster, cluster, pod
+from .actor_cluster import NODES, PODS, Cluster, cluster, conditions, pod
 from .test_actors_owners import APPS, QUICK, owner
+from .test_actors_volumes import CLAIMS, CLASSES, MAKER, claim, storage_class
 
 if TYPE_CHECKING:
     from .api_client import Json
 
 EVENTS = "/api/v1/namespaces/default/events"
+STOPPED = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": "true"}}}
 
 
 async def told(c: Cluster, name: str) -> list[str]:
@@ -22,6 +24,18 @@ async def told(c: Cluster, name: str) -> list[str]:
     found = await c.items(EVENTS, fieldSelector=f"involvedObject.name={name}")
     found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
     return [f"{one['reason']}: {one['message']}" for one in found]
+
+
+async def said_of(c: Cluster, kind: str) -> dict[str, list[str]]:
+    """What others than kubelets say of the objects of a kind, by their names."""
+    found = await c.items(EVENTS, fieldSelector=f"involvedObject.kind={kind}")
+    found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
+    said: dict[str, list[str]] = {}
+    for one in found:
+        if one["source"]["component"] != "kubelet":
+            words = f"{one['type']} {one['reason']}: {one['message']}"
+            said.setdefault(one["involvedObject"]["name"], []).append(words)
+    return said
 
 
 async def test_a_kubelet_tells_of_its_containers() -> None:
@@ -67,6 +81,68 @@ async def test_owners_tell_what_they_make() -> None:
         assert await told(c, "s") == [
             "SuccessfulCreate: Create Pod s-0 in StatefulSet s successful"
         ]
+
+
+async def test_it_is_told_why_a_claim_waits() -> None:
+    external = "Waiting for a volume to be created either by the external provisioner 'other.csi' "
+    expected = {
+        "none": "FailedBinding: no persistent volumes available for this claim and no storage "
+        "class is set",
+        "unknown": 'ProvisioningFailed: storageclass.storage.k8s.io "nowhere" not found',
+        "later": "WaitForFirstConsumer: waiting for first consumer to be created before binding",
+        "foreign": f"ExternalProvisioning: {external}",
+        "made": "ProvisioningSucceeded: Successfully provisioned volume pvc-",
+    }
+    classes = {"unknown": "nowhere", "later": "later", "foreign": "foreign", "made": "made"}
+    async with cluster(volumes=MAKER) as c:
+        await c.create(CLASSES, storage_class("later", "WaitForFirstConsumer"))
+        await c.create(CLASSES, storage_class("made"))
+        await c.create(CLASSES, {**storage_class("foreign"), "provisioner": "other.csi"})
+        for name in expected:
+            await c.create(CLAIMS, claim(name, storage_class=classes.get(name, "")))
+        await c.create(CLASSES, storage_class("news"))  # all that wait are looked at once more
+        for name, beginning in expected.items():
+            (only,) = await told(c, name)
+            assert only.startswith(beginning)
+        assert {one["count"] for one in await c.items(EVENTS)} == {1}
+
+
+async def test_it_is_told_that_a_node_is_silent_and_what_becomes_of_its_pods() -> None:
+    async with cluster(kubelet=QUICK, node_lifecycle=True) as c:
+        await c.create(PODS, pod("goes"))
+        forever = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+        await c.create(PODS, pod("stays", spec={"tolerations": [forever]}))
+        await c.advance(1)
+        await c.api.patch(f"{NODES}/n1", STOPPED)
+        await c.advance(60, step_seconds=10)
+        assert await said_of(c, "Node") == {
+            "n1": ["Normal NodeNotReady: Node n1 status is now: NodeNotReady"]
+        }
+        not_ready = "Warning NodeNotReady: Node is not ready"
+        assert await said_of(c, "Pod") == {"goes": [not_ready], "stays": [not_ready]}
+        await c.advance(300)
+        evicted = "Normal TaintManagerEviction: Marking for deletion Pod default/goes"
+        assert await said_of(c, "Pod") == {"goes": [not_ready, evicted], "stays": [not_ready]}
+
+
+async def test_it_is_told_that_a_pod_may_stay_after_all() -> None:
+    async with cluster(kubelet=QUICK, node_lifecycle=True) as c:
+        await c.create(PODS, pod("p"))
+        await c.advance(1)
+        await c.api.patch(f"{NODES}/n1", STOPPED)
+        await c.advance(60, step_seconds=10)
+        started = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": None}}}
+        await c.api.patch(f"{NODES}/n1", started)
+        await c.settle()
+        cancelled = "Normal TaintManagerEviction: Cancelling deletion of Pod default/p"
+        assert (await said_of(c, "Pod"))["p"][-1] == cancelled
+
+
+async def test_a_node_that_never_was_ready_does_not_cease_to_be() -> None:
+    async with cluster(node_lifecycle=True) as c:
+        await c.advance(70, step_seconds=10)
+        assert conditions(await c.read(f"{NODES}/n1"))["Ready"] == "Unknown"
+        assert await said_of(c, "Node") == {}
 
 
 async def test_a_refusal_is_told() -> None:
