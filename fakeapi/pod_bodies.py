@@ -23,7 +23,7 @@ from .schema import DecodeError
 __all__ = ["learn", "recalled"]
 
 _metadata_of: Final = schema.converter("meta/v1.ObjectMeta")
-#: The quotes of the names of metadata and spec; of that of the status; of another name and its text.
+#: The quotes of the names of metadata and spec, of that of the status, of any other and its text.
 _QUOTES: Final = 4
 _QUOTES_OF_STATUS: Final = 2
 _QUOTES_OF_TEXT: Final = 4
@@ -76,13 +76,13 @@ def _taken_apart(raw: bytes) -> _Body | None:
 
 
 def _is_plain(raw: bytes, spec: bytes, body: _Body) -> bool:
-    """Whether the frame is what it seems: another field of a known name would cost two quotes."""
+    """Whether the frame is what it seems: whatever else were in it would cost two quotes."""
     metadata = body.metadata
     if "managedFields" in metadata or "ownerReferences" in metadata:
         owners = metadata.get("ownerReferences")
         if "managedFields" in metadata or not isinstance(owners, list) or len(owners) > 1:
             return False
-    if body.kind not in ("", "Pod") or body.api_version not in ("", "v1") or body.status:
+    if body.kind not in ("", "Pod") or body.api_version not in ("", "v1"):
         return False
     frame = raw.replace(spec, b"", 1)
     if b"\\" in frame:

@@ -105,7 +105,7 @@ class _OfSpec:
         """Let them change the spec, or take what they made of it before. Raises ApiError."""
         obj, store = review.object, review.registry.store
         changes = [store.collection(resource).changes for resource in self._resources]
-        if changes != self._seen_changes or len(self._made) >= _SPECS_MAX:
+        if changes != self._seen_changes:
             self._seen_changes = changes
             self._made.clear()
         spec = obj.get("spec")
@@ -119,6 +119,8 @@ class _OfSpec:
         obj["spec"] = dict(spec)  # what becomes of it on the way is nobody else's
         self._mutate_in_turn(review)
         made = obj["spec"] = shared(mapping(obj["spec"]))
+        if len(self._made) >= _SPECS_MAX:
+            self._made.clear()
         self._made[id(spec)] = spec, made
 
     def _mutate_in_turn(self, review: Review) -> None:
