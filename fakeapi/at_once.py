@@ -72,4 +72,5 @@ class AtOnce:
 
     def _note(self, plain: Plain, answer: Answer) -> None:
         self.answered += 1
-        self._journal.handled(plain.method, plain.target, plain.fields.values, answer.code)
+        method, target, headers = plain.method, plain.target, plain.fields.values
+        self._journal.handled(method, target, headers, answer.code, plain.body)

@@ -50,7 +50,8 @@ class HandledRequest:
     """One request and the status code it was answered with.
 
     `seconds` are those of its answer, since 1970 on the server's clock; `path` is as it was sent,
-    query and all.
+    query and all. `content_type` and `body` are as they were sent, too: a patch says by its type
+    how it is meant, and a body may be JSON, YAML or protobuf. A body that was not read is empty.
     """
 
     seconds: float
@@ -58,6 +59,8 @@ class HandledRequest:
     path: str
     user_agent: str
     status: int
+    content_type: str = ""
+    body: bytes = dataclasses.field(default=b"", repr=False)
 
 
 class Journal:
@@ -93,12 +96,21 @@ class Journal:
             self._changes.pop(token, None)
             self._requests.pop(token, None)
 
-    def handled(self, method: str, path: str, headers: Mapping[str, str], status: int) -> None:
+    def handled(
+        self, method: str, path: str, headers: Mapping[str, str], status: int, body: bytes
+    ) -> None:
         """Take note of a request that has its answer."""
         if not self._requests and not self._kept.maxlen:
             return
-        user_agent = headers.get("User-Agent", "")
-        request = HandledRequest(self._clock.now(), method, path, user_agent, status)
+        request = HandledRequest(
+            seconds=self._clock.now(),
+            method=method,
+            path=path,
+            user_agent=headers.get("User-Agent", ""),
+            status=status,
+            content_type=headers.get("Content-Type", ""),
+            body=body,
+        )
         self._kept.append(request)
         for listener in list(self._requests.values()):
             listener(request)

@@ -442,7 +442,8 @@ class FakeApiServer:
             return response_to(answers.of_error(error))
 
     def _note(self, http: web.BaseRequest, status: int) -> None:
-        self._journal.handled(http.method, http.raw_path, http.headers, status)
+        body = http._read_bytes or b""
+        self._journal.handled(http.method, http.raw_path, http.headers, status, body)
 
     def _is_open(self) -> bool:
         """Whether requests may be answered at once, with nothing in front of the registry."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fakeapi import FakeApiServer, HandledRequest, ManualClock, ObjectChange
+from fakeapi.faults import Fault, Observe
 
 from .api_client import ApiClient
 from .objects import CONFIG_MAPS, PODS, config_map
@@ -60,6 +64,25 @@ async def test_a_change_comes_before_the_request_that_made_it(
             await api.post(CONFIG_MAPS, config_map("c"))
     assert [type(each) for each in told] == [ObjectChange, HandledRequest, HandledRequest]
     assert [each.status for each in told if isinstance(each, HandledRequest)] == [201, 409]
+
+
+@pytest.mark.parametrize("way", ["at once", "past faults"])
+async def test_what_a_client_has_sent_is_told_as_it_was_sent(
+    api: ApiClient, server: FakeApiServer, way: str
+) -> None:
+    if way == "past faults":
+        server.faults.add(Fault(observe=Observe()))
+    told: list[HandledRequest] = []
+    with server.listening(on_request=told.append):
+        await api.create(CONFIG_MAPS, config_map("c"))
+        await api.patch(f"{CONFIG_MAPS}/c", {"data": {"a": "2"}})
+        await api.get(f"{CONFIG_MAPS}/c")
+    created, patched, read = told
+    assert json.loads(created.body)["metadata"]["name"] == "c"
+    assert created.content_type == "application/json"
+    assert json.loads(patched.body) == {"data": {"a": "2"}}
+    assert patched.content_type == "application/merge-patch+json"
+    assert (read.content_type, read.body) == ("", b"")
 
 
 async def test_nobody_is_told_after_the_block(api: ApiClient, server: FakeApiServer) -> None:
