@@ -15,6 +15,7 @@ from .metadata import IMMUTABLE, validate_label_selector, validate_labels
 from .pods import validate_spec
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
@@ -112,7 +113,7 @@ def validate_disruption_budget(budget: Json) -> list[FieldError]:
         errors.append(invalid("spec", spec, why))
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
-            errors += _share_errors(spec[name], f"spec.{name}")
+            errors += share_errors(spec[name], f"spec.{name}")
     errors += validate_label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
@@ -121,8 +122,8 @@ def validate_disruption_budget(budget: Json) -> list[FieldError]:
     return errors
 
 
-def _share_errors(value: object, field: str) -> list[FieldError]:
-    """A number of pods or a percentage of them."""
+def share_errors(value: object, field: str, *, most: bool = True) -> list[FieldError]:
+    """A number of pods or a percentage of them, which may be bounded by 100."""
     if isinstance(value, int):
         why = "must be greater than or equal to 0"
         return [invalid(field, value, why)] if value < 0 else []
@@ -133,7 +134,7 @@ def _share_errors(value: object, field: str) -> list[FieldError]:
             "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
         )
         return [invalid(field, share, why)]
-    if int(share[:-1]) > 100:
+    if most and int(share[:-1]) > 100:
         return [invalid(field, share, "must not be greater than 100%")]
     return []
 

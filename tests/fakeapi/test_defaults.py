@@ -223,6 +223,8 @@ TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {"containers": [{"name": "c", "image": "x"}]},
 }
+#: A template of pods that end.
+ONCE = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
 SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 APPS = "/apis/apps/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"
@@ -262,7 +264,7 @@ STORAGE = "/apis/storage.k8s.io/v1"
         ),
         (
             "/apis/batch/v1/namespaces/default/jobs",
-            {"spec": {"template": TEMPLATE}},
+            {"spec": {"template": ONCE}},
             {"completions": 1, "parallelism": 1, "backoffLimit": 6, "suspend": False},
         ),
         (
