@@ -24,6 +24,7 @@ from .errors import StateError, file_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
     from pathlib import Path
 
     from ..clock import Clock
@@ -75,7 +76,7 @@ class Recording:
         self.failure: StateError | None = None
         try:
             # Unbuffered: a line is one write, and with the operating system when it returns.
-            self._file = path.open("wb", buffering=0)
+            self._file = _begun_anew(path)
             self._append(_Header(_FORMAT, _FORMAT_VERSION, self._started_seconds))
             for obj, (group, resource) in _by_version(store):
                 self._append(RecordedChange(0.0, ADDED, group, resource, obj))
@@ -104,6 +105,28 @@ class Recording:
         """End the recording."""
         self._listening.close()
         self._file.close()
+
+
+def _begun_anew(path: Path) -> FileIO:
+    """The empty file, which nobody else may record to meanwhile. Raises StateError, OSError."""
+    file = path.open("ab", buffering=0)  # what is in it is another server's until it is locked
+    if path.is_file():
+        try:
+            _lock(file)
+        except BlockingIOError as error:
+            file.close()
+            raise StateError(f"{path}: another server is recording to it") from error
+        file.truncate(0)
+    return file
+
+
+def _lock(file: FileIO) -> None:
+    """Until the file is closed; where there is no such lock (Windows) nothing is done."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _by_version(store: Store) -> list[tuple[Json, ResourceKey]]:

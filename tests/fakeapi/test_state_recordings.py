@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, StateError, StateFiles
+from fakeapi.objects import name_of
+from fakeapi.state.recording import read_recording
 
 from .api_client import eventually
 from .custom_resources import DEFINITIONS, WIDGETS, definition
@@ -272,3 +274,13 @@ async def test_a_recording_that_is_not_there(path: Path, server: FakeApiServer) 
 def test_a_recording_that_cannot_be_written(path: Path) -> None:
     with pytest.raises(StateError, match=r"nope/x: No such file or directory"):
         FakeApiServer(state=StateFiles(record=path.parent / "nope" / "x"))
+
+
+async def test_two_servers_do_not_record_to_one_file(tmp_path: Path) -> None:
+    files = StateFiles(record=tmp_path / "r.jsonl")
+    async with FakeApiServer(state=files) as first:
+        first.load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}])
+        with pytest.raises(StateError, match=r"r\.jsonl: another server is recording to it"):
+            FakeApiServer(state=files)
+    *_, (_, last) = read_recording(tmp_path / "r.jsonl")
+    assert name_of(last.object) == "kept"
