@@ -98,7 +98,8 @@ async def test_statistics_count_objects_watchers_and_requests(
 async def test_statistics_count_what_watchers_have_not_been_sent(
     api: ApiClient, server: FakeApiServer
 ) -> None:
-    async with api.watch(PODS, allowWatchBookmarks="true") as stream:
+    now = str(server.resource_version)
+    async with api.watch(PODS, allowWatchBookmarks="true", resourceVersion=now) as stream:
         server.load([{"apiVersion": "v1", "kind": "Pod", **pod("p")}])
         server.send_bookmarks()
         # The watcher's task has had no chance to run yet.
