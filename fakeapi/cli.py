@@ -153,9 +153,7 @@ def command(
     refuse_overwriting(
         [("--kubeconfig-out", kubeconfig_out), ("--fault-log", fault_log), *state.written],
         [
-            *(("--load", path) for path in load),
-            *(("--faults", path) for path in faults),
-            *(("--stages", path) for path in stages),
+            *_named(("--load", load), ("--faults", faults), ("--stages", stages)),
             *state.read,
             *security.files,
         ],
@@ -179,12 +177,17 @@ def command(
         state=state.files,
         security=security,
     )
+    living = actors_of(server, actors, provisioners, stages, events=actor_events)
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    living = actors_of(server, actors, provisioners, stages, events=actor_events)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)
+
+
+def _named(*given: tuple[str, tuple[Path, ...]]) -> list[tuple[str, Path]]:
+    """Each of the files with the flag it came by."""
+    return [(flag, path) for flag, paths in given for path in paths]
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -172,11 +172,18 @@ class FakeApiServer:
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
-            read = functools.partial(_read, clock=self._clock)
-            self.faults = Faults(self._registry, self._clock, read, seed=seed)
-            self.faults.add(*faults)
-            if fault_log is not None:  # not before the faults: they may be from a log of that name
-                self.faults.log_to(fault_log)
+            self.faults = self._faults_of(faults, fault_log, seed)
+
+    def _faults_of(
+        self, faults: Iterable[Fault | Json | str | Path], log: Path | None, seed: int | None
+    ) -> Faults:
+        made = Faults(
+            self._registry, self._clock, functools.partial(_read, clock=self._clock), seed=seed
+        )
+        made.add(*faults)
+        if log is not None:  # not before the faults: they may be from a log of that name
+            made.log_to(log)
+        return made
 
     @property
     def url(self) -> str:
