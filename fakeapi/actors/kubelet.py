@@ -2,8 +2,9 @@
 
 Annotations of a pod say what its containers do (`fakeapi.kubesched.io/` and then `startup-seconds`,
 `run-seconds`, `exit-codes` (`1,1,0`: of run after run), `termination-seconds`); what they do not
-say is said by `KubeletOptions`. A node with the annotation `fakeapi.kubesched.io/stopped: "true"`
-has a kubelet that does nothing, as `Kubelet.stop_node` makes it.
+say is said by `KubeletOptions`, and what is not understood is told by an event of the pod. A node
+with the annotation `fakeapi.kubesched.io/stopped: "true"` has a kubelet that does nothing, as
+`Kubelet.stop_node` makes it.
 
 Source: pkg/kubelet (syncPod, status manager, nodelease, nodestatus) of Kubernetes v1.36.3.
 """
@@ -23,16 +24,18 @@ from .container_events import ContainerEvents
 from .controller import Context, Controller, annotation
 from .informer import key_of
 from .resources import LEASES, NODES, PODS
+from .wishes import Complaints, Wishes
 
 if TYPE_CHECKING:
     from .pod_runs import PodPlan, PodRun
 
 __all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats", "NodeLeases"]
 
-PREFIX: Final = "fakeapi.kubesched.io/"
-STOPPED: Final = f"{PREFIX}stopped"
+STOPPED: Final = "fakeapi.kubesched.io/stopped"
 LEASE_NAMESPACE: Final = "kube-node-lease"
 _LEASE_DURATION_SECONDS: Final = 40
+_OF_PODS: Final = ("startup-seconds", "run-seconds", "exit-codes", "termination-seconds")
+_OF_NODES: Final = ("stopped",)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ class Kubelet(Controller):
         self._stopped: set[str] = set()
         self._runs: dict[str, PodRun] = {}
         self._events = ContainerEvents(context)
+        self._complaints = Complaints(context)
         self._noticed: dict[str, float] = {}  # when the end of a pod was first seen, by uid
         self._addresses: dict[str, str] = {}
         self._addresses_of_pods: dict[str, int] = {}
@@ -103,7 +107,7 @@ class Kubelet(Controller):
         now = self.clock.now()
         run = self._run_of(pod, now)
         before = run.state, run.restarts
-        remaining = pod_runs.step(run, pod, self._plan(pod), now)
+        remaining = pod_runs.step(run, pod, await self._plan(pod), now)
         await self._report(pod, node, run, now)
         await self._events.stepped(pod, before, run)
         if remaining is not None:
@@ -112,7 +116,7 @@ class Kubelet(Controller):
     async def _end(self, key: str, pod: Json, node: Json) -> None:
         """Wait until the grace is over, say how the containers ended, then let go of the pod."""
         now, uid = self.clock.now(), text(metadata_of(pod).get("uid"))
-        run, plan = self._run_of(pod, now), self._plan(pod)
+        run, plan = self._run_of(pod, now), await self._plan(pod)
         end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
         killed = plan.termination_seconds is None
         if uid not in self._noticed:
@@ -155,17 +159,24 @@ class Kubelet(Controller):
             self._runs[uid] = run
         return run
 
-    def _plan(self, pod: Json) -> PodPlan:
-        options = self.options
-        startup = _number(pod, "startup-seconds", options.startup_seconds)
-        codes = annotation(pod, f"{PREFIX}exit-codes").replace(" ", "").split(",")
-        numbers = tuple(int(code) for code in codes if code.isdecimal())
-        return pod_runs.PodPlan(
+    async def _plan(self, pod: Json) -> PodPlan:
+        """What the pod is to do; its author is told what of that is not understood."""
+        options, wishes = self.options, Wishes(pod, _OF_PODS)
+        startup = wishes.seconds("startup-seconds", options.startup_seconds)
+        plan = pod_runs.PodPlan(
             startup_seconds=startup or 0.0,
-            run_seconds=_number(pod, "run-seconds", options.run_seconds),
-            exit_codes=numbers or (options.exit_code,),
-            termination_seconds=_number(pod, "termination-seconds", options.termination_seconds),
+            run_seconds=wishes.seconds("run-seconds", options.run_seconds),
+            exit_codes=wishes.codes("exit-codes", (options.exit_code,)),
+            termination_seconds=wishes.seconds("termination-seconds", options.termination_seconds),
         )
+        await self._complaints.tell(PODS, pod, wishes, _node_name(pod))
+        return plan
+
+    async def judge(self, node: Json) -> None:
+        """Tell what is wrong with the annotations of a node."""
+        wishes = Wishes(node, _OF_NODES)
+        wishes.flag("stopped")
+        await self._complaints.tell(NODES, node, wishes, name_of(node))
 
     def address_of(self, node: Json) -> str:
         """The node's internal address; one is made up for a node that has none."""
@@ -197,10 +208,13 @@ class Kubelet(Controller):
             self._runs.pop(uid, None)
             self._noticed.pop(uid, None)
             self._addresses_of_pods.pop(uid, None)
+            self._complaints.forget(uid)
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         was = old is not None and not self.is_stopped(old)
         runs = new is not None and not self.is_stopped(new)
+        if new is None:
+            self._complaints.forget(text(metadata_of(old or {}).get("uid")))
         if runs and not was:
             self._requeue(name_of(new or {}))
 
@@ -292,7 +306,10 @@ class NodeHeartbeats(NodeLeases):
     async def sync(self, key: str) -> None:
         """Renew one lease and send one status, each when it is time. Raises ActorApiError."""
         node = self.nodes.get("", key)
-        if node is None or self.is_stopped(node):
+        if node is None:
+            return
+        await self._kubelet.judge(node)
+        if self.is_stopped(node):
             return
         renewal, now = await self.renewed(node), self.clock.now()
         pause = self._kubelet.options.status_report_seconds
@@ -364,13 +381,3 @@ def _micro(now: float) -> str:
 
 def _node_name(pod: Json) -> str:
     return text(mapping(pod.get("spec")).get("nodeName"))
-
-
-def _number(pod: Json, name: str, default: float | None) -> float | None:
-    """A number of seconds from an annotation; nonsense counts as not said."""
-    value = annotation(pod, PREFIX + name)
-    try:
-        seconds = float(value)
-    except ValueError:
-        return default
-    return seconds if 0 <= seconds < math.inf else default

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from fakeapi import KubeletOptions
 from fakeapi.actors.controller import Context
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.resources import PODS as POD_RESOURCE
@@ -65,6 +68,79 @@ async def test_a_container_that_fails_again_and_again_is_one_event_that_counts()
         assert found["BackOff"]["type"] == "Warning"
         assert found["BackOff"]["message"].startswith("Back-off restarting failed container c in")
         assert found["Started"]["lastTimestamp"] > found["Started"]["firstTimestamp"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        ("run-seconds", "soon", "expected a number of seconds, 0 or more; the default holds"),
+        ("startup-seconds", "-1", "expected a number of seconds, 0 or more; the default holds"),
+        ("termination-seconds", "", "expected a number of seconds, 0 or more; the default holds"),
+        ("exit-codes", "1,x", "expected numbers from 0 to 255 and commas; the default holds"),
+        ("exit-codes", "256", "expected numbers from 0 to 255 and commas; the default holds"),
+        ("run-second", "3", "no such annotation here; did you mean run-seconds?"),
+        (
+            "colour",
+            "3",
+            "no such annotation here; expected one of startup-seconds, run-seconds, exit-codes, "
+            "termination-seconds",
+        ),
+    ],
+)
+async def test_the_author_of_a_pod_is_told_which_annotation_makes_no_sense(
+    annotation: str, value: str, expected: str
+) -> None:
+    options = KubeletOptions(startup_seconds=1, run_seconds=5, exit_code=3)
+    async with cluster(kubelet=options) as c:
+        spec = {"restartPolicy": "Never"}
+        await c.create(PODS, pod(spec=spec, **{annotation.replace("-", "_"): value}))
+        await c.advance(6, step_seconds=1)
+        (told_of,) = [one for one in await c.items(EVENTS) if one["reason"] == "InvalidAnnotation"]
+        assert (told_of["type"], told_of["count"]) == ("Warning", 1)
+        name = f"fakeapi.kubesched.io/{annotation}"
+        assert told_of["message"] == f'annotation {name}: "{value}": {expected}'
+        status = (await c.read(f"{PODS}/p"))["status"]  # the defaults hold
+        assert status["phase"] == "Failed"
+        (container,) = status["containerStatuses"]
+        assert container["state"]["terminated"]["exitCode"] == 3
+
+
+async def test_another_value_of_an_annotation_is_told_of_as_well() -> None:
+    async with cluster(kubelet=QUICK) as c:
+        await c.create(PODS, pod(run_seconds="soon"))
+        for value in ("1", "later", "x" * 5000):
+            patch = {"metadata": {"annotations": {"fakeapi.kubesched.io/run-seconds": value}}}
+            await c.api.patch(f"{PODS}/p", patch)
+            await c.settle()
+        found = [one for one in await told(c, "p") if one.startswith("InvalidAnnotation")]
+        quoted = [one.split('"')[1] for one in found]
+        assert quoted == ["soon", "later", "x" * 80 + "..."]
+
+
+async def test_a_node_that_is_stopped_in_other_words_is_not_and_says_so() -> None:
+    async with cluster(kubelet=QUICK) as c:
+        stopped = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": "yes"}}}
+        await c.api.patch(f"{NODES}/n1", stopped)
+        await c.create(PODS, pod())
+        await c.advance(1)
+        assert (await told(c, "n1"))[-1] == (
+            'InvalidAnnotation: annotation fakeapi.kubesched.io/stopped: "yes": '
+            'expected "true" or "false"; the latter holds'
+        )
+        assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
+
+
+async def test_without_events_the_log_tells_of_annotations(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with cluster(kubelet=QUICK, events=False) as c:
+        await c.create(PODS, pod(run_seconds="soon"))
+        assert await c.items(EVENTS) == []
+    (record,) = [one for one in caplog.records if one.name == "fakeapi.actors"]
+    assert record.levelname == "WARNING"
+    assert record.message.startswith(
+        'Pod default/p: annotation fakeapi.kubesched.io/run-seconds: "soon": expected a number'
+    )
 
 
 async def test_owners_tell_what_they_make() -> None:
