@@ -48,7 +48,10 @@ def read_manifests(path: Path) -> list[Manifest]:
     "-" is the standard input, as for kubectl.
     """
     if str(path) == _STANDARD_INPUT:
-        return _parsed(sys.stdin.buffer.read(), "standard input", is_json=False)
+        raw = sys.stdin.buffer.read()
+        if not raw.strip():  # a pipe whose other end has failed
+            raise LoadError("standard input: expected manifests, found nothing")
+        return _parsed(raw, "standard input", is_json=False)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
         if not files:

@@ -32,8 +32,10 @@ _NAMES: Final = {
 }
 
 
-def _chosen(_context: object, _parameter: object, value: str) -> tuple[str, ...]:
-    names = [name for name in value.replace(" ", "").split(",") if name]
+def _chosen(_context: object, _parameter: object, value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    names = value.replace(" ", "").split(",")
     if names == ["all"]:
         return tuple(_NAMES)
     unknown = [name for name in names if name not in _NAMES]
@@ -44,7 +46,6 @@ def _chosen(_context: object, _parameter: object, value: str) -> tuple[str, ...]
 
 actors_option = click.option(
     "--actors",
-    default="",
     metavar="NAMES",
     callback=_chosen,
     help=f"Actors that live beside the server: all, or some of {','.join(_NAMES)}.",

@@ -393,6 +393,14 @@ REQUEST_EFFECTS: Final = (
 )  # fmt: skip
 WATCH_EFFECTS: Final = ("stall", "cut", "duplicate", "lose", "outdated", "retype", "strip")
 SERVER_EFFECTS: Final = ("drop_watches", "outage", "restart", "compact")
+#: What the effects strike that do not mean anything to all verbs.
+_VERBS_OF: Final = {
+    "garble": (tuple(verb for verb in _VERBS if verb != "watch"), "answers that end"),
+    "stale": (("list", "watch"), "lists and watch-lists"),
+    "expire": (("list", "watch"), "lists and watches"),
+    "refuse_watch_list": (("watch",), "watch-lists"),
+    "drop_watches": (("watch",), "watches"),
+}
 _EFFECTS: Final = (*REQUEST_EFFECTS, *WATCH_EFFECTS, *SERVER_EFFECTS)
 
 
@@ -446,8 +454,17 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
         of_events = effect in WATCH_EFFECTS or effect == "observe"
         if self.match.event and not of_events:
             raise ValueError(f"{effect} is of requests: match.event makes no sense")
-        if effect in WATCH_EFFECTS and set(texts(self.match.verb)) - {"watch"}:
-            raise ValueError(f"{effect} is of watches: match.verb can only be watch")
+        self._check_verbs(effect)
+        if effect == "refuse_watch_list" and self.match.initial_events is False:
+            raise ValueError(f"{effect} is of watch-lists: match.initial_events can only be true")
+
+    def _check_verbs(self, effect: str) -> None:
+        """A verb whose requests the effect means nothing to is a mistake. Raises ValueError."""
+        possible, what = _VERBS_OF.get(effect, (_VERBS, ""))
+        if effect in WATCH_EFFECTS or self.match.event:
+            possible, what = ("watch",), "watches"
+        if set(texts(self.match.verb)) - set(possible):
+            raise ValueError(f"{effect} is of {what}: match.verb can only be {', '.join(possible)}")
 
     @property
     def kind(self) -> str:

@@ -145,6 +145,8 @@ def state_options(command: Callable[..., _R]) -> Callable[..., _R]:
     def wrapped(*, replay: Path | None, speed: float | None, **others: Any) -> _R:
         names = [field.name for field in dataclasses.fields(StateFiles)]
         files = StateFiles.of(**{name: others.pop(name) for name in names})
+        if files.keep_uids and not others.get("load"):
+            raise click.UsageError("--keep-uids is for --load")
         if speed is not None and replay is None:
             raise click.UsageError("--speed is for --replay")
         if speed is not None and not math.isfinite(speed):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
             ["--actors", "kubelet,magic"],
             "'magic': expected all, or some of kubelet, node-lifecycle",
         ),
+        (["--actors", ""], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
+        (["--actors", "gc,"], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
         (["--provisioner", "x"], "--provisioner is for --actors volumes"),
     ],
 )

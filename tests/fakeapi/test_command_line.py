@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from fakeapi import FakeApiServer
 from fakeapi.cli import command
 from fakeapi.faults import FaultError
+from fakeapi.loading import LoadError
 from fakeapi.state import StateError
 
 if TYPE_CHECKING:
@@ -85,3 +86,16 @@ def test_a_speed_is_a_finite_number(tmp_path: Path, speed: str) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
     assert "--speed" in result.output
+
+
+def test_uids_are_kept_of_what_is_loaded_only() -> None:
+    result = CliRunner().invoke(command, ["--keep-uids"])
+    assert result.exit_code == 2
+    assert "--keep-uids is for --load" in result.output
+
+
+@pytest.mark.parametrize("nothing", ["", "\n \n"])
+def test_a_standard_input_with_nothing_in_it_is_refused(nothing: str) -> None:
+    result = CliRunner().invoke(command, ["--load", "-"], input=nothing)
+    assert isinstance(result.exception, LoadError)
+    assert str(result.exception) == "standard input: expected manifests, found nothing"

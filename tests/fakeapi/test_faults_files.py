@@ -112,6 +112,34 @@ def test_the_published_schema_is_that_of_the_types() -> None:
         ),
         ({"match": {"event": "ADDED"}, "reset": {}}, "reset is of requests"),
         ({"match": {"verb": "list"}, "lose": {}}, "lose is of watches"),
+        (
+            {"match": {"verb": ["list", "get"]}, "stale": {}},
+            "faults[0]: stale is of lists and watch-lists: match.verb can only be list, watch",
+        ),
+        (
+            {"match": {"verb": "create"}, "expire": {}},
+            "expire is of lists and watches: match.verb can only be list, watch",
+        ),
+        (
+            {"match": {"verb": "list"}, "refuse_watch_list": {}},
+            "refuse_watch_list is of watch-lists: match.verb can only be watch",
+        ),
+        (
+            {"match": {"initial_events": False}, "refuse_watch_list": {}},
+            "refuse_watch_list is of watch-lists: match.initial_events can only be true",
+        ),
+        (
+            {"match": {"verb": "watch"}, "garble": {}},
+            "garble is of answers that end: match.verb can only be get, list, create,",
+        ),
+        (
+            {"match": {"verb": "get"}, "drop_watches": {}},
+            "drop_watches is of watches: match.verb can only be watch",
+        ),
+        (
+            {"match": {"verb": "list", "event": "ADDED"}, "observe": {}},
+            "observe is of watches: match.verb can only be watch",
+        ),
         ({"match": {"verb": "list"}, "outage": {}}, "outage is of the whole server"),
         ({"when": {"nth": 1}, "outage": {}}, "outage happens once"),
         ({"when": {"nth": 0}, "observe": {}}, "faults[0].when: nth counts from 1"),
