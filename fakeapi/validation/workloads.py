@@ -16,6 +16,8 @@ from .pods import validate_spec
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_STATEFUL_SET: Final = "statefulset"
+_DAEMON_SET: Final = "daemonset"
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
@@ -49,31 +51,48 @@ def validate_stateful_set(stateful_set: Json) -> list[FieldError]:
         *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names),
         *(one for one in mappings(given.get("volumes")) if one.get("name") not in names),
     ]
-    return validate_workload({"spec": {**spec, "template": {**template, "spec": pod_spec}}})
+    spec = {**spec, "template": {**template, "spec": pod_spec}}
+    return validate_workload({"spec": spec}, called=_STATEFUL_SET)
 
 
-def validate_workload(workload: Json) -> list[FieldError]:
-    """Selector and template of a ReplicaSet, Deployment or DaemonSet."""
+def validate_daemon_set(daemon_set: Json) -> list[FieldError]:
+    """Selector and template of a DaemonSet."""
+    return validate_workload(daemon_set, called=_DAEMON_SET)
+
+
+def validate_workload(workload: Json, *, called: str = "deployment") -> list[FieldError]:
+    """Selector and template of a ReplicaSet or Deployment, or of what is called otherwise.
+
+    Upstream calls ReplicaSets deployments too.
+    """
     spec = mapping(workload.get("spec"))
-    errors = _replica_errors(spec)
-    selector = spec.get("selector")
     template = mapping(spec.get("template"))
-    if not isinstance(selector, dict):
-        errors.append(required("spec.selector"))
-        return errors + _template_errors(template)
-    errors += validate_label_selector(selector, "spec.selector")
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        why = "empty selector is invalid for deployment"
-        errors.append(invalid("spec.selector", selector, why))
-    try:
-        matches = label_selector_of(selector).matches(labels_of(template))
-    except SelectorError:
-        errors.append(invalid("spec.selector", selector, "invalid label selector"))
-    else:
-        if not matches:
-            why = "`selector` does not match template `labels`"
-            errors.append(invalid("spec.template.metadata.labels", labels_of(template), why))
+    errors = _replica_errors(spec) + _selector_errors(spec.get("selector"), template, called)
     return errors + _template_errors(template)
+
+
+def _selector_errors(selector: object, template: Json, called: str) -> list[FieldError]:
+    """What is wrong with a selector, each kind of workload in the words that it has for it."""
+    field, labels = "spec.selector", labels_of(template)
+    errors = []
+    if isinstance(selector, dict):
+        errors += validate_label_selector(selector, field)
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            why = f"empty selector is invalid for {called}"
+            errors.append(invalid(field, selector, why))
+    elif called != _DAEMON_SET:
+        errors.append(required(field))
+    try:  # one that is missing matches nothing
+        matches = isinstance(selector, dict) and label_selector_of(selector).matches(labels)
+    except SelectorError:
+        if called != _DAEMON_SET:
+            why = "" if called == _STATEFUL_SET else "invalid label selector"
+            errors.append(invalid(field, selector, why))
+        return errors
+    if not matches:
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels or None, why))
+    return errors
 
 
 def _replica_errors(spec: Json) -> list[FieldError]:

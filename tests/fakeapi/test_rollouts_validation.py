@@ -87,6 +87,77 @@ async def test_most_of_a_stateful_set_is_fixed(api: ApiClient) -> None:
     assert (await api.patch(path, {"spec": {"replicas": 3}}, MERGE)).code == 200
 
 
+@pytest.mark.parametrize(
+    ("strategy", "why"),
+    [
+        (
+            {"type": "OnDelete", "rollingUpdate": {"partition": 1}},
+            'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":1,"MaxUnavailable":'
+            "null}: only allowed for updateStrategy 'RollingUpdate'",
+        ),
+        (
+            {"type": "Foo"},
+            'spec.updateStrategy: Invalid value: {"Type":"Foo","RollingUpdate":null}: '
+            "must be 'RollingUpdate' or 'OnDelete'",
+        ),
+        (
+            {"rollingUpdate": {"partition": -1}},
+            "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: "
+            "must be greater than or equal to 0",
+        ),
+    ],
+)
+async def test_update_strategies_of_stateful_sets(
+    api: ApiClient, strategy: dict[str, Any], why: str
+) -> None:
+    reply = await api.post(f"{APPS}/statefulsets", workload(updateStrategy=strategy))
+    assert (reply.code, reply.message) == (422, f'StatefulSet.apps "w" is invalid: {why}')
+
+
+async def test_a_stateful_set_whose_pods_are_replaced_when_deleted(api: ApiClient) -> None:
+    await api.create(f"{APPS}/statefulsets", workload(updateStrategy={"type": "OnDelete"}))
+
+
+@pytest.mark.parametrize(
+    ("plural", "called"),
+    [
+        ("statefulsets", "statefulset"),
+        ("daemonsets", "daemonset"),
+        ("replicasets", "deployment"),
+        ("deployments", "deployment"),
+    ],
+)
+async def test_empty_selectors_are_refused(api: ApiClient, plural: str, called: str) -> None:
+    reply = await api.post(f"{APPS}/{plural}", workload(selector={}))
+    assert (reply.code, reply.causes) == (422, [("FieldValueInvalid", "spec.selector")])
+    assert reply.message.endswith(
+        f"spec.selector: Invalid value: {{}}: empty selector is invalid for {called}"
+    )
+
+
+async def test_a_daemon_set_without_a_selector_matches_nothing(api: ApiClient) -> None:
+    reply = await api.post(f"{APPS}/daemonsets", workload(selector=None))
+    assert reply.causes == [("FieldValueInvalid", "spec.template.metadata.labels")]
+
+
+@pytest.mark.parametrize(
+    ("plural", "more"),
+    [
+        ("statefulsets", "}"),
+        ("replicasets", "}: invalid label selector"),
+        ("daemonsets", None),
+    ],
+)
+async def test_selectors_that_cannot_be_read(api: ApiClient, plural: str, more: str | None) -> None:
+    selector = {"matchExpressions": [{"key": "a", "operator": "X"}]}
+    reply = await api.post(f"{APPS}/{plural}", workload(selector=selector))
+    fields = ["spec.selector.matchExpressions[0].operator"]
+    if more is not None:
+        fields.append("spec.selector")
+        assert reply.message.endswith(f"]{more}]")
+    assert [field for _, field in reply.causes] == fields
+
+
 RESTART = "template.spec.restartPolicy"
 
 
@@ -110,6 +181,22 @@ async def test_jobs_that_are_refused(
 ) -> None:
     reply = await api.post(f"{BATCH}/jobs", body)
     assert (reply.code, reply.causes) == (422, causes)
+
+
+async def test_completions_change_with_the_parallelism(api: ApiClient) -> None:
+    await api.create(f"{BATCH}/jobs", job(completionMode="Indexed", completions=3, parallelism=3))
+    refused = await api.patch(f"{BATCH}/jobs/j", {"spec": {"completions": 5}})
+    assert refused.message == (
+        'Job.batch "j" is invalid: spec.completions: Invalid value: 5: '
+        "can only be modified in tandem with spec.parallelism"
+    )
+    gone = await api.patch(f"{BATCH}/jobs/j", {"spec": {"completions": None}})
+    assert gone.message == (
+        'Job.batch "j" is invalid: spec.completions: Required value: '
+        "when completion mode is Indexed"
+    )
+    both = {"spec": {"completions": 5, "parallelism": 5}}
+    assert (await api.patch(f"{BATCH}/jobs/j", both)).code == 200
 
 
 async def test_jobs_of_cron_jobs_are_checked(api: ApiClient) -> None:
