@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
@@ -30,7 +31,7 @@ from .state import StateError
 from .state.command_line import StateOptions, state_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .actors import Actors
     from .admission.selection import Selection
@@ -177,7 +178,8 @@ def command(
         state=state.files,
         security=security,
     )
-    living = actors_of(server, actors, provisioners, stages, events=actor_events)
+    with _abandoned_on_failure(server):
+        living = actors_of(server, actors, provisioners, stages, events=actor_events)
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -188,6 +190,16 @@ def command(
 def _named(*given: tuple[str, tuple[Path, ...]]) -> list[tuple[str, Path]]:
     """Each of the files with the flag it came by."""
     return [(flag, path) for flag, paths in given for path in paths]
+
+
+@contextlib.contextmanager
+def _abandoned_on_failure(server: FakeApiServer) -> Iterator[None]:
+    """What goes wrong before the server is entered costs none of its files."""
+    try:
+        yield
+    except BaseException:
+        server.abandon()
+        raise
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -328,7 +328,10 @@ class FakeApiServer:
         )
 
     async def __aenter__(self) -> FakeApiServer:
-        """Start to listen. Raises OSError if the address cannot be had."""
+        """Start to listen. Raises OSError if the address cannot be had, or StateError.
+
+        Files that are written anew lose what was in them only when that has succeeded.
+        """
         loop = asyncio.get_running_loop()
         self._connections = Connections(
             self._handle if self._gate is None else self._guarded,
@@ -345,8 +348,11 @@ class FakeApiServer:
         self._port = Port(self._connections, self._host, self._requested_port, tls=self._guard.tls)
         try:
             await self._port.open()
-        except OSError:
-            self.state.abandon()  # without a port there is no server
+            self.faults.begin_log()
+            self.state.begin()
+        except (OSError, StateError):
+            self._port.close()
+            self.abandon()  # without a port, or its files, there is no server
             raise
         self.faults.server_started(Incidents(self._port, self._registry.store, self._clock))
         return self
@@ -366,6 +372,11 @@ class FakeApiServer:
         await self._connections.shutdown(_SHUTDOWN_SECONDS)
         await self._port.closed()
         self.state.close()
+
+    def abandon(self) -> None:
+        """Let go of the files of a server that will not be entered, as they are."""
+        self.faults.server_stopping()
+        self.state.abandon()
 
     def _set_up(self, load: Iterable[Json | str | Path]) -> None:
         """Begin with what is there before anybody writes; a restored state is only completed."""

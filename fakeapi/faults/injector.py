@@ -121,8 +121,12 @@ class Faults:
         return tuple(self._add(fault) for fault in found)
 
     def log_to(self, path: Path) -> None:
-        """Write what is injected to a file, anew, before the server starts. Raises OSError."""
+        """Write what is injected to a file, anew once it starts. Raises FaultError, OSError."""
         self._book.log.write_to(path)
+
+    def begin_log(self) -> None:
+        """The server has its port: the file of the log is written. Raises OSError."""
+        self._book.log.begin()
 
     def remove(self, name: str) -> bool:
         """Take a fault away, and let go of what waits for its end; False if there is none."""

@@ -11,15 +11,17 @@ does, `{"removed": ...}` when it goes.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..kept_files import emptied, opened, write_whole
 from .errors import FaultError
 from .model import Delay, Fault, When
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from io import FileIO
     from pathlib import Path
 
 __all__ = ["FaultLog", "Injection", "script_from"]
@@ -69,14 +71,27 @@ class FaultLog:
         self._counts: dict[str, int] = {}
         self._started_seconds = started_seconds
         self._ended = False
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
+        self._has_begun = False
 
     def write_to(self, path: Path) -> None:
-        """Write each line to a file as well, anew, before anything is injected. Raises OSError."""
-        self._file = path.open("w", encoding="utf-8")
+        """Take hold of a file, which is left as it is until `begin`. Raises FaultError, OSError."""
+        try:
+            self._file = opened(path)
+        except BlockingIOError as error:
+            raise FaultError(f"{path}: another server is writing its faults to it") from error
+
+    def begin(self) -> None:
+        """Write each line to the file as well from now on, anew. Raises OSError."""
+        if self._file is None:
+            return
+        emptied(self._file)
+        self._has_begun = True
         self._write({"started_seconds": self._started_seconds})
         for number, lifetime in self._lifetimes.items():
             self._write_fault(number, lifetime)
+            if lifetime.removed_seconds is not None:
+                self._write({"removed": number, "time_seconds": lifetime.removed_seconds})
 
     @property
     def injections(self) -> tuple[Injection, ...]:
@@ -133,9 +148,8 @@ class FaultLog:
         self._write({"fault": fault, "fault_number": number, "time_seconds": now_seconds})
 
     def _write(self, line: object) -> None:
-        if self._file is not None:
-            self._file.write(msgspec.json.encode(line).decode() + "\n")
-            self._file.flush()
+        if self._file is not None and self._has_begun:
+            write_whole(self._file, msgspec.json.encode(line) + b"\n")
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):

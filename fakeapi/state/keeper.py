@@ -134,6 +134,11 @@ class Keeper:
             self.abandon()
             raise
 
+    def begin(self) -> None:
+        """The server has its port: what is recorded begins. Raises StateError."""
+        if self._recording is not None:
+            self._recording.begin()
+
     def save_snapshot(self, path: Path | None = None) -> Path:
         """Write a snapshot, by default to the server's own file; where it is. Raises StateError."""
         target = path or self.files.snapshot

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from ..kept_files import emptied, opened, write_whole
 from ..objects import Json, name_of
 from ..store import ADDED, DELETED, MODIFIED
 from .errors import StateError, file_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import FileIO
     from pathlib import Path
 
     from ..clock import Clock
@@ -36,6 +36,8 @@ __all__ = ["RecordedChange", "Recording", "check_recording", "read_recording"]
 
 _FORMAT: Final = "kubesched-fakeapi recording"
 _FORMAT_VERSION: Final = 1
+#: Without these nothing of their kinds can be replayed.
+_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 _log = logging.getLogger("fakeapi")
 
@@ -64,11 +66,11 @@ class RecordedChange(msgspec.Struct, frozen=True):
 
 
 class Recording:
-    """A file that is written to from now until `close`."""
+    """A file that is written to from `begin` until `close`."""
 
     def __init__(self, path: Path, store: Store, clock: Clock, journal: Journal) -> None:
-        """Begin a new file with what is there now. Raises StateError."""
-        self._path = path
+        """Take hold of the file and leave it as it is. Raises StateError."""
+        self._path, self._store, self._clock, self._journal = path, store, clock, journal
         self._started_seconds = clock.now()
         self._listening = contextlib.ExitStack()
         self._encode = msgspec.json.Encoder().encode
@@ -76,13 +78,23 @@ class Recording:
         self.failure: StateError | None = None
         try:
             # Unbuffered: a line is one write, and with the operating system when it returns.
-            self._file = _begun_anew(path)
-            self._append(_Header(_FORMAT, _FORMAT_VERSION, self._started_seconds))
-            for obj, (group, resource) in _by_version(store):
-                self._append(RecordedChange(0.0, ADDED, group, resource, obj))
+            self._file = opened(path)
+        except BlockingIOError as error:
+            raise StateError(f"{path}: another server is recording to it") from error
         except OSError as error:
             raise file_error(path, error) from error
-        self._listening.enter_context(journal.listening(self._changed))
+
+    def begin(self) -> None:
+        """Write the file anew, with what is there now. Raises StateError."""
+        self._started_seconds = self._clock.now()
+        try:
+            emptied(self._file)
+            self._append(_Header(_FORMAT, _FORMAT_VERSION, self._started_seconds))
+            for obj, (group, resource) in _in_order(self._store):
+                self._append(RecordedChange(0.0, ADDED, group, resource, obj))
+        except OSError as error:
+            raise file_error(self._path, error) from error
+        self._listening.enter_context(self._journal.listening(self._changed))
 
     def _changed(self, change: ObjectChange) -> None:
         """Must not raise: it is called in the middle of a write."""
@@ -97,9 +109,7 @@ class Recording:
             _log.error("%s: the recording ends here", self.failure)
 
     def _append(self, line: object) -> None:
-        left = memoryview(self._encode(line) + b"\n")
-        while left:
-            left = left[self._file.write(left) or 0 :]
+        write_whole(self._file, self._encode(line) + b"\n")
 
     def close(self) -> None:
         """End the recording."""
@@ -107,36 +117,14 @@ class Recording:
         self._file.close()
 
 
-def _begun_anew(path: Path) -> FileIO:
-    """The empty file, which nobody else may record to meanwhile. Raises StateError, OSError."""
-    file = path.open("ab", buffering=0)  # what is in it is another server's until it is locked
-    if path.is_file():
-        try:
-            _lock(file)
-        except BlockingIOError as error:
-            file.close()
-            raise StateError(f"{path}: another server is recording to it") from error
-        file.truncate(0)
-    return file
-
-
-def _lock(file: FileIO) -> None:
-    """Until the file is closed; where there is no such lock (Windows) nothing is done."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _by_version(store: Store) -> list[tuple[Json, ResourceKey]]:
-    """All objects, what was written first comes first, and where they are."""
+def _in_order(store: Store) -> list[tuple[Json, ResourceKey]]:
+    """All objects and where they are: definitions first, then what was written first."""
     found = [
         (revision.resource_version, revision.object, collection.resource)
         for collection in store.collections()
         for revision in collection.revisions.values()
     ]
-    found.sort(key=lambda entry: entry[0])
+    found.sort(key=lambda entry: (entry[2] != _DEFINITIONS, entry[0]))
     return [(obj, resource) for _, obj, resource in found]
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, StateFiles
+from fakeapi.actors.stages import StageError
 from fakeapi.cli import command
 from fakeapi.faults import FaultError
 from fakeapi.loading import LoadError
@@ -64,10 +65,61 @@ def test_faults_that_are_refused_cost_no_log(tmp_path: Path) -> None:
     assert log.read_text(encoding="utf-8") == "precious"
 
 
-def test_the_log_begins_with_the_faults_that_were_there_from_the_start(tmp_path: Path) -> None:
+async def test_a_start_without_a_port_costs_no_file(tmp_path: Path) -> None:
+    record, log = tmp_path / "record.jsonl", tmp_path / "log.jsonl"
+    for file in (record, log):
+        file.write_text("precious", encoding="utf-8")
+    async with FakeApiServer() as first:
+        second = FakeApiServer(
+            port=first.port, state=StateFiles(record=record), faults=[{"lose": {}}], fault_log=log
+        )
+        with pytest.raises(OSError, match="address already in use"):
+            await second.__aenter__()
+    for file in (record, log):
+        assert file.read_text(encoding="utf-8") == "precious"
+    async with FakeApiServer(state=StateFiles(record=record), fault_log=log):  # nobody holds them
+        assert record.read_text(encoding="utf-8").startswith('{"format"')
+        assert log.read_text(encoding="utf-8").startswith('{"started_seconds"')
+
+
+async def test_stages_that_are_refused_cost_no_file(tmp_path: Path) -> None:
+    files = {flag: tmp_path / flag.strip("-") for flag in ("--record", "--fault-log")}
+    arguments = ["--stages", str(tmp_path / "none.yaml")]
+    for flag, file in files.items():
+        file.write_text("precious", encoding="utf-8")
+        arguments += [flag, str(file)]
+    assert isinstance(CliRunner().invoke(command, arguments).exception, StageError)
+    for file in files.values():
+        assert file.read_text(encoding="utf-8") == "precious"
+
+
+async def test_two_servers_do_not_log_their_faults_to_one_file(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    async with FakeApiServer(faults=[{"name": "kept", "lose": {}}], fault_log=log):
+        with pytest.raises(FaultError, match="another server is writing its faults to it"):
+            FakeApiServer(fault_log=log)
+        assert '"kept"' in log.read_text(encoding="utf-8")
+    async with FakeApiServer(fault_log=log):
+        assert '"kept"' not in log.read_text(encoding="utf-8")
+
+
+async def test_what_became_of_faults_before_the_start_is_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    server = FakeApiServer(faults=[{"name": "gone", "lose": {}}], fault_log=log)
+    server.faults.remove("gone")
+    async with server:
+        _, added, removed = log.read_text(encoding="utf-8").splitlines()
+    assert '"gone"' in added
+    assert '"removed":1' in removed
+
+
+async def test_the_log_begins_with_the_faults_that_were_there_from_the_start(
+    tmp_path: Path,
+) -> None:
     log = tmp_path / "log.jsonl"
     fault = {"name": "lost", "reset": {}, "when": {"nth": 7}}
-    FakeApiServer(faults=[fault], fault_log=log).faults.server_stopping()
+    async with FakeApiServer(faults=[fault], fault_log=log):
+        pass
     started, set_fault = log.read_text(encoding="utf-8").splitlines()
     assert "started_seconds" in started
     assert '"lost"' in set_fault

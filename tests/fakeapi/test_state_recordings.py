@@ -90,6 +90,23 @@ async def test_what_was_there_before_comes_first(path: Path, tmp_path: Path) -> 
     assert brief(lines(path)[-1]) == (0.0, "ADDED", "nodes", "n")
 
 
+async def test_definitions_come_before_what_they_define(
+    path: Path, tmp_path: Path, clock: ManualClock
+) -> None:
+    snapshot = tmp_path / "state.json"
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    async with serving(snapshot=snapshot) as (_, api):
+        created = await api.create(DEFINITIONS, definition())
+        await api.create(WIDGETS, widget)
+        name = created["metadata"]["name"]
+        await api.patch(f"{DEFINITIONS}/{name}", {"metadata": {"labels": {"newer": "yes"}}})
+    async with serving(restore=snapshot, record=path):
+        pass
+    async with serving(clock) as (server, api):
+        await server.replay(path, speed=0)
+        assert (await api.get(WIDGETS)).names == ["w"]
+
+
 async def test_a_replay_ends_where_the_recording_ended(path: Path, clock: ManualClock) -> None:
     before = await recorded(path, clock)
     async with serving(clock) as (server, api):
