@@ -143,7 +143,7 @@ def _resource(kind: Kind) -> Json:
         "responseKind": _response_kind(kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular_name,
-        "verbs": list(kind.verbs),
+        "verbs": verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
@@ -152,6 +152,12 @@ def _resource(kind: Kind) -> Json:
     if kind.subresources:
         entry["subresources"] = [_subresource(kind, name) for name in sorted(kind.subresources)]
     return entry
+
+
+def verbs(kind: Kind) -> list[str]:
+    """What is said that can be done with a kind; to one that is going more is done than said."""
+    hidden = ("create", "patch", "update") if kind.is_ending else ()
+    return [verb for verb in kind.verbs if verb not in hidden]
 
 
 def _response_kind(kind: Kind) -> Json:

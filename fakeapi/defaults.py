@@ -403,6 +403,11 @@ def with_taint_times(slice_object: Json, now: str) -> None:
             _default(taint, "timeAdded", now)
 
 
+def _role(role: Json) -> None:
+    if role.get("rules") == []:  # which upstream's way to store it cannot tell from none
+        role["rules"] = None
+
+
 def _role_binding(binding: Json) -> None:
     _default(child(binding, "roleRef"), "apiGroup", _RBAC)
     for subject in mappings(binding.get("subjects")):
@@ -428,6 +433,8 @@ _BY_RESOURCE: Final[dict[ResourceKey, Callable[[Json], None]]] = {
     ("apps", "deployments"): _deployment,
     ("apps", "daemonsets"): _daemon_set,
     ("batch", "jobs"): _job,
+    (_RBAC, "roles"): _role,
+    (_RBAC, "clusterroles"): _role,
     (_RBAC, "rolebindings"): _role_binding,
     (_RBAC, "clusterrolebindings"): _role_binding,
     ("batch", "cronjobs"): _cron_job,

@@ -6,6 +6,8 @@ which newer clients ask for, in aggregated.py.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -105,13 +107,22 @@ def _resource(kind: Kind) -> Json:
         "singularName": kind.singular_name,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": list(kind.verbs),
+        "verbs": aggregated.verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if "get" in kind.verbs:  # others are not stored
+        entry["storageVersionHash"] = _storage_version_hash(kind)
     return entry
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """Source: apiserver pkg/endpoints/discovery/storageversionhash.go."""
+    group, _, version = (kind.stored_version or kind.api_version).rpartition("/")
+    digest = hashlib.sha256(f"{group}/{version}/{kind.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
 
 
 def _subresource(kind: Kind, name: str) -> Json:

@@ -161,6 +161,8 @@ async def list_objects(state: Registry, request: Request) -> Answer:
 def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
     """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
     kind = request.route.kind
+    if kind.deprecation_warning:
+        request.warnings.append(kind.deprecation_warning)
     options = options_of(request)
     view: View | PresentedView = state.view(kind)
     if not shown.is_whole:

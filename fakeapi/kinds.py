@@ -127,6 +127,10 @@ class Kind:
     printer: Printer | None = None
     #: The header that answers carry while the version is deprecated.
     deprecation_warning: str = ""
+    #: Whether its definition is going, so that nothing of it is created any more.
+    is_ending: bool = False
+    #: The apiVersion that discovery says objects are stored in, by default its own.
+    stored_version: str = ""
 
     #: Group and plural: what identifies the resource across versions.
     resource_key: ResourceKey = dataclasses.field(init=False)
@@ -417,6 +421,7 @@ _WORKLOADS: Final = (
         schema="autoscaling/v1.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
         subresources=_STATUS,
         to_stored=autoscalers.to_stored, from_stored=autoscalers.from_stored,
+        stored_version="autoscaling/v2",
     ),
     Kind(
         "batch", "v1", "cronjobs", "CronJob", schema="batch/v1.CronJob", short_names=("cj",),
@@ -450,7 +455,8 @@ _SCHEDULING: Final = (
     Kind(
         "events.k8s.io", "v1", "events", "Event", schema="events/v1.Event", short_names=("ev",),
         create_on_update=True, garbage_policy=GarbagePolicy.UNSUPPORTED,
-        stored_as=("", "events"), to_stored=events.to_core, from_stored=events.from_core,
+        stored_as=("", "events"), stored_version="v1",
+        to_stored=events.to_core, from_stored=events.from_core,
         fields={
             **_NAMESPACED,
             **{
@@ -572,6 +578,7 @@ _EXTENSIONS: Final = (
         namespaced=False, schema="apiextensions/v1.CustomResourceDefinition",
         short_names=("crd", "crds"), categories=("api-extensions",), subresources=_STATUS,
         generation=_SPEC, unconditional_update=False, returns_deleted=_RETURNED,
+        stored_version="apiextensions.k8s.io/v1beta1",  # as upstream calls it for older servers
     ),
 )  # fmt: skip
 

@@ -23,6 +23,7 @@ from .errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
+    Forbidden,
     Invalid,
     NotFound,
     UnreasonedFailure,
@@ -48,6 +49,7 @@ _NAME_ATTEMPTS: Final = 8
 _NAMESPACE_MISMATCH: Final = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
+_ENDING: Final = "create not allowed while custom resource definition is terminating"
 #: Metadata that is the server's alone.
 _SYSTEM_FIELDS: Final = (
     "uid",
@@ -149,6 +151,8 @@ def ensure(registry: Registry, kind: Kind, value: Json, *, manager: str) -> None
 def create(registry: Registry, target: Target, obj: Json) -> Written:
     """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
     kind = target.kind
+    if kind.is_ending:
+        raise Forbidden(kind.plural, kind.group, name_of(obj), _ENDING)
     place(kind, target.namespace, obj)
     metadata = child(obj, "metadata")
     for field in _SYSTEM_FIELDS:

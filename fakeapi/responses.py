@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from .answers import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from aiohttp.abc import AbstractStreamWriter
 
@@ -91,10 +91,18 @@ def header_pairs(answer: Answer, warnings: Iterable[str] = ()) -> HeaderPairs:
     if not warnings and not answer.headers and answer.content_type == JSON:
         return _JSON_ALONE
     pairs = [(hdrs.CONTENT_TYPE, answer.content_type), *answer.headers.items()]
+    return (*pairs, *_warning_pairs(warnings))
+
+
+def _warning_pairs(warnings: Iterable[str]) -> Iterator[tuple[str, str]]:
     for warning in warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
-        pairs.append(("Warning", f'299 - "{quoted}"'))
-    return tuple(pairs)
+        yield "Warning", f'299 - "{quoted}"'
+
+
+def stream_headers(warnings: Iterable[str]) -> CIMultiDict[str]:
+    """The headers of a watch, those that warn the client included."""
+    return CIMultiDict([*_JSON_ALONE, *_warning_pairs(warnings)])
 
 
 def in_one_piece(

@@ -35,7 +35,7 @@ from .journal import Journal
 from .kinds import BUILT_IN, KindTable
 from .port import Port, keep
 from .registry import Registry
-from .responses import WholeResponse, chunk_writer, response_to
+from .responses import WholeResponse, chunk_writer, response_to, stream_headers
 from .routes import Route
 from .security.gate import too_busy
 from .security.guard import Guard
@@ -515,7 +515,7 @@ class FakeApiServer:
         self, http: web.BaseRequest, request: Request, shown: Presentation
     ) -> web.StreamResponse:
         watcher, timeout_seconds = dispatch.watcher(self._registry, request, shown)
-        response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
+        response = web.StreamResponse(headers=stream_headers(request.warnings))
         self._watchers[watcher] = request.route.kind
         try:
             await response.prepare(http)  # at once: clients wait for the headers

@@ -52,6 +52,10 @@ _STATUS_RESETS_METADATA: Final = {
     ("scheduling.k8s.io", "podgroups"),
 }
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
+_TOKENS_IN_SECRETS: Final = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+    "prevent possible logging of tokens in volume attributes"
+)
 _CLIENT_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -205,7 +209,17 @@ def warnings(kind: Kind, new: Json, old: Json | None = None, subresource: str = 
         return custom_warnings.of_definition(new, old)
     if kind.resource_key == services.SERVICES:
         return (services.warnings_of_status if subresource else services.warnings_of)(new)
+    if kind.resource_key == ("storage.k8s.io", "csidrivers"):
+        return _token_warnings(new, old or {})
     return custom_warnings.of_finalizers(new, old) if kind.structure is not None else []
+
+
+def _token_warnings(driver: Json, old: Json) -> list[str]:
+    """Of new token requests, which are to come as secrets; CSIDrivers, their strategy.go."""
+    spec, requests = mapping(driver.get("spec")), mapping(old.get("spec")).get("tokenRequests")
+    given = spec.get("tokenRequests")
+    says_how = spec.get("serviceAccountTokenInSecrets") is not None
+    return [_TOKENS_IN_SECRETS] if given and given != requests and not says_how else []
 
 
 def _content(obj: Json) -> set[str]:

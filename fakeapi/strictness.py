@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .objects import Json
 
 _encode = msgspec.json.Encoder().encode
+_UNKNOWN: Final = 'unknown field "'
 _PATCH_FIELDS: Final = ("op", "path", "from", "value")
 
 
@@ -44,6 +45,16 @@ def duplicates(raw: bytes, value: object) -> list[str]:
     except (ValueError, RecursionError):
         return []
     return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+
+
+def known(repeated: list[str], unknown: list[str]) -> list[str]:
+    """Those of the findings on repeated fields that are not on unknown ones, or in such.
+
+    Go's decoder looks no further at a field that a type does not have.
+    """
+    names = [finding.removeprefix(_UNKNOWN).removesuffix('"') for finding in unknown]
+    within = tuple(_duplicate(name).removesuffix('"') + end for name in names for end in '".[')
+    return [finding for finding in repeated if not finding.startswith(within)]
 
 
 def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:

@@ -262,6 +262,8 @@ def _findings(request: Request, value: Json, unknown: list[str]) -> tuple[list[s
     """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
     if request.content_type == bodies.JSON:
         repeated = strictness.duplicates(request.body, value)
+        if request.route.kind.schema:
+            repeated = strictness.known(repeated, unknown)
         found = strictness.in_order(request.body, repeated, unknown)
         return found, ", ".join(found)
     if request.content_type == bodies.YAML:

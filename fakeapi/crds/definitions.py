@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from ..kinds import ALL_VERBS, DEFAULT_FIELDS, Generation, Kind, ScalePaths
+from ..kinds import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from ..objects import (
     Json,
     finalizers_of,
@@ -182,7 +182,6 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         stored=stored if is_other and isinstance(stored, dict) else None,
         scale=scale,
     )
-    ending = has_condition(definition, TERMINATING)
     return Kind(
         group,
         name,
@@ -194,7 +193,6 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         short_names=tuple(texts(own.get("shortNames"))),
         categories=tuple(texts(own.get("categories"))),
         subresources=tuple(sorted(subresources)),
-        verbs=tuple(v for v in ALL_VERBS if not ending or v not in ("create", "deletecollection")),
         generation=Generation.CONTENT,
         fields=_selectable_fields(version),
         unconditional_update=False,
@@ -204,6 +202,8 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         from_stored=structure.as_stored if _has_changed(definition) else None,
         printer=custom_printer(mappings(version.get("additionalPrinterColumns"))),
         deprecation_warning=_deprecation_warning(version, f"{group}/{name} {kind}"),
+        is_ending=has_condition(definition, TERMINATING),
+        stored_version=f"{group}/{text(storage.get('name'))}",
     )
 
 

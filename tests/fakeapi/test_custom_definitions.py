@@ -410,7 +410,22 @@ async def test_a_definition_waits_for_finalizers_of_its_objects(api: ApiClient) 
     found = (await api.get(f"{DEFINITIONS}/{NAME}")).body
     assert conditions(found)["Terminating"] == ("True", "InstanceDeletionInProgress")
     assert (await api.get(WIDGETS)).names == ["w"]
-    assert (await api.post(WIDGETS, widget("late"))).code == 405
+    late = await api.post(WIDGETS, widget("late"))
+    assert (late.code, late.message) == (
+        403,
+        'widgets.example.com "late" is forbidden: '
+        "create not allowed while custom resource definition is terminating",
+    )
+    applied = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "late"}}
+    path = f"{WIDGETS}/late"
+    late = await api.patch(path, applied, "application/apply-patch+yaml", fieldManager="m")
+    assert late.code == 403
+    resources = (await api.get("/apis/example.com/v1")).body["resources"]
+    # What is there may be changed, though discovery does not say so.
+    verbs = ["delete", "deletecollection", "get", "list", "watch"]
+    assert next(one for one in resources if one["name"] == "widgets")["verbs"] == verbs
+    assert (await api.patch(f"{WIDGETS}/w", {"metadata": {"labels": {"a": "b"}}})).code == 200
+    assert (await api.delete(WIDGETS)).code == 200
     await api.patch(f"{WIDGETS}/w", {"metadata": {"finalizers": None}})
     assert (await api.get(f"{DEFINITIONS}/{NAME}")).code == 404
 

@@ -124,6 +124,7 @@ async def test_the_resources_of_a_version(api: ApiClient) -> None:
         ],
         "shortNames": ["po"],
         "categories": ["all"],
+        "storageVersionHash": "xPOwRZ+Yhw8=",
     }  # fmt: skip
     assert by_name["pods/binding"]["kind"] == "Binding"
     assert by_name["pods/status"]["verbs"] == ["get", "patch", "update"]
@@ -195,3 +196,22 @@ async def test_a_kind_is_served_as_soon_as_it_is_in_the_table(
     strategic = "application/strategic-merge-patch+json"
     assert (await api.patch(f"{path}/w", {}, strategic)).code == 415
     assert (await api.get("/apis/example.com/v1")).body["resources"][0]["name"] == "widgets"
+
+
+@pytest.mark.parametrize(
+    ("version", "plural", "expected"),
+    [  # as a kube-apiserver v1.36.3 says
+        ("/apis/events.k8s.io/v1", "events", "r2yiGXH7wu8="),
+        ("/api/v1", "events", "r2yiGXH7wu8="),
+        ("/apis/autoscaling/v1", "horizontalpodautoscalers", "qwQve8ut294="),
+        ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "jfWCUB31mvA="),
+        ("/apis/authentication.k8s.io/v1", "tokenreviews", None),
+    ],
+)
+async def test_discovery_says_in_which_version_objects_are_stored(
+    api: ApiClient, version: str, plural: str, expected: str | None
+) -> None:
+    resources = (await api.get(version)).body["resources"]
+    found = next(resource for resource in resources if resource["name"] == plural)
+    assert found.get("storageVersionHash") == expected
+    assert all("storageVersionHash" not in one for one in resources if "/" in one["name"])

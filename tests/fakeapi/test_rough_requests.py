@@ -369,6 +369,31 @@ async def test_a_key_that_is_there_twice(
         assert 'strict decoding error: duplicate field "metadata.name"' in reply.message
 
 
+BOGUS = b'{"metadata":{"name":"c","no":{"a":1,"a":2},"no":3},"bogus":1,"bogus":2}'
+
+
+async def test_an_unknown_field_that_is_there_twice_is_just_unknown(api: ApiClient) -> None:
+    refused = await api.request("POST", CONFIG_MAPS, BOGUS, fieldValidation="Strict")
+    assert refused.message.endswith(
+        'strict decoding error: unknown field "metadata.no", unknown field "bogus"'
+    )
+    told = await api.request("POST", CONFIG_MAPS, BOGUS)
+    assert told.headers.getall("Warning") == [
+        '299 - "unknown field \\"metadata.no\\""',
+        '299 - "unknown field \\"bogus\\""',
+    ]
+
+
+async def test_a_patch_says_of_an_unknown_field_that_it_is_there_twice(api: ApiClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("c"))
+    change = b'{"bogus":1,"bogus":2}'
+    told = await api.request("PATCH", f"{CONFIG_MAPS}/c", change, content_type=MERGE)
+    assert told.headers.getall("Warning") == [
+        '299 - "duplicate field \\"bogus\\""',
+        '299 - "unknown field \\"bogus\\""',
+    ]
+
+
 async def test_http_1_0_is_served_once_unless_it_says_otherwise(server: FakeApiServer) -> None:
     answer = await answer_to(server, b"GET /healthz HTTP/1.0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
