@@ -72,6 +72,7 @@ class NodeLifecycle(Controller):
         self.options: Final = options
         self._recorder = EventRecorder(context, "node-controller")
         self._health: dict[str, _Health] = {}
+        self._registered: dict[str, Json] = {}  # what events of a node are about, by its name
         self._nodes = self.follow(NODES)
         self._pods = self.informer(PODS)
         self._leases = self.informer(LEASES)
@@ -83,7 +84,9 @@ class NodeLifecycle(Controller):
         node = self._nodes.get("", key)
         if node is None:
             self._health.pop(key, None)
+            await self._forget(key)
             return
+        await self._register(node)
         health = self._observed(node)
         known = bool(condition_of(node, "Ready"))
         options = self.options
@@ -96,6 +99,21 @@ class NodeLifecycle(Controller):
             node = await self._declare_unknown(node)
         await self._taint(node)
         await self._disown_pods(node, health)
+
+    async def _register(self, node: Json) -> None:
+        name = name_of(node)
+        if name in self._registered:
+            return
+        known: Json = {"metadata": {"name": name, "uid": metadata_of(node).get("uid")}}
+        self._registered[name] = known
+        message = f"Node {name} event: Registered Node {name} in Controller"
+        await self._recorder.record(NODES, known, "RegisteredNode", message)
+
+    async def _forget(self, name: str) -> None:
+        gone = self._registered.pop(name, None)
+        if gone is not None:
+            message = f"Node {name} event: Removing Node {name} from Controller"
+            await self._recorder.record(NODES, gone, "RemovingNode", message)
 
     def _observed(self, node: Json) -> _Health:
         lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .resources import Resource
 
-__all__ = ["VolumeProtection"]
+__all__ = ["VolumeProtection", "claims_of"]
 
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
@@ -80,17 +80,17 @@ class VolumeProtection(Controller):
         """Whether a pod that is on a node uses the claim."""
         name = name_of(claim)
         return any(
-            mapping(pod.get("spec")).get("nodeName") and name in _claims_of(pod)
+            mapping(pod.get("spec")).get("nodeName") and name in claims_of(pod)
             for pod in self._pods.of_namespace(namespace_of(claim))
         )
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         for pod in (old, new):
-            for name in _claims_of(pod or {}):
+            for name in claims_of(pod or {}):
                 self.queue.add(f"claim {namespace_of(pod or {})}/{name}")
 
 
-def _claims_of(pod: Json) -> Iterator[str]:
+def claims_of(pod: Json) -> Iterator[str]:
     """The names of the claims that a pod uses; one made for it is let go once it has ended."""
     ended = mapping(pod.get("status")).get("phase") in ("Succeeded", "Failed")
     for volume in mappings(mapping(pod.get("spec")).get("volumes")):

@@ -30,7 +30,8 @@ from ..selectors import EVERYTHING, label_selector_of
 from .controller import Context, Controller, annotation
 from .events import EventRecorder
 from .informer import key_of
-from .resources import CLAIMS, NODES, STORAGE_CLASSES, VOLUMES
+from .resources import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
+from .volume_protection import claims_of
 
 if TYPE_CHECKING:
     from .resources import Resource
@@ -70,10 +71,12 @@ class Volumes(Controller):
         self._claims = self.informer(CLAIMS)
         self._volumes = self.informer(VOLUMES)
         self._nodes = self.informer(NODES)
+        self._pods = self.informer(PODS)
         self._explained: dict[str, tuple[str, str]] = {}  # by uid: why a claim waits, as was told
         self._reserved: dict[str, str] = {}  # uid of a claim, by volume, while it is being bound
         self._claims.subscribe(self._claim_changed)
         self._volumes.subscribe(self._volume_changed)
+        self._pods.subscribe(self._pod_changed)
         self._classes.subscribe(lambda _old, _new: self._try_pending())
 
     async def sync(self, key: str) -> None:
@@ -120,7 +123,7 @@ class Volumes(Controller):
         provisioner = text((storage_class or {}).get("provisioner"))
         kind = "Normal"
         if self._waits(claim) and not _node_of(claim):
-            told = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+            told = self._awaited(claim)
         elif not name:
             why = "no persistent volumes available for this claim and no storage class is set"
             told = "FailedBinding", why
@@ -135,6 +138,21 @@ class Volumes(Controller):
         if self._explained.get(uid) != told:
             self._explained[uid] = told
             await self._recorder.record(CLAIMS, claim, *told, kind=kind)
+
+    def _awaited(self, claim: Json) -> tuple[str, str]:
+        """Whom a claim waits for, as reason and message: the pods that are to be scheduled."""
+        name = name_of(claim)
+        pods = [
+            name_of(pod)
+            for pod in self._pods.of_namespace(namespace_of(claim))
+            if name in claims_of(pod)
+            and not mapping(pod.get("spec")).get("nodeName")
+            and mapping(pod.get("status")).get("phase") not in ("Succeeded", "Failed")
+        ]
+        if not pods:
+            return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+        who = f"pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))}"
+        return "WaitForPodScheduled", f"waiting for {who} to be scheduled"
 
     def _waits(self, claim: Json) -> bool:
         name = text(mapping(claim.get("spec")).get("storageClassName"))
@@ -262,6 +280,14 @@ class Volumes(Controller):
             self._explained.pop(text(metadata_of(claim).get("uid")), None)
             if volume:
                 self.queue.add(f"volume {volume}")
+
+    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+        """Who waits for a pod to be scheduled is told so."""
+        for pod in (old, new):
+            for name in claims_of(pod or {}):
+                claim = self._claims.get(namespace_of(pod or {}), name)
+                if claim is not None and not mapping(claim.get("spec")).get("volumeName"):
+                    self.queue.add(f"claim {key_of(claim)}")
 
     def _volume_changed(self, old: Json | None, new: Json | None) -> None:
         self.queue.add(f"volume {name_of(new or old or {})}")

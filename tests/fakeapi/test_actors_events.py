@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .api_client import Json
 
 EVENTS = "/api/v1/namespaces/default/events"
+REGISTERED = "Normal RegisteredNode: Node n1 event: Registered Node n1 in Controller"
 STOPPED = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": "true"}}}
 
 
@@ -191,9 +192,8 @@ async def test_it_is_told_that_a_node_is_silent_and_what_becomes_of_its_pods() -
         await c.advance(1)
         await c.api.patch(f"{NODES}/n1", STOPPED)
         await c.advance(60, step_seconds=10)
-        assert await said_of(c, "Node") == {
-            "n1": ["Normal NodeNotReady: Node n1 status is now: NodeNotReady"]
-        }
+        not_ready = "Normal NodeNotReady: Node n1 status is now: NodeNotReady"
+        assert await said_of(c, "Node") == {"n1": [REGISTERED, not_ready]}
         not_ready = "Warning NodeNotReady: Node is not ready"
         assert await said_of(c, "Pod") == {"goes": [not_ready], "stays": [not_ready]}
         await c.advance(300)
@@ -218,7 +218,34 @@ async def test_a_node_that_never_was_ready_does_not_cease_to_be() -> None:
     async with cluster(node_lifecycle=True) as c:
         await c.advance(70, step_seconds=10)
         assert conditions(await c.read(f"{NODES}/n1"))["Ready"] == "Unknown"
-        assert await said_of(c, "Node") == {}
+        assert await said_of(c, "Node") == {"n1": [REGISTERED]}
+
+
+async def test_it_is_told_that_nodes_come_and_go() -> None:
+    async with cluster(node_lifecycle=True) as c:
+        await c.advance(20, step_seconds=10)
+        uid = (await c.read(f"{NODES}/n1"))["metadata"]["uid"]
+        await c.api.delete(f"{NODES}/n1")
+        await c.settle()
+        removed = "Normal RemovingNode: Node n1 event: Removing Node n1 from Controller"
+        assert await said_of(c, "Node") == {"n1": [REGISTERED, removed]}
+        assert {one["involvedObject"]["uid"] for one in await c.items(EVENTS)} == {uid}
+
+
+async def test_it_is_told_which_pods_a_claim_waits_for() -> None:
+    async with cluster(volumes=MAKER) as c:
+        await c.create(CLASSES, storage_class("later", "WaitForFirstConsumer"))
+        await c.create(CLAIMS, claim("c", storage_class="later"))
+        mounts = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+        bound = pod("bound", spec=mounts)
+        await c.create(PODS, bound)
+        for name in ("q", "p"):
+            waiting = pod(name, spec=mounts)
+            del waiting["spec"]["nodeName"]
+            await c.create(PODS, waiting)
+        first = "WaitForFirstConsumer: waiting for first consumer to be created before binding"
+        one, both = (f"WaitForPodScheduled: waiting for {who}" for who in ("pod q", "pods p,q"))
+        assert await told(c, "c") == [first, f"{one} to be scheduled", f"{both} to be scheduled"]
 
 
 async def test_a_refusal_is_told() -> None:
