@@ -56,7 +56,7 @@ def _generated_errors(job: Json, *, prefixed: bool) -> list[FieldError]:
     )
     if prefixed:
         values |= {f"{_PREFIX}{label}": value for label, value in values.items()}
-    labels, field = labels_of(mapping(spec.get("template"))), "spec.template.metadata.labels"
+    labels, field = _sorted_labels(spec), "spec.template.metadata.labels"
     errors = [] if values[_LABELS[0]] else [required("metadata.uid")]
     for label, value in values.items():
         if label not in labels:
@@ -64,8 +64,15 @@ def _generated_errors(job: Json, *, prefixed: bool) -> list[FieldError]:
         elif labels[label] != value:
             errors.append(invalid(f"{field}[{label}]", labels, f"must be '{value}'"))
     if not _matches(selector, values):
-        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+        matched = dict(sorted(mapping(selector.get("matchLabels")).items()))
+        shown = {**selector, "matchLabels": matched} if matched else selector
+        errors.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
     return errors
+
+
+def _sorted_labels(spec: Json) -> Json:
+    """The labels of the template as Go shows them."""
+    return dict(sorted(labels_of(mapping(spec.get("template"))).items()))
 
 
 def _matches(selector: object, labels: Json) -> bool:
@@ -78,7 +85,7 @@ def _matches(selector: object, labels: Json) -> bool:
 
 def _spec_errors(spec: Json) -> list[FieldError]:
     errors = job_template_errors(spec, "spec")
-    selector, labels = spec.get("selector"), labels_of(mapping(spec.get("template")))
+    selector, labels = spec.get("selector"), _sorted_labels(spec)
     if selector is None:
         errors.append(required("spec.selector"))
     else:
