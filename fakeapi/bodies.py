@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from . import go_json, gotext, nesting, protobuf
-from .errors import BadRequest, Invalid, UnsupportedMediaType, invalid
+from .errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
 from .objects import Json, name_of, text
 from .schema import DecodeError, decode, json_type, unknown_fields
 from .yaml_loader import YamlLoader
@@ -207,9 +207,7 @@ def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: st
     try:
         return protobuf.decode_message(type_name, envelope.message)
     except protobuf.WireError as error:
-        raise BadRequest(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-        ) from error
+        raise unhandled(kind, version, error) from error
 
 
 def apply_configuration(raw: bytes) -> Json:
@@ -243,14 +241,7 @@ def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> No
     else:
         package = _internal_package(api_version.rpartition("/")[0])
         why = f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
-    raise BadRequest(f'{given_kind} in version "{short}" cannot be handled as a {kind}: {why}')
-
-
-def undecodable(kind: Kind, error: DecodeError) -> BadRequest:
-    """The refusal of an object with a value of the wrong type."""
-    return BadRequest(
-        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
-    )
+    raise unhandled(given_kind, short, why, expected=kind)
 
 
 def unknown_in(kind: Kind, value: Json) -> list[str]:
@@ -302,8 +293,8 @@ def decode_side_object(
     try:
         obj = decode(type_name, value, dropped)
     except DecodeError as error:
-        prefix = "" if is_options else f'{kind} in version "v1" cannot be handled as a {kind}: '
-        raise BadRequest(f"{prefix}{error}") from error
+        refused = BadRequest(str(error)) if is_options else unhandled(kind, "v1", error)
+        raise refused from error
     if dropped and unknown is not None:
         unknown += [f'unknown field "{name}"' for name in unknown_fields(type_name, value)]
     return obj

@@ -127,14 +127,6 @@ def verb_of(method: str, route: routes.Route) -> Verb:
     return _CREATED.get(kind.resource_key, verb)
 
 
-def perform(state: Registry, request: Request, verb: Verb) -> Answer:
-    """Everything but lists and watches, which have no verb. Raises ApiError."""
-    route = request.route
-    if route.kind.deprecation_warning:
-        request.warnings.append(route.kind.deprecation_warning)
-    return verb(state, request)
-
-
 def options_of(request: Request) -> ListOptions:
     """The options of a list or watch. Raises ApiError."""
     kind = request.route.kind
@@ -148,8 +140,6 @@ def options_of(request: Request) -> ListOptions:
 async def list_objects(state: Registry, request: Request) -> Answer:
     """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
     kind = request.route.kind
-    if kind.deprecation_warning:
-        request.warnings.append(kind.deprecation_warning)
     options = options_of(request)
     version = wanted_version(options)
     if not await wait_for_version(state.store, version, state.clock):
@@ -161,8 +151,6 @@ async def list_objects(state: Registry, request: Request) -> Answer:
 def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
     """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
     kind = request.route.kind
-    if kind.deprecation_warning:
-        request.warnings.append(kind.deprecation_warning)
     options = options_of(request)
     view: View | PresentedView = state.view(kind)
     if not shown.is_whole:

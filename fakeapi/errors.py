@@ -209,6 +209,12 @@ class BadRequest(ApiError):
     reason = "BadRequest"
 
 
+def unhandled(kind: str, version: str, why: object, *, expected: str = "") -> BadRequest:
+    """The refusal of a body that says it is of a kind; `expected` if another one was."""
+    wanted = expected or kind
+    return BadRequest(f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}')
+
+
 class BadTarget(ApiError):
     """The path has a % that begins no escape; net/http says so in plain text, to nobody's API."""
 

@@ -92,14 +92,22 @@ class Inquiry(MutableRecord):
         headers = self.headers
         content_type = media_type(headers.get(hdrs.CONTENT_TYPE))
         user_agent = headers.get(hdrs.USER_AGENT, "")
+        deprecated = route.kind.deprecation_warning
         return Request(
-            self.method, route, self.query, body, content_type, user_agent=user_agent, user=user
+            self.method,
+            route,
+            self.query,
+            body,
+            content_type,
+            warnings=[deprecated] if deprecated else [],
+            user_agent=user_agent,
+            user=user,
         )
 
     def perform(self, request: Request, shown: Presentation) -> Answer:
         """The answer to a request that waits for nothing. Raises ApiError."""
         verb = self.verb or dispatch.verb_of(self.method, request.route)
-        return answers.presented(dispatch.perform(self.registry, request, verb), shown)
+        return answers.presented(verb(self.registry, request), shown)
 
 
 def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:

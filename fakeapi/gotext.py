@@ -44,6 +44,19 @@ def plain(value: object) -> str:
     return _scalar(value)
 
 
+def type_name(value: object) -> str:
+    """What %T makes of a decoded JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "int64"
+    if isinstance(value, float):
+        return "float64"
+    return "[]interface {}" if isinstance(value, list) else "map[string]interface {}"
+
+
 def source(value: object) -> str:
     """What %#v makes of a decoded JSON value: as it would be written in Go."""
     if isinstance(value, dict):

@@ -14,6 +14,8 @@ from typing import Final
 
 import yaml
 
+from .yaml_loader import SAFE_LOADER
+
 DEPTH_MAX: Final = 200
 TOO_DEEP: Final = f"exceeded max depth of {DEPTH_MAX}"
 #: What can open one level after another without a bracket: indentation, `- - -`, `? ? ?`.
@@ -94,7 +96,7 @@ class _Survey:
 
     def of(self, raw: bytes) -> None:
         """Raises NestingError."""
-        for event in yaml.parse(raw, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in yaml.parse(raw, SAFE_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 self._open, self._anchors = [_Node(None)], {}
             elif isinstance(event, yaml.CollectionStartEvent):

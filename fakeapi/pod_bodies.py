@@ -78,10 +78,9 @@ def _taken_apart(raw: bytes) -> _Body | None:
 def _is_plain(raw: bytes, spec: bytes, body: _Body) -> bool:
     """Whether the frame is what it seems: whatever else were in it would cost two quotes."""
     metadata = body.metadata
-    if "managedFields" in metadata or "ownerReferences" in metadata:
-        owners = metadata.get("ownerReferences")
-        if "managedFields" in metadata or not isinstance(owners, list) or len(owners) > 1:
-            return False
+    owners = metadata.get("ownerReferences", [])
+    if "managedFields" in metadata or not isinstance(owners, list) or len(owners) > 1:
+        return False
     if body.kind not in ("", "Pod") or body.api_version not in ("", "v1"):
         return False
     frame = raw.replace(spec, b"", 1)

@@ -283,6 +283,7 @@ class Store:
         previous = collection.revisions.get(key)
         self.resource_version += 1
         version = self.resource_version
+        # with_metadata without what it takes to remove fields: every write comes here.
         metadata = {**metadata_of(obj), "resourceVersion": str(version)}
         current = Revision(key, {**obj, "metadata": metadata}, version)
         change_type = ADDED if previous is None else MODIFIED

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
-from .errors import BadRequest
+from .errors import unhandled
 from .objects import mappings, metadata_of, text
+from .yaml_loader import SAFE_LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +64,7 @@ def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
     Raises BadRequest.
     """
     if found and wishes == "Strict":
-        refused = f'{kind} in version "v1" cannot be handled as a {kind}'
-        raise BadRequest(f"{refused}: strict decoding error: {', '.join(found)}")
+        raise unhandled(kind, "v1", f"strict decoding error: {', '.join(found)}")
     if wishes == "Warn":
         warnings += found
 
@@ -155,8 +155,7 @@ def duplicates_in_yaml(raw: bytes, value: Json) -> list[str]:
             return []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # it is no JSON
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    node = next(yaml.compose_all(raw, loader), None) if value else None
+    node = next(yaml.compose_all(raw, SAFE_LOADER), None) if value else None
     return [] if node is None else list(_repeated_nodes(node))
 
 

@@ -22,6 +22,7 @@ from .errors import (
     UnreasonedFailure,
     UnsupportedMediaType,
     invalid,
+    unhandled,
 )
 from .go_json import GoJsonError
 from .go_json import decode as decode_json
@@ -241,17 +242,14 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
     try:
         obj = complete(kind, value, dropped)
     except DecodeError as error:
-        raise bodies.undecodable(kind, error) from error
+        raise unhandled(kind.kind, kind.version, error) from error
     before = len(request.warnings)
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
     found, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
     if found and options.field_validation == "Strict":
-        raise BadRequest(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"strict decoding error: {reasons}"
-        )
+        raise unhandled(kind.kind, kind.version, f"strict decoding error: {reasons}")
     request.warnings += found
     if _is_pod_in_json(request) and len(request.warnings) == before:
         pod_bodies.learn(request.body, obj)

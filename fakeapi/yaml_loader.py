@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -29,7 +29,11 @@ _FLOAT: Final = re.compile(
 _BASES: Final = {"0b": 2, "0o": 8, "0x": 16}
 
 
-class YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+#: The quicker one where PyYAML has it, for whom all scalars are alike.
+SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class YamlLoader(SAFE_LOADER):  # type: ignore[misc]
     """Safe YAML whose plain scalars mean what they mean to kube-apiserver."""
 
 

@@ -366,7 +366,9 @@ def _scalar_problem(scalar: str, value: object) -> str:
         return ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "numeric":
-        return "" if is_number else f"expected numeric (int or float), got {_go_type(value)}"
+        return (
+            "" if is_number else f"expected numeric (int or float), got {gotext.type_name(value)}"
+        )
     if scalar == "string":
         return "" if isinstance(value, str) else f"expected string, got {_go_value(value)}"
     if scalar == "boolean":
@@ -374,19 +376,6 @@ def _scalar_problem(scalar: str, value: object) -> str:
     if isinstance(value, str | bool) or is_number:
         return ""
     return f"expected any scalar, got {_go_text(value)}"
-
-
-def _go_type(value: object) -> str:
-    """The Go type of a decoded JSON value, as %T prints it."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int):
-        return "int64"
-    if isinstance(value, float):
-        return "float64"
-    return "[]interface {}" if isinstance(value, list) else "map[string]interface {}"
 
 
 def _go_text(value: object) -> str:

@@ -134,7 +134,8 @@ class CustomStructure:
         if value is None:
             return []
         if isinstance(value, bool) or not isinstance(value, int):
-            problem = f"{where} accessor error: {_shown(value)}, expected int64"
+            shown = f"{gotext.plain(value)} is of the type {gotext.type_name(value)}"
+            problem = f"{where} accessor error: {shown}, expected int64"
             return [invalid(where, 0, problem)]
         if value < 0:
             return [invalid(where, value, "should be a non-negative integer")]
@@ -146,18 +147,3 @@ class CustomStructure:
     def open_api(self) -> Json:
         """The type as an OpenAPI v3 schema, as clients are shown it."""
         return self._node
-
-
-def _shown(value: object) -> str:
-    """A value and its Go type, as %v and %T of it."""
-    names = (
-        (bool, "bool"),
-        (str, "string"),
-        (int, "int64"),
-        (float, "float64"),
-        (list, "[]interface {}"),
-    )
-    name = next(
-        (name for kind, name in names if isinstance(value, kind)), "map[string]interface {}"
-    )
-    return f"{gotext.plain(value)} is of the type {name}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 import yaml
 
+from ..yaml_loader import SAFE_LOADER
 from .errors import FaultError
 from .model import Fault, Match, When
 
@@ -85,7 +86,7 @@ def faults_of(value: object, where: str = "") -> FaultFile:
 def read_faults(path: Path) -> FaultFile:
     """The faults in a YAML or JSON file. Raises FaultError."""
     try:
-        value = yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        value = yaml.load(path.read_bytes(), SAFE_LOADER)
     except OSError as error:
         raise FaultError(f"{path}: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

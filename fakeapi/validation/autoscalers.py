@@ -8,8 +8,7 @@ from __future__ import annotations
 from .. import names
 from ..errors import FieldError, forbidden, invalid, required
 from ..objects import Json, integer, mapping, mappings, text
-
-_NEGATIVE = "must be greater than or equal to 0"
+from .numbers import number_errors
 
 
 def validate_autoscaler(autoscaler: Json) -> list[FieldError]:
@@ -27,12 +26,8 @@ def validate_autoscaler_update(new: Json, old: Json) -> list[FieldError]:
 
 def validate_autoscaler_status(autoscaler: Json) -> list[FieldError]:
     """The counts in its status are not negative."""
-    status = mapping(autoscaler.get("status"))
-    return [
-        invalid(f"status.{name}", integer(status.get(name)), _NEGATIVE)
-        for name in ("currentReplicas", "desiredReplicas")
-        if integer(status.get(name)) < 0
-    ]
+    counts = ("currentReplicas", "desiredReplicas")
+    return number_errors(mapping(autoscaler.get("status")), "status", counts)
 
 
 def _minimum(autoscaler: Json) -> object:

@@ -11,6 +11,7 @@ from .. import names
 from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
 from ..objects import Json, integer, mapping, mappings, name_of, namespace_of, text
 from .metadata import IMMUTABLE, validate_label_key, validate_labels
+from .numbers import NOT_NEGATIVE
 from .resources import validate_amounts, validate_overhead, validate_resource_name
 from .scheduling import validate_taints, validate_tolerations
 
@@ -91,7 +92,7 @@ def validate_lease(lease: Json) -> list[FieldError]:
         why = "must be greater than 0"
         errors.append(invalid("spec.leaseDurationSeconds", duration, why))
     if isinstance(transitions, int) and transitions < 0:
-        why = "must be greater than or equal to 0"
+        why = NOT_NEGATIVE
         errors.append(invalid("spec.leaseTransitions", transitions, why))
     if spec.get("preferredHolder") and not spec.get("strategy"):
         why = "may only be specified if `strategy` is defined"

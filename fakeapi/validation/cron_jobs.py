@@ -10,7 +10,7 @@ from typing import Final
 from ..errors import FieldError, invalid, not_supported, required
 from ..objects import Json, mapping, name_of, text
 from .jobs import job_template_errors
-from .rollouts import number_errors
+from .numbers import number_errors
 from .schedules import schedule_problem, time_zone_problems
 
 __all__ = ["validate_cron_job", "validate_cron_job_update"]

@@ -13,8 +13,8 @@ from ..errors import FieldError, invalid, not_supported, required
 from ..objects import Json, labels_of, mapping, metadata_of, name_of, text
 from ..selectors import SelectorError, label_selector_of
 from .metadata import IMMUTABLE, validate_label_selector
+from .numbers import number_errors
 from .pods import validate_spec
-from .rollouts import number_errors
 
 __all__ = ["job_template_errors", "validate_job", "validate_job_update"]
 

@@ -19,6 +19,7 @@ from ..objects import (
     text,
     texts,
 )
+from .numbers import NOT_NEGATIVE
 from .remembered import remembering
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ def validate_metadata(
             errors += [invalid("metadata.namespace", namespace, why) for why in complaints]
     generation = metadata.get("generation")
     if isinstance(generation, int) and generation < 0:
-        errors.append(
-            invalid("metadata.generation", generation, "must be greater than or equal to 0")
-        )
+        errors.append(invalid("metadata.generation", generation, NOT_NEGATIVE))
     errors += _shared_errors(metadata)
     finalizers = texts(metadata.get("finalizers"))
     if not finalizers:

@@ -13,6 +13,7 @@ from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, r
 from ..objects import Json, mapping, mappings, text
 from ..pod_resources import REQUESTS_PREFIX, is_extended_resource, is_native_resource
 from ..quantity import NANO, QuantityError, parse_nano, render
+from .numbers import NOT_NEGATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -75,7 +76,7 @@ def validate_quantity(name: str, value: str, field: str) -> list[FieldError]:
     amount = parse_nano(value)
     errors = []
     if amount < 0:
-        errors.append(invalid(field, value, "must be greater than or equal to 0"))
+        errors.append(invalid(field, value, NOT_NEGATIVE))
     if (name in _INTEGERS or is_extended_resource(name)) and amount % NANO:
         errors.append(invalid(field, value, "must be an integer"))
     if name.startswith(_HUGE_PAGES) and amount > 0:

@@ -10,7 +10,8 @@ from typing import Final
 from ..errors import FieldError, forbidden, invalid, not_supported
 from ..objects import Json, integer, mapping, text
 from . import workloads
-from .workloads import NOT_NEGATIVE, share_errors, validate_workload
+from .numbers import NOT_NEGATIVE, number_errors
+from .workloads import share_errors, validate_workload
 
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 _SET_STRATEGIES: Final = ("RollingUpdate", "OnDelete")
@@ -96,12 +97,3 @@ def validate_stateful_set_update(new: Json, old: Json) -> list[FieldError]:
     specs = [mapping(obj.get("spec")) for obj in (new, old)]
     rest = [{k: v for k, v in spec.items() if k not in _OF_STATEFUL_SETS} for spec in specs]
     return [] if rest[0] == rest[1] else [forbidden("spec", _FIXED)]
-
-
-def number_errors(spec: Json, field: str, names: tuple[str, ...]) -> list[FieldError]:
-    """The numbers of those names that are less than 0."""
-    return [
-        invalid(f"{field}.{name}", spec[name], NOT_NEGATIVE)
-        for name in names
-        if integer(spec.get(name)) < 0
-    ]

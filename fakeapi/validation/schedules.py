@@ -18,7 +18,7 @@ from typing import Final
 
 from .. import gotext
 
-__all__ = ["location_problem", "schedule_problem", "time_zone_problems"]
+__all__ = ["schedule_problem", "time_zone_problems"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _check(schedule: str) -> None:
                 "invalid schedule format: runtime error: slice bounds out of range [:-1]"
             )
         name = zone.partition("=")[2]
-        if problem := location_problem(name):
+        if problem := _location_problem(name):
             raise ValueError(f"provided bad location {name}: {problem}")
         schedule = rest.strip()
     if schedule.startswith("@"):
@@ -170,7 +170,7 @@ def _duration_problem(value: str) -> str | None:
     return None if total_nanoseconds < _INT64 else invalid
 
 
-def location_problem(name: str) -> str | None:
+def _location_problem(name: str) -> str | None:
     """Why there is no such time zone, in the words of Go's time.LoadLocation; None if there is."""
     if name in ("", "UTC", "Local"):
         return None
@@ -201,7 +201,7 @@ def time_zone_problems(name: str) -> list[str]:
     for part in name.split("/"):
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
             return [f"unknown time zone {name}"]
-    found = [location_problem(name)]
+    found = [_location_problem(name)]
     if name.lower() == "local":
         why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         found.insert(0, why)

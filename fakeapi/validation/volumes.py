@@ -13,6 +13,7 @@ from ..objects import Json, mapping, mappings, text, texts
 from ..quantity import parse_nano
 from .containers import MORE_THAN_ONE, NAMED_OTHERWISE
 from .metadata import IMMUTABLE, validate_label_selector
+from .numbers import NOT_NEGATIVE
 from .scheduling import validate_node_selector
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -156,7 +157,7 @@ def validate_csi_node(csi_node: Json) -> list[FieldError]:
             errors.append(required(f"{path}.nodeID"))
         count = mapping(driver.get("allocatable")).get("count")
         if isinstance(count, int) and count < 0:
-            why = "must be greater than or equal to 0"
+            why = NOT_NEGATIVE
             errors.append(invalid(f"{path}.allocatable.count", count, why))
         for key in texts(driver.get("topologyKeys")):
             errors += [invalid(path, key, why) for why in names.qualified_name(key)]
@@ -171,7 +172,7 @@ def validate_csi_storage_capacity(capacity: Json) -> list[FieldError]:
     errors += [invalid("storageClassName", class_name, why) for why in complaints]
     amount = capacity.get("capacity")
     if isinstance(amount, str) and parse_nano(amount) < 0:
-        errors.append(invalid("capacity", amount, "must be greater than or equal to 0"))
+        errors.append(invalid("capacity", amount, NOT_NEGATIVE))
     return errors
 
 

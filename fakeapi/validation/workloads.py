@@ -9,13 +9,13 @@ import re
 from typing import Final
 
 from ..errors import FieldError, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, labels_of, mapping, mappings, name_of, text
+from ..objects import Json, labels_of, mapping, mappings, name_of, text
 from ..selectors import SelectorError, label_selector_of
 from .metadata import IMMUTABLE, validate_label_selector, validate_labels
+from .numbers import NOT_NEGATIVE, number_errors
 from .pods import validate_spec
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _STATEFUL_SET: Final = "statefulset"
 _DAEMON_SET: Final = "daemonset"
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
@@ -96,12 +96,7 @@ def _selector_errors(selector: object, template: Json, called: str) -> list[Fiel
 
 
 def _replica_errors(spec: Json) -> list[FieldError]:
-    why = "must be greater than or equal to 0"
-    return [
-        invalid(f"spec.{name}", integer(spec[name]), why)
-        for name in ("replicas", "minReadySeconds")
-        if integer(spec.get(name)) < 0
-    ]
+    return number_errors(spec, "spec", ("replicas", "minReadySeconds"))
 
 
 def _template_errors(template: Json) -> list[FieldError]:
@@ -144,8 +139,7 @@ def validate_disruption_budget(budget: Json) -> list[FieldError]:
 def share_errors(value: object, field: str, *, most: bool = True) -> list[FieldError]:
     """A number of pods or a percentage of them, which may be bounded by 100."""
     if isinstance(value, int):
-        why = "must be greater than or equal to 0"
-        return [invalid(field, value, why)] if value < 0 else []
+        return [invalid(field, value, NOT_NEGATIVE)] if value < 0 else []
     share = text(value)
     if not _PERCENT(share):
         why = (
@@ -160,13 +154,7 @@ def share_errors(value: object, field: str, *, most: bool = True) -> list[FieldE
 
 def validate_disruption_budget_status(budget: Json) -> list[FieldError]:
     """The counts in a budget's status are not negative."""
-    status = mapping(budget.get("status"))
-    why = "must be greater than or equal to 0"
-    return [
-        invalid(f"status.{name}", integer(status.get(name)), why)
-        for name in _BUDGET_NUMBERS
-        if integer(status.get(name)) < 0
-    ]
+    return number_errors(mapping(budget.get("status")), "status", _BUDGET_NUMBERS)
 
 
 def validate_resource_claim_update(new: Json, old: Json) -> list[FieldError]:

@@ -288,7 +288,7 @@ async def test_what_breaks_inside_is_an_internal_error(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr("fakeapi.dispatch.perform", broken)
+    monkeypatch.setattr("fakeapi.dispatch.verb_of", lambda *_: broken)
     async with client_of(server) as client:
         await client.send(GET)
         code, body = await client.answer()
