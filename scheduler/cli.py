@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from scheduler.api import field
-from scheduler.app import SchedulerApp
+from scheduler.assembly.app import SchedulerApp
+from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 from scheduler.config.duration import Duration
-from scheduler.flag_types import DURATION, VERBOSITY
-from scheduler.leader_election import LeaderElectionLost
-from scheduler.leader_election_flags import leader_election_flags
-from scheduler.profiles import find_plugins_in_working_directory
+from scheduler.flags.leader_election import leader_election_flags
+from scheduler.flags.serving import serving_flags
+from scheduler.flags.types import DURATION, VERBOSITY
+from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
 from scheduler.serving.errors import ServingError
-from scheduler.serving.flags import serving_flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -37,11 +37,9 @@ if TYPE_CHECKING:
     from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.flags.leader_election import ElectionOverrides
     from scheduler.framework.interface import Plugin
-    from scheduler.leader_election_flags import ElectionOverrides
     from scheduler.serving.options import ServingOptions
-
-__all__ = ["main", "run"]
 
 #: What can be said in one line; everything else is a bug, and shows its traceback.
 _FAILURES: Final = (

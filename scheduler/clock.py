@@ -11,8 +11,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "rfc3339", "rfc3339_micro"]
-
 
 class Clock(Protocol):
     """What the scheduler asks of time. Seconds everywhere, as floats."""

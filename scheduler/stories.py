@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from scheduler.queue.observer import HintAnswer, Place
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Attempt", "Bound", "NodeVerdict", "Nominated", "PodStories", "WaitingOnPermit"]
-
 _Json: TypeAlias = "dict[str, object]"
 
 _PODS_MAX: Final = 4096

@@ -18,44 +18,6 @@ import msgspec
 
 from scheduler.api.quantity import QuantityError, parse_quantity
 
-__all__ = [
-    "Affinity",
-    "Container",
-    "ContainerImage",
-    "ContainerPort",
-    "ContainerRestartRule",
-    "ContainerStatus",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "LocalObjectReference",
-    "Namespace",
-    "Node",
-    "NodeAffinity",
-    "NodeCondition",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "ObjectMeta",
-    "ObjectReference",
-    "OwnerReference",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodCondition",
-    "PodSpec",
-    "PodStatus",
-    "PreferredSchedulingTerm",
-    "Quantities",
-    "ResourceRequirements",
-    "Struct",
-    "Taint",
-    "Toleration",
-    "TopologySpreadConstraint",
-    "WeightedPodAffinityTerm",
-]
-
 #: A resource list as it came: well-formed quantities that stay texts (or bare numbers) until
 #: someone counts them.
 Quantities = Mapping[str, str | int | float]

@@ -25,21 +25,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Volume
     from scheduler.api.storage import PersistentVolume
 
-__all__ = [
-    "AWS_EBS",
-    "AZURE_DISK",
-    "AZURE_FILE",
-    "CINDER",
-    "CSI_DRIVERS",
-    "GCE_PD",
-    "PORTWORX",
-    "VSPHERE",
-    "CsiTranslationError",
-    "handle_of_inline_volume",
-    "handle_of_volume",
-    "in_tree_plugin_of_inline_volume",
-]
-
 #: The in-tree plugins that CSI drivers have taken over from.
 AWS_EBS: Final = "kubernetes.io/aws-ebs"
 GCE_PD: Final = "kubernetes.io/gce-pd"

@@ -18,21 +18,12 @@ from scheduler.api.csi_migration import (
     CINDER,
     GCE_PD,
     PORTWORX,
-    CsiTranslationError,
     handle_of_volume,
 )
 from scheduler.api.storage import VolumeNodeAffinity
 
 if TYPE_CHECKING:
     from scheduler.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec
-
-__all__ = [
-    "MIGRATED_PLUGINS_ANNOTATION",
-    "CsiTranslationError",
-    "in_tree_plugin",
-    "migrated_node_affinity",
-    "migrated_plugins",
-]
 
 #: On a CSINode: the in-tree plugins whose volumes a driver handles there, with commas between.
 MIGRATED_PLUGINS_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"

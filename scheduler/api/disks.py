@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod, Volume
 
-__all__ = ["Disk", "conflicts", "disks_of"]
-
 
 class Disk(NamedTuple):
     """A disk as a pod mounts it. `identity` is the same for all mounts that can clash.

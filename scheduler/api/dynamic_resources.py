@@ -21,22 +21,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod, PodResourceClaim
 
-__all__ = [
-    "DEVICE_CLASS_PREFIX",
-    "ClaimError",
-    "ClaimReference",
-    "DeviceClass",
-    "DeviceClassSpec",
-    "ResourceClaim",
-    "ResourceClaimStatus",
-    "ResourceSlice",
-    "claim_referenced_by",
-    "ensure_is_for_pod",
-    "is_backed_by",
-    "is_claim_for_extended_resources",
-    "is_dra_extended_resource_name",
-]
-
 #: Followed by a class's name, this is an extended resource that every class stands behind.
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 

@@ -14,19 +14,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "GO_JSON_ESCAPES",
-    "FieldError",
-    "FieldErrors",
-    "aggregate",
-    "duplicate",
-    "forbidden",
-    "invalid",
-    "not_supported",
-    "quoted",
-    "required",
-]
-
 #: How Go writes these inside quotes.
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",

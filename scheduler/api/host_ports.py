@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
 
-__all__ = ["HostPort", "conflicts", "host_ports"]
-
 _ANY_IP: Final = "0.0.0.0"
 
 

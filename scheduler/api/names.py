@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import re
 
-__all__ = ["label_key_complaints", "label_value_complaints"]
-
 _LABEL_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_PART_SENTENCE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "

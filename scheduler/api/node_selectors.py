@@ -25,16 +25,6 @@ if TYPE_CHECKING:
         PreferredSchedulingTerm,
     )
 
-__all__ = [
-    "METADATA_NAME",
-    "NodeSelectorMatcher",
-    "PreferredTerms",
-    "RequiredNodeAffinity",
-    "Term",
-    "parse_node_selector",
-    "parse_preferred_terms",
-]
-
 #: The only node field there is to select by.
 METADATA_NAME: Final = "metadata.name"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
 
-__all__ = ["NO_TERMS", "AffinityTerm", "AffinityTerms", "WeightedTerm", "parse_affinity"]
-
 _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from scheduler.api.core import LabelSelector, ObjectMeta, Struct
 
-__all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudgetStatus"]
-
 _NOBODY: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 

@@ -17,8 +17,6 @@ import functools
 import re
 from typing import Final
 
-__all__ = ["INT64_MAX", "QuantityError", "milli_value", "parse_quantity", "value"]
-
 #: What an int64 column can hold.
 INT64_MAX: Final = 2**63 - 1
 

@@ -17,26 +17,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Container, ContainerStatus, Pod, Quantities
 
-__all__ = [
-    "CPU",
-    "DEFAULT_MEMORY_REQUEST_BYTES",
-    "DEFAULT_MILLI_CPU_REQUEST",
-    "EPHEMERAL_STORAGE",
-    "MEMORY",
-    "NON_ZERO_REQUESTS",
-    "PODS",
-    "count",
-    "count_text",
-    "counted",
-    "is_extended_resource_name",
-    "is_pod_level_resource",
-    "is_scalar_resource_name",
-    "is_sidecar",
-    "node_allocatable",
-    "pod_level_requests_set",
-    "pod_requests",
-]
-
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import LabelSelector
     from scheduler.api.field import FieldError
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "Requirement",
-    "Selector",
-    "SelectorError",
-    "parse_int64",
-    "parse_label_selector",
-    "selector_from_set",
-]
-
 _INT64 = re.compile(r"[+-]?[0-9]+")
 
 #: Complaints about the number of values, by operator.

@@ -21,20 +21,6 @@ from scheduler.api.core import (
     Struct,
 )
 
-__all__ = [
-    "IMMEDIATE",
-    "WAIT_FOR_FIRST_CONSUMER",
-    "CSIDriver",
-    "CSINode",
-    "CSIPersistentVolumeSource",
-    "CSIStorageCapacity",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "StorageClass",
-    "TopologySelectorTerm",
-    "VolumeAttachment",
-]
-
 #: Volume binding modes.
 IMMEDIATE: Final = "Immediate"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Taint, Toleration
 
-__all__ = [
-    "HARD_EFFECTS",
-    "NO_EXECUTE",
-    "NO_SCHEDULE",
-    "PREFER_NO_SCHEDULE",
-    "find_untolerated_taint",
-    "is_tolerated",
-    "taint_text",
-    "tolerates",
-]
-
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"

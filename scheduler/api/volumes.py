@@ -18,29 +18,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 
-__all__ = [
-    "ANN_BIND_COMPLETED",
-    "ANN_BOUND_BY_CONTROLLER",
-    "ANN_SELECTED_NODE",
-    "AVAILABLE",
-    "LOST",
-    "NOT_SUPPORTED_PROVISIONER",
-    "access_modes_met",
-    "bound_to_claim",
-    "claim_class",
-    "claim_key",
-    "claim_name",
-    "claim_names",
-    "is_bound_to_claim",
-    "is_for_pod",
-    "is_fully_bound",
-    "requested_storage",
-    "storage_capacity",
-    "volume_class",
-    "volume_modes_differ",
-    "with_selected_node",
-]
-
 #: On a claim whose binding is complete.
 ANN_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 #: On a volume or claim that a controller, not a user, has bound.

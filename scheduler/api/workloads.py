@@ -12,8 +12,6 @@ from typing import Final
 
 from scheduler.api.core import LabelSelector, ObjectMeta, Struct
 
-__all__ = ["ReplicaSet", "ReplicationController", "Service", "StatefulSet"]
-
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -1,6 +1,6 @@
 """Writes as values, and the queue in which they wait: what is merged, what gives way, what waits.
 
-Pure: the queue says what is to be made next, `scheduler.dispatcher` makes it.
+Pure: the queue says what is to be made next, `scheduler.api_calls.dispatcher` makes it.
 """
 
 from scheduler.api_calls.call_queue import ApiCall, CallQueue, QueuedCall

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
 
-__all__ = ["ApiCall", "CallQueue", "QueuedCall"]
-
 _NO_EFFECT: Final = "call does not need to be executed because it has no effect"
 _NO_EFFECT_AFTER_SYNC: Final = (
     "call does not need to be executed because after sync it has no effect"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from scheduler.framework.pod_status import (
+from scheduler.api_calls.pod_status import (
     needs_status_patch,
     overrides_nomination,
     with_pod_status,
@@ -27,17 +27,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta, Pod
     from scheduler.api_calls.call_queue import ApiCall
-    from scheduler.framework.pod_status import Condition
-    from scheduler.framework.types import NominatingInfo
-
-__all__ = [
-    "RELEVANCES",
-    "ObjectPatchCall",
-    "PodBindingCall",
-    "PodConditionPatchCall",
-    "PodDeletionCall",
-    "PodStatusPatchCall",
-]
+    from scheduler.framework.types import Condition, NominatingInfo
 
 #: Which call wins where two for one object meet.
 RELEVANCES: Final[Mapping[str, int]] = {

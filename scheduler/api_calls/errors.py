@@ -5,8 +5,6 @@ Source: `k8s.io/kube-scheduler/framework/api_dispatcher.go`.
 
 from __future__ import annotations
 
-__all__ = ["CallNotMade", "CallOverwritten", "CallSkipped"]
-
 
 class CallNotMade(Exception):
     """Another call made this one needless, or nothing was left to do."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
-__all__ = ["Cache", "CacheStatistics"]
-
 _log: Final = logging.getLogger(__name__)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scheduler.cache.cache import Cache
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["CacheDifference", "compare", "dump_nodes", "dump_pods"]
-
 
 class CacheDifference(NamedTuple):
     """What the informers have and the scheduler does not (missed), and the other way round.

@@ -6,8 +6,6 @@ CacheError                  the caller's view and the cache's differ: logged, an
 
 from __future__ import annotations
 
-__all__ = ["CacheCorruptedError", "CacheError"]
-
 
 class CacheError(Exception):
     """A pod or node is not in the state that the call needs; the text is upstream's."""

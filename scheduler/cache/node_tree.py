@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from scheduler.api.core import Node
 
-__all__ = ["NodeTree", "zone_key"]
-
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _REGION_LABELS: Final = (
     "failure-domain.beta.kubernetes.io/region",

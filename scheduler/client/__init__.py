@@ -32,7 +32,6 @@ from scheduler.client.errors import (
 )
 from scheduler.client.event_recorder import EventBroadcaster, EventRecorder, RestEventWriter
 from scheduler.client.informer import HandlerRegistration, Informer, InformerFactory
-from scheduler.client.kinds import KINDS, KINDS_BY_NAME, kind_of_event, resource_named
 from scheduler.client.kubeconfig import connect
 from scheduler.client.resources import (
     EVENTS,
@@ -63,8 +62,6 @@ from scheduler.client.wire import Event, Lease, LeaseSpec
 __all__ = [
     "EVENTS",
     "JSON_PATCH",
-    "KINDS",
-    "KINDS_BY_NAME",
     "LEASES",
     "MERGE_PATCH",
     "NAMESPACES",
@@ -109,8 +106,6 @@ __all__ = [
     "connect",
     "connection_to",
     "is_worth_repeating",
-    "kind_of_event",
     "may_have_happened",
     "object_key",
-    "resource_named",
 ]

@@ -18,8 +18,6 @@ from scheduler.client.errors import KubeconfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Connection", "connection_to", "proxy_from_environment", "tls_context"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:

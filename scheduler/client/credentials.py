@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
     from scheduler.clock import Clock
 
-__all__ = [
-    "Credential",
-    "Credentials",
-    "RenewedCredentials",
-    "StaticCredentials",
-    "TokenFile",
-]
-
 logger = logging.getLogger(__name__)
 
 #: How long to leave a failing plugin or file alone.

@@ -25,8 +25,6 @@ from scheduler.client.errors import ApiError, DecodeError, error_of_status
 from scheduler.client.resources import ApiObject, Resource
 from scheduler.client.wire import ListMeta, Status
 
-__all__ = ["EventType", "ObjectDecoder", "Page", "WatchEvent"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)

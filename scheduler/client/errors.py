@@ -36,28 +36,6 @@ import msgspec
 
 from scheduler.client.wire import Status, StatusCause, StatusDetails
 
-__all__ = [
-    "AlreadyExists",
-    "ApiError",
-    "ClientError",
-    "Conflict",
-    "ConnectionFailed",
-    "ConnectionRefused",
-    "DecodeError",
-    "Expired",
-    "Forbidden",
-    "Invalid",
-    "KubeconfigError",
-    "NotFound",
-    "ResourceVersionTooLarge",
-    "ServerError",
-    "StreamInterrupted",
-    "TooManyRequests",
-    "Unauthorized",
-    "error_of_response",
-    "error_of_status",
-]
-
 #: Of a body that is no Status, this much is kept (client-go's bound).
 _BODY_BYTES_MAX: Final = 2048
 

@@ -51,14 +51,6 @@ if TYPE_CHECKING:
     from scheduler.client.rest import RestClient
     from scheduler.clock import Clock
 
-__all__ = [
-    "EventBroadcaster",
-    "EventRecorder",
-    "EventStatistics",
-    "EventWriter",
-    "RestEventWriter",
-]
-
 logger = logging.getLogger(__name__)
 
 #: Upstream's numbers.

@@ -19,8 +19,6 @@ from scheduler.client.errors import KubeconfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ExecPlugin"]
-
 
 class ExecPlugin:
     """Runs the plugin of one kubeconfig user; a `load` function for `RenewedCredentials`.

@@ -52,15 +52,6 @@ if TYPE_CHECKING:
     from scheduler.client.rest import RestClient
     from scheduler.clock import Clock
 
-__all__ = [
-    "HandlerRegistration",
-    "Informer",
-    "InformerFactory",
-    "InformerStatistics",
-    "OnAdd",
-    "OnDelete",
-]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)

@@ -27,8 +27,6 @@ from scheduler.client.resources import NAMESPACES, NODES, PODS, Resource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KINDS", "KINDS_BY_NAME", "PartialObject", "kind_of_event", "resource_named"]
-
 _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
 

@@ -58,12 +58,6 @@ if TYPE_CHECKING:
 
     from scheduler.clock import Clock
 
-__all__ = [
-    "connect",
-    "connection_from_kubeconfig",
-    "connection_in_cluster",
-]
-
 logger = logging.getLogger(__name__)
 
 #: Where a pod finds its service account.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from scheduler.clock import Clock
 
-__all__ = ["Backoff", "TokenBucket"]
-
 
 class TokenBucket:
     """Lets `burst` requests through at once and `qps` a second in the long run.

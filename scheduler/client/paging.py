@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from scheduler.client.decoding import Page
 
-__all__ = ["Listing", "list_in_pages"]
-
 T = TypeVar("T", bound=ApiObject)
 
 

@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from scheduler.client.decoding import Page, WatchEvent
     from scheduler.clock import Clock
 
-__all__ = ["Reflector", "ReflectorStatistics", "ReflectorStore", "Source"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)

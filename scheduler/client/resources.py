@@ -25,18 +25,6 @@ from scheduler.client.wire import Event, Lease
 if TYPE_CHECKING:
     from scheduler.api.core import ObjectMeta
 
-__all__ = [
-    "EVENTS",
-    "LEASES",
-    "NAMESPACES",
-    "NODES",
-    "PODS",
-    "ApiObject",
-    "ListOptions",
-    "Resource",
-    "object_key",
-]
-
 
 class ApiObject(Protocol):
     """Anything with metadata: what lists hold and watches tell of."""

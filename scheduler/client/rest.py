@@ -50,17 +50,6 @@ if TYPE_CHECKING:
     from scheduler.client.connection import Connection
     from scheduler.clock import Clock
 
-__all__ = [
-    "JSON",
-    "JSON_PATCH",
-    "MERGE_PATCH",
-    "STRATEGIC_MERGE_PATCH",
-    "RequestObserver",
-    "RestClient",
-    "RestStatistics",
-    "Subject",
-]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)

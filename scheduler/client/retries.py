@@ -46,17 +46,6 @@ from scheduler.client.errors import (
 if TYPE_CHECKING:
     from scheduler.client.errors import ClientError
 
-__all__ = [
-    "RESET_SECONDS",
-    "RETRIES_MAX",
-    "SOON_SECONDS",
-    "Repeating",
-    "invited_seconds",
-    "is_worth_repeating",
-    "may_have_happened",
-    "retry_after_seconds",
-]
-
 #: How often one request is sent again at most because the server says so, or on a broken read.
 RETRIES_MAX: Final = 10
 

@@ -11,8 +11,6 @@ from typing import Final, Generic, TypeVar
 
 from scheduler.client.resources import ApiObject, object_key
 
-__all__ = ["CHANGES_MAX", "NAMESPACE_INDEX", "IndexFunction", "Lister", "Store", "by_namespace"]
-
 T = TypeVar("T", bound=ApiObject)
 
 #: Changes that a store remembers, for those who ask what has changed since they last asked.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from scheduler.client.connection import Connection
 
-__all__ = ["Answer", "Transport", "WatchStream"]
-
 #: How long to wait for a TCP connection, and how long to keep an idle one. (client-go: 30 s and
 #: 90 s. Servers close after 90 s or so, and the one who closes first never meets a reset.)
 _CONNECT_SECONDS: Final = 30.0

@@ -14,22 +14,6 @@ import msgspec
 
 from scheduler.api.core import ObjectMeta, ObjectReference, Struct
 
-__all__ = [
-    "Binding",
-    "CoreEvent",
-    "DeleteOptions",
-    "Event",
-    "EventSeries",
-    "EventSource",
-    "Lease",
-    "LeaseSpec",
-    "ListMeta",
-    "Preconditions",
-    "Status",
-    "StatusCause",
-    "StatusDetails",
-]
-
 
 class StatusCause(Struct, frozen=True):
     """One of the reasons for a refusal; `field` is the path of the field at fault, if any."""

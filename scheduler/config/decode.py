@@ -20,8 +20,6 @@ from scheduler.api.field import FieldError
 from scheduler.config.document import join_path
 from scheduler.config.duration import Duration
 
-__all__ = ["decode"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 _FLOAT32_MAX: Final = 3.4028235677973366e38

@@ -15,8 +15,6 @@ from scheduler.config.types import Plugin, Plugins, PluginSet
 if TYPE_CHECKING:
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["ALL_PLUGINS", "default_plugins", "merge_plugins"]
-
 _logger = logging.getLogger(__name__)
 
 #: Among disabled plugins: every default one.

@@ -25,8 +25,6 @@ from scheduler.config.types import (
 if TYPE_CHECKING:
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["complete_profile", "fill_in_context", "set_defaults"]
-
 S = TypeVar("S", LeaderElectionConfiguration, ClientConnectionConfiguration)
 
 

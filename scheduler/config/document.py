@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from scheduler.config.types import Json
 
-__all__ = ["Document", "parse_document"]
-
 #: More values than any configuration has; a few nested aliases can stand for billions.
 VALUES_MAX: Final = 200_000
 

@@ -32,8 +32,6 @@ from scheduler.config.yaml_scalars import float_text, needs_quotes, resolve_scal
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
 
-__all__ = ["dump_config", "encode_config", "encode_struct"]
-
 
 def _all_fields(struct: type[core.Struct]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(struct))

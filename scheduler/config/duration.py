@@ -14,8 +14,6 @@ import msgspec
 
 from scheduler.api.quantity import INT64_MAX
 
-__all__ = ["MILLISECOND", "MINUTE", "SECOND", "Duration"]
-
 _MICROSECOND: Final = 1_000
 #: One millisecond in nanoseconds, and so on.
 MILLISECOND: Final = 1_000_000

@@ -7,8 +7,6 @@ the whole configuration is known are not raised but listed, see `scheduler.confi
 
 from __future__ import annotations
 
-__all__ = ["ConfigError"]
-
 
 class ConfigError(ValueError):
     """The configuration cannot be read; the text is one line."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DEFAULT_FEATURE_GATES", "FeatureGates"]
-
 #: The names of the gates that are on.
 FeatureGates = frozenset[str]
 

@@ -11,8 +11,6 @@ import msgspec
 from scheduler.config.duration import Duration
 from scheduler.config.types import ConfigStruct
 
-__all__ = ["internal_form"]
-
 
 def internal_form(value: object) -> object:
     """The JSON value to put into a message for `value`, a struct, a tuple of them, or JSON."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["decode_args", "decode_config", "default_config", "load_config", "load_text"]
-
 _ARGS_KINDS: Final = frozenset(args_kind(name) for name in PLUGIN_ARGS)
 
 #: As much of a text as an error message shows.

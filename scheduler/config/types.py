@@ -19,28 +19,6 @@ from scheduler.config.duration import SECOND, Duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "API_VERSION",
-    "DEFAULT_SCHEDULER_NAME",
-    "GROUP",
-    "KIND",
-    "ClientConnectionConfiguration",
-    "ConfigStruct",
-    "Extender",
-    "ExtenderManagedResource",
-    "ExtenderTLSConfig",
-    "Int32",
-    "Int64",
-    "Json",
-    "KubeSchedulerConfiguration",
-    "KubeSchedulerProfile",
-    "LeaderElectionConfiguration",
-    "Plugin",
-    "PluginConfig",
-    "PluginSet",
-    "Plugins",
-]
-
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         Plugins,
     )
 
-__all__ = ["validate_config"]
-
 _LEASES: Final = "leases"
 
 #: Plugins of earlier versions that were taken away.

@@ -13,8 +13,6 @@ import re
 from decimal import Decimal
 from typing import Final
 
-__all__ = ["float_text", "needs_quotes", "resolve_scalar"]
-
 _WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES"), True),
     **dict.fromkeys(("true", "True", "TRUE", "on", "On", "ON"), True),

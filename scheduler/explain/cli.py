@@ -13,11 +13,12 @@ import click
 import msgspec
 from rich.console import Console
 
-from scheduler.api.pod_defaults import with_api_defaults
+from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
 from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, read_manifests
+from scheduler.explain.pod_defaults import with_api_defaults
 from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.scenarios import (
     Scenario,
@@ -29,7 +30,6 @@ from scheduler.explain.scenarios import (
 from scheduler.explain.story import SchedulerPort, StoryError, story_lines
 from scheduler.explain.table import decision_table, remedies_table
 from scheduler.explain.world import World
-from scheduler.profiles import find_plugins_in_working_directory
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from scheduler.explain.remedies import NodeRemedies
     from scheduler.explain.world import Decision
     from scheduler.framework.status import Status
-
-__all__ = ["main"]
 
 #: For how many nodes it is said what would have to change.
 _NEAREST_MAX: Final = 3

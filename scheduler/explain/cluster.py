@@ -9,24 +9,14 @@ import msgspec
 import yaml
 
 from scheduler.api.core import Node, Pod
-from scheduler.client import (
-    KINDS,
-    KINDS_BY_NAME,
-    NODES,
-    PODS,
-    ApiObject,
-    NotFound,
-    RestClient,
-    connect,
-)
+from scheduler.client import NODES, PODS, ApiObject, NotFound, RestClient, connect
+from scheduler.client.kinds import KINDS, KINDS_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from scheduler.clock import Clock
-
-__all__ = ["Cluster", "ClusterError", "read_api_server", "read_manifests"]
 
 #: Pods that are over take no room.
 _OVER = ("Succeeded", "Failed")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Union, cast
 import msgspec
 
 from scheduler.api.core import Node, Pod
-from scheduler.api.pod_defaults import with_api_defaults
-from scheduler.client import KINDS_BY_NAME
+from scheduler.client.kinds import KINDS_BY_NAME
+from scheduler.explain.pod_defaults import with_api_defaults
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -20,7 +20,7 @@ from scheduler.framework.events import (
     QueueingHint,
     match_cluster_events,
 )
-from scheduler.framework.property_changes import (
+from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scheduler.client import ApiObject
     from scheduler.framework.interface import EnqueueExtensions, Plugin
     from scheduler.runtime import Framework
-
-__all__ = ["cluster_events_of", "hints_of"]
 
 #: A JSON object.
 Json = dict[str, object]

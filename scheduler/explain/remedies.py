@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scheduler.runtime import Framework
     from scheduler.snapshot import Nodes, PodInfo, Snapshot
 
-__all__ = ["NodeRemedies", "nearest_nodes"]
-
 #: Nodes whose remedies are worked out, to find the nearest among them.
 _LOOKED_AT_MAX = 500
 

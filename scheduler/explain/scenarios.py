@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from scheduler.api.core import Node, Pod
-from scheduler.api.pod_defaults import with_api_defaults
-from scheduler.client import KINDS_BY_NAME, NODES, PODS
+from scheduler.client import NODES, PODS
+from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config import ConfigError, default_config, load_text
 from scheduler.explain.hints import hints_of
+from scheduler.explain.pod_defaults import with_api_defaults
 from scheduler.explain.world import Decision, PostFilterOutcome, World
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
     from scheduler.framework.status import Status
-
-__all__ = ["Scenario", "ScenarioError", "decided", "read_scenarios", "world_of"]
 
 #: A JSON object.
 Json = dict[str, object]

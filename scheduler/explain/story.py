@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scheduler.client import Connection
     from scheduler.clock import Clock
 
-__all__ = ["Hint", "SchedulerPort", "Story", "StoryEntry", "StoryError", "Verdict", "story_lines"]
-
 _TIMEOUT_SECONDS: Final = 10.0
 _DEFAULT_NAMESPACE: Final = "default"
 #: What a certificate that nobody vouches for comes to in the words of the TLS library.

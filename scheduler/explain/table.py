@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from scheduler.cycle.schedule_pod import Verdict
     from scheduler.explain.remedies import NodeRemedies
     from scheduler.explain.world import Decision, PostFilterOutcome
     from scheduler.framework.status import Status
     from scheduler.framework.types import Diagnosis
     from scheduler.preemption import Preemption
-    from scheduler.schedule_pod import Verdict
-
-__all__ = ["decision_table", "remedies_table"]
 
 #: Plugin names are long, scores are short: names break between their words.
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -11,20 +11,21 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
+from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
-from scheduler.client import KINDS, NODES, PODS, Lister
+from scheduler.client import NODES, PODS, Lister
+from scheduler.client.kinds import KINDS
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, Verdict
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
-from scheduler.profiles import build_profiles
 from scheduler.queue import Nominator
 from scheduler.runtime import FrameworkError, PluginFailedError, SchedulerParts, WaitingPods
-from scheduler.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, Verdict
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
@@ -35,13 +36,10 @@ if TYPE_CHECKING:
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
-    from scheduler.framework.pod_status import Condition
-    from scheduler.framework.types import Diagnosis, NominatingInfo
+    from scheduler.framework.types import Condition, Diagnosis, NominatingInfo
     from scheduler.preemption import Preemption
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, Nodes
-
-__all__ = ["Decision", "PostFilterOutcome", "World"]
 
 R = TypeVar("R")
 

@@ -16,16 +16,6 @@ from scheduler.snapshot.columns import uniform, uniform_value
 if TYPE_CHECKING:
     from scheduler.snapshot.columns import FloatArray, IntArray
 
-__all__ = [
-    "MAX_NODE_SCORE",
-    "MIN_NODE_SCORE",
-    "default_normalize_score",
-    "percent",
-    "round_half_away",
-    "truncated_div",
-    "truncated_div_scalar",
-]
-
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
 

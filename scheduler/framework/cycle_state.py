@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final, Generic, Protocol, Self, TypeVar, cast
 
-__all__ = ["Cloneable", "CycleState", "CycleStateError", "StateKey"]
-
 T = TypeVar("T")
 
 

@@ -16,32 +16,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = [
-    "ALL_EVENTS",
-    "BACKOFF_COMPLETE",
-    "EVENT_ASSIGNED_POD_ADD",
-    "EVENT_ASSIGNED_POD_DELETE",
-    "EVENT_ASSIGNED_POD_UPDATE",
-    "EVENT_FORCE_ACTIVATE",
-    "EVENT_UNSCHEDULABLE_TIMEOUT",
-    "EVENT_UNSCHEDULED_POD_ADD",
-    "EVENT_UNSCHEDULED_POD_DELETE",
-    "EVENT_UNSCHEDULED_POD_UPDATE",
-    "FORCE_ACTIVATE",
-    "POP_FROM_BACKOFF_Q",
-    "SCHEDULE_ATTEMPT_FAILURE",
-    "UNSCHEDULABLE_TIMEOUT",
-    "ActionType",
-    "ClusterEvent",
-    "ClusterEventWithHint",
-    "EventResource",
-    "QueueingHint",
-    "QueueingHintFn",
-    "as_kind",
-    "match_any_cluster_event",
-    "match_cluster_events",
-]
-
 
 class ActionType(enum.IntFlag):
     """What happened to an object, as bits. The numbers are upstream's: matching compares them."""

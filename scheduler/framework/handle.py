@@ -15,27 +15,13 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config.feature_gates import FeatureGates
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.pod_status import Condition
     from scheduler.framework.status import Rejections
-    from scheduler.framework.types import NominatingInfo, Rng
+    from scheduler.framework.types import Condition, NominatingInfo, Rng
     from scheduler.metrics import SchedulerMetrics
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
-
-__all__ = [
-    "ApiWriter",
-    "EventSink",
-    "Handle",
-    "Lister",
-    "PodInPreBind",
-    "PodNominator",
-    "PreemptionExtender",
-    "Victims",
-    "WaitingPod",
-    "Worlds",
-]
 
 
 class WaitingPod(Protocol):

@@ -41,37 +41,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = [
-    "BindPlugin",
-    "EnqueueExtensions",
-    "FilterNodesPlugin",
-    "FilterPlugin",
-    "NormalizePlacementScorePlugin",
-    "NormalizeScorePlugin",
-    "PermitPlugin",
-    "PlacementGeneratePlugin",
-    "PlacementScorePlugin",
-    "Plugin",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PreBindPlugin",
-    "PreBindPreFlightPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterExtensions",
-    "PreFilterPlugin",
-    "PreScorePlugin",
-    "QueueSortPlugin",
-    "Remedy",
-    "RemedyPlugin",
-    "ReservePlugin",
-    "ScoreNodesPlugin",
-    "ScorePlugin",
-    "SharedHintsPlugin",
-    "SignFragment",
-    "SignPlugin",
-    "SortKeyPlugin",
-]
-
 #: A part of a pod's signature: a key, and a value that JSON can hold. Equal pods sign equally.
 SignFragment = tuple[str, object]
 

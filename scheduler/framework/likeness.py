@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["same_parts"]
-
 
 def same_parts(*parts: object) -> tuple[int, ...]:
     """Equal for the very same objects, and for empty ones.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Placement", "PodGroupAssignments", "PodGroupInfo", "ProposedAssignment"]
-
 
 class PodGroupInfo(Protocol):
     """A pod group, with those of its pods that this cycle is about."""

@@ -20,26 +20,6 @@ if TYPE_CHECKING:
     from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = [
-    "DYNAMIC_RESOURCES_SIGNER_NAME",
-    "FEATURES_SIGNER_NAME",
-    "HOST_PORTS_SIGNER_NAME",
-    "IMAGE_NAMES_SIGNER_NAME",
-    "LABELS_SIGNER_NAME",
-    "NODE_AFFINITY_SIGNER_NAME",
-    "NODE_NAME_SIGNER_NAME",
-    "NODE_SELECTOR_SIGNER_NAME",
-    "RESOURCES_SIGNER_NAME",
-    "SCHEDULER_NAME_SIGNER_NAME",
-    "TOLERATIONS_SIGNER_NAME",
-    "VOLUMES_SIGNER_NAME",
-    "host_ports_fragment",
-    "node_affinity_fragment",
-    "resources_fragment",
-    "tolerations_fragment",
-    "volumes_fragment",
-]
-
 DYNAMIC_RESOURCES_SIGNER_NAME: Final = "v1.Pod.Spec.DynamicResources"
 IMAGE_NAMES_SIGNER_NAME: Final = "v1.Pod.Spec.CanonicalImageNames()"
 LABELS_SIGNER_NAME: Final = "v1.Pod.Labels"

@@ -23,23 +23,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.columns import BoolArray, IntArray
 
-__all__ = [
-    "Code",
-    "NodeToStatus",
-    "Rejections",
-    "Status",
-    "as_verdict",
-    "error",
-    "pending",
-    "reject",
-    "reject_by",
-    "reject_together",
-    "skip",
-    "unresolvable",
-    "unschedulable",
-    "wait",
-]
-
 
 class Code(enum.IntEnum):
     """What kind of verdict. `str()` gives upstream's word, as metrics and records have it."""

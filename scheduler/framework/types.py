@@ -18,22 +18,6 @@ if TYPE_CHECKING:
     from scheduler.framework.status import NodeToStatus, Status
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = [
-    "EXTENDER_NAME",
-    "NO_NODES_AVAILABLE",
-    "PODS_TO_ACTIVATE",
-    "Diagnosis",
-    "FitError",
-    "NominatingInfo",
-    "NominatingMode",
-    "PostFilterResult",
-    "PreBindPreFlightResult",
-    "PreFilterResult",
-    "QueuedPodInfo",
-    "Rng",
-    "ScheduleResult",
-]
-
 #: Pods by key that a plugin wants tried at once when its own pod's cycle succeeds; plugins add to
 #: what is under this key.
 PODS_TO_ACTIVATE: Final = StateKey[dict[str, "PodInfo"]]("kubernetes.io/pods-to-activate")
@@ -55,6 +39,15 @@ class Rng(Protocol):
     def randrange(self, stop: int, /) -> int:
         """A number from 0 up to, not including, `stop`."""
         ...
+
+
+class Condition(NamedTuple):
+    """A condition of a pod as the scheduler writes it, without times."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
 
 
 class PreFilterResult(NamedTuple):

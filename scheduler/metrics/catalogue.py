@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scheduler.metrics.instruments import Histogram, HistogramVec
     from scheduler.metrics.scheduler_metrics import SchedulerMetrics
 
-__all__ = ["Definition", "Family", "Kind", "Moment", "families"]
-
 #: Values by label values.
 Numbers: TypeAlias = "Mapping[tuple[str, ...], float]"
 

@@ -23,8 +23,6 @@ from scheduler.metrics.instruments import Histogram, HistogramVec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-__all__ = ["CONTENT_TYPE", "Exposition"]
-
 #: The text format that every scraper reads.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Histogram", "HistogramVec", "NumberVec", "TallyVec", "exponential_buckets"]
-
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Upper bounds, each `factor` times the one before (`prometheus.ExponentialBuckets`)."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["Sampler"]
-
 _RUNS_PER_SAMPLE: Final = 10
 
 

@@ -1,7 +1,7 @@
 """The numbers that the parts of a scheduler write to while they work.
 
 What can be read off the queue and the cache at any time (pending pods, cache size) is not here:
-`scheduler.app` adds it when the metrics are asked for. Meanings and buckets are those of
+`scheduler.assembly.app` adds it when the metrics are asked for. Meanings and buckets are those of
 `pkg/scheduler/metrics/metrics.go` in v1.36.3; names and texts are in `catalogue`.
 """
 
@@ -19,8 +19,6 @@ from scheduler.metrics.instruments import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["SchedulerMetrics", "Stopwatch", "attempts_label"]
 
 #: Seconds since some start, never going back: what durations are measured with.
 Stopwatch: TypeAlias = "Callable[[], float]"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["queue_for_claim", "volumes_and_namespace"]
-
 
 def queue_for_claim(
     pod: PodInfo, old: object, new: object, *, names: Iterable[str]

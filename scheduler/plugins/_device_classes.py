@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from scheduler.framework.status import Status
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DRA_EXTENDED_RESOURCE", "backed_by_devices", "sign_requests"]
-
 #: The feature gate without which no device class stands behind anything.
 DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DefaultBinder"]
-
 
 class DefaultBinder(Plugin):
     """Bind by the pod's `binding` subresource."""

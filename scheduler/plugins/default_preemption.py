@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from scheduler.framework.types import PostFilterResult
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DefaultPreemption"]
-
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["ImageLocality"]
-
 _MIB: Final = 1024 * 1024
 
 #: Most images on public registries are between these two sizes.

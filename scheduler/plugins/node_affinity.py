@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NodeAffinity"]
-
 _POD_MISMATCH: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
 _ENFORCED_MISMATCH: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _CONFLICT: Final = unresolvable("pod affinity terms conflict")

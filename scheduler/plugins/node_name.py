@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NodeName"]
-
 _NO_MATCH: Final = unresolvable("node(s) didn't match the requested node name")
 
 

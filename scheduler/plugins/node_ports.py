@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NodePorts"]
-
 _NO_FREE_PORTS: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 _WANTED: Final = StateKey[tuple[HostPort, ...]]("PreFilterNodePorts")

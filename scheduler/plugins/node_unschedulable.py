@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NodeUnschedulable"]
-
 _UNSCHEDULABLE: Final = unresolvable("node(s) were unschedulable")
 _TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 

@@ -13,8 +13,6 @@ from scheduler.framework.interface import Plugin
 if TYPE_CHECKING:
     from scheduler.framework.types import QueuedPodInfo
 
-__all__ = ["PrioritySort"]
-
 
 class PrioritySort(Plugin):
     """Higher priority first, then first come, first served."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["SchedulingGates"]
-
 
 class SchedulingGates(Plugin):
     """Keep gated pods aside."""

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["TaintToleration"]
-
 _UNTOLERATED: Final = unresolvable("node(s) had untolerated taint(s)")
 
 #: The tolerations that can cover a PreferNoSchedule taint.

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["VolumeRestrictions"]
-
 _NO_AVAILABLE_DISK: Final = unschedulable("node(s) had no available disk")
 _CLAIM_IN_USE: Final = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "

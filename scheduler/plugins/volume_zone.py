@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["VolumeZone"]
-
 _NO_AVAILABLE_ZONE: Final = unresolvable("node(s) had no available volume zone")
 _CLAIM_WITHOUT_NAME: Final = unresolvable("PersistentVolumeClaim had no name")
 _NEITHER_VOLUME_NOR_CLASS: Final = unresolvable(

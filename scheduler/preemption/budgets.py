@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_index import PodKind
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Budgets"]
-
 
 class _Budget(NamedTuple):
     number: int

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DryRun", "DryRunOutcome", "IsEligiblePod", "VictimRules", "dry_run_preemption"]
-
 _NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 #: Nodes tried at a time: fewer cost more than they save, ...

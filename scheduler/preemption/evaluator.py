@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle, PreemptionExtender, Victims
     from scheduler.preemption.executor import Executor
 
-__all__ = ["PREEMPTION", "Evaluator", "OffsetAndNumCandidates", "Preemption"]
-
 _log: Final = logging.getLogger(__name__)
 
 #: From the number of nodes where preemption may help: with which of them to begin, and how many

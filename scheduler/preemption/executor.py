@@ -16,9 +16,8 @@ import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.api.core import ObjectReference
-from scheduler.framework.pod_status import Condition
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
-
-__all__ = ["ASYNC_PREEMPTION", "Executor"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Victims
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = [
-    "CRITERIA",
-    "Candidate",
-    "Choice",
-    "MoreImportantPod",
-    "OrderedScoreFuncs",
-    "ScoreFunc",
-    "by_importance",
-    "earliest_start_time",
-    "pick_one_node_for_preemption",
-]
-
 #: Whether the first pod is spared before the second one.
 MoreImportantPod = Callable[["PodInfo", "PodInfo"], bool]
 

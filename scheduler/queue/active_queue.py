@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scheduler.queue.heap import SortKey
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["ActiveQueue", "InFlightEvent", "sort_key_of_less"]
-
 
 #: What a pod in flight is called among the events that are kept (`PodPoppedInFlightEvent`).
 _POD_POPPED: Final = "PodPopped"

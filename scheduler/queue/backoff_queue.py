@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from scheduler.queue.heap import SortKey
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["BackoffQueue"]
-
 #: The end of a backoff that a pod does not have: always over.
 NO_BACKOFF: Final = -math.inf
 

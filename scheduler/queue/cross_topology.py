@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod, PodAffinityTerm
     from scheduler.framework.types import QueuedPodInfo
 
-__all__ = ["has_cross_topology_term"]
-
 _POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 
 

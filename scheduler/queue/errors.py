@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EventsToRegisterError", "PodAlreadyQueuedError", "QueueError"]
-
 
 class QueueError(Exception):
     """Anything the scheduling queue raises."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Gate", "NamedPreEnqueuePlugin"]
-
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
 _SUCCESS: Final = str(Code.SUCCESS)

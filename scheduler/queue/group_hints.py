@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scheduler.queue.requeueing import Interest, Requeueing
     from scheduler.queue.unschedulable_pods import PodGroup
 
-__all__ = ["GroupHints", "Worth"]
-
 
 class Worth(NamedTuple):
     """A pod that is to be tried again, how soon, and what the hints have said."""

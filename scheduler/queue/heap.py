@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Heap", "SortKey"]
-
 T = TypeVar("T")
 
 #: What items are ordered by, the least first.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from scheduler.queue.nominator import Nominator
     from scheduler.queue.pools import Pools
 
-__all__ = ["complaints", "whereabouts"]
-
 
 def complaints(
     pools: Pools, nominator: Nominator, less: Callable[[QueuedPodInfo, QueuedPodInfo], bool]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Nominator"]
-
 
 class Nominator:
     """The nominations; satisfies `scheduler.framework.handle.PodNominator`.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from scheduler.framework.types import QueuedPodInfo
 
-__all__ = ["HintAnswer", "Place", "PodMove", "PodsStay", "QueueObserver", "QueueStatistics"]
-
 
 class Place(enum.StrEnum):
     """Where a pod can be. The first four are the labels of upstream's metric `pending_pods`."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scheduler.queue.observer import HintAnswer, QueueObserver
     from scheduler.queue.unschedulable_pods import PodGroup
 
-__all__ = ["POPPABLE", "Pools", "waiting_place"]
-
 #: The places from which a pod can be popped.
 POPPABLE: Final = (Place.ACTIVE, Place.BACKOFF)
 

@@ -49,14 +49,6 @@ if TYPE_CHECKING:
 
     _Dependence = Callable[[PodInfo], Hashable]
 
-__all__ = [
-    "Interest",
-    "QueueingHintFunction",
-    "QueueingStrategy",
-    "Requeueing",
-    "build_queueing_hint_map",
-]
-
 
 class QueueingHintFunction(NamedTuple):
     """A queueing hint, and the plugin whose verdict it may overturn.

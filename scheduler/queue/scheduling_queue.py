@@ -56,7 +56,6 @@ from scheduler.framework.events import (
     EventResource,
     match_cluster_events,
 )
-from scheduler.framework.property_changes import pod_scheduling_properties_change
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.active_queue import sort_key_of_less
@@ -68,6 +67,7 @@ from scheduler.queue.invariants import complaints, whereabouts
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.observer import Place, QueueStatistics
 from scheduler.queue.pools import POPPABLE, Pools, waiting_place
+from scheduler.queue.property_changes import pod_scheduling_properties_change
 from scheduler.queue.requeueing import Requeueing
 
 if TYPE_CHECKING:
@@ -81,8 +81,6 @@ if TYPE_CHECKING:
     from scheduler.queue.observer import HintAnswer, QueueObserver
     from scheduler.queue.requeueing import Interest, QueueingHintFunction
     from scheduler.snapshot.pod_info import PodInfo
-
-__all__ = ["LEFTOVER_FLUSH_SECONDS", "PriorityQueue"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from scheduler.queue.requeueing import Interest
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["PodGroup", "UnschedulablePods"]
-
 #: A profile and a plugin of it that has turned pods down.
 _Rejector = tuple[str, str]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["FilterNodes", "PerNodeFilter", "ScoreNodes", "filter_nodes_of", "score_nodes_of"]
-
 FilterNodes = Callable[["CycleState", "PodInfo", "Nodes"], Rejections | None]
 ScoreNodes = Callable[["CycleState", "PodInfo", "Nodes"], IntArray]
 

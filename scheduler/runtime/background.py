@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-__all__ = ["run_in_parallel"]
-
 
 async def run_in_parallel(works: Iterable[Coroutine[None, None, None]]) -> None:
     """Do all of it at a time; the first failure cancels what is left, and is raised."""

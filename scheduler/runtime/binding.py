@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["BindingPlugins", "PermitOutcome", "PodsInPreBind", "PreFlight", "WaitingPods"]
-
 _log: Final = logging.getLogger(__name__)
 
 #: No plugin can hold a pod longer, whatever it asks for.

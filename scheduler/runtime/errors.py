@@ -7,8 +7,6 @@ FrameworkError
 
 from __future__ import annotations
 
-__all__ = ["FrameworkError", "PluginFailedError", "PluginSetupError"]
-
 
 class FrameworkError(Exception):
     """The base of this package's errors; the text is upstream's."""

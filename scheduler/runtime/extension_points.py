@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from scheduler.config.types import Plugins, PluginSet
     from scheduler.framework.interface import Plugin
 
-__all__ = ["EXTENSION_POINTS", "ExtensionPoint", "expand", "implements"]
-
 
 class ExtensionPoint(NamedTuple):
     """One point at which plugins are called."""

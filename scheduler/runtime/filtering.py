@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Filters", "PreFilterOutcome", "PreFilters"]
-
 _ALL_NODES: Final = PreFilterResult(None)
 
 _PreFilter: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]"

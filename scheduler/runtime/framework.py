@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from scheduler.runtime.registry import Registry
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Framework"]
-
 #: What the sum of all weighted scores may not pass.
 _TOTAL_SCORE_MAX: Final = 2**63 - 1
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
-__all__ = ["ProfileHandle", "SchedulerParts"]
-
 
 class SchedulerParts:
     """What all profiles share. Parts that come later are filled in by the composition root."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics, Stopwatch
 
-__all__ = ["Meter", "Timing"]
-
 Labels: TypeAlias = "tuple[str, str, str]"
 
 _WORDS: Final = {code: str(code) for code in Code}

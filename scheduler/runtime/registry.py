@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from scheduler.framework.handle import Handle
 
-__all__ = ["ENTRY_POINT_GROUP", "Registry", "load_plugin_class"]
-
 #: Where installed packages announce plugins: `[project.entry-points."scheduler.plugins"]`.
 ENTRY_POINT_GROUP: Final = "scheduler.plugins"
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NodeScores", "Scores"]
-
 
 _Normalize: TypeAlias = "Callable[[CycleState, PodInfo, IntArray], IntArray]"
 

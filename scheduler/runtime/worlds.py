@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["Follower", "WorldStates", "Worlds"]
-
 
 class Follower(NamedTuple):
     """A plugin that follows pods in a dry run. `per_node` ones have a state for each world."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.serving.reviews import ReviewClient
 
-__all__ = ["Authenticator", "TokenReviews"]
-
 _log: Final = logging.getLogger("kubesched")
 
 #: Upstream's bound: 32 stripes of 1,024.

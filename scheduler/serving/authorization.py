@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from scheduler.serving.reviews import ReviewClient, SubjectAccessReviewStatus
     from scheduler.serving.users import User
 
-__all__ = ["AccessReviews", "Authorizer", "Decision", "OpenPaths"]
-
 _log: Final = logging.getLogger("kubesched")
 
 _ANSWERS_MAX: Final = 8192

@@ -27,8 +27,6 @@ from scheduler.serving.errors import ServingError
 if TYPE_CHECKING:
     from scheduler.serving.options import ServingOptions
 
-__all__ = ["CertKey", "generate_self_signed", "read_file", "serving_certificate"]
-
 _log: Final = logging.getLogger("kubesched")
 
 _HOST: Final = "localhost"

@@ -13,12 +13,10 @@ from scheduler.serving.server import SchedulerServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from scheduler.app import SchedulerApp
+    from scheduler.assembly.app import SchedulerApp
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.serving.options import ServingOptions
-
-__all__ = ["serve_app_for_tests", "serve_app_securely"]
 
 
 @contextlib.asynccontextmanager

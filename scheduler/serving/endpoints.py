@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from scheduler.config import KubeSchedulerConfiguration
 
-__all__ = ["Endpoints", "Sources"]
-
 #: What upstream's Prometheus library says of its text format.
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _PODS: Final = "/debug/pods"

@@ -9,8 +9,6 @@ The last two end with the request: 401 and 500, and a line in the log.
 
 from __future__ import annotations
 
-__all__ = ["AuthenticationError", "AuthorizationError", "ServingError"]
-
 
 class ServingError(Exception):
     """The base of everything this package raises on purpose; one line that says what is wrong."""

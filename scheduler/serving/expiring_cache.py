@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from scheduler.clock import Clock
 
-__all__ = ["ExpiringCache"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-__all__ = ["PING", "HealthCheck", "HealthCounts", "HealthEndpoint", "handler_sync", "shutdown"]
-
 _log: Final = logging.getLogger("kubesched")
 
 

@@ -16,8 +16,6 @@ from typing import Final
 
 from scheduler.serving.errors import ServingError
 
-__all__ = ["address_text", "create_listener"]
-
 _BACKLOG: Final = 128
 
 

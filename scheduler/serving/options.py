@@ -11,14 +11,6 @@ from typing import Final
 
 from scheduler.serving.errors import ServingError
 
-__all__ = [
-    "ALWAYS_ALLOW_PATHS",
-    "DEFAULT_PORT",
-    "AuthenticationOptions",
-    "AuthorizationOptions",
-    "ServingOptions",
-]
-
 DEFAULT_PORT: Final = 10259
 #: Whoever asks for one of these is not asked who they are allowed to be.
 ALWAYS_ALLOW_PATHS: Final = ("/healthz", "/readyz", "/livez")

@@ -16,17 +16,6 @@ from scheduler.api.field import GO_JSON_ESCAPES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "bytes_reply",
-    "error_reply",
-    "go_json",
-    "json_reply",
-    "not_found",
-    "sanitized",
-    "status_reply",
-    "text_reply",
-]
-
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
 _NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.serving.users import User
 
-__all__ = [
-    "AUTHENTICATION_CONFIG_MAP",
-    "ReviewClient",
-    "ReviewedUser",
-    "SubjectAccessReviewStatus",
-    "TokenReviewStatus",
-]
-
 #: Where a cluster says which authorities sign its clients' certificates.
 AUTHENTICATION_CONFIG_MAP: Final = ("kube-system", "extension-apiserver-authentication")
 

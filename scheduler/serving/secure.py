@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scheduler.serving.endpoints import Endpoints
     from scheduler.serving.options import ServingOptions
 
-__all__ = ["serve_securely"]
-
 _log: Final = logging.getLogger("kubesched")
 
 #: How often files and the cluster's settings are looked at again.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from scheduler.serving.authorization import Authorizer
     from scheduler.serving.endpoints import Endpoints
 
-__all__ = ["Gate", "SchedulerServer"]
-
 _log: Final = logging.getLogger("kubesched")
 
 #: How long a connection may lie idle, and how long a started answer may take at the end.

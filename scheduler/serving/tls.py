@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from scheduler.serving.certificates import CertKey
     from scheduler.serving.options import ServingOptions
 
-__all__ = ["CIPHER_SUITES", "INSECURE_CIPHER_SUITES", "TLS_VERSIONS", "ServerTls"]
-
 _log: Final = logging.getLogger("kubesched")
 
 TLS_VERSIONS: Final = {

@@ -14,8 +14,6 @@ from scheduler.serving.errors import AuthenticationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ANONYMOUS", "MASTERS", "User", "user_of_certificate"]
-
 #: Whose members may do everything.
 MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"

@@ -13,20 +13,6 @@ from typing import Final, Generic, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ABSENT",
-    "BoolArray",
-    "Codes",
-    "FloatArray",
-    "IntArray",
-    "Interned",
-    "encode_flags",
-    "grown",
-    "seen_from",
-    "uniform",
-    "uniform_value",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node
     from scheduler.snapshot.columns import BoolArray
 
-__all__ = ["Image", "ImageStates", "ImageTable"]
-
 
 class Image(NamedTuple):
     """One image: its size, and the names of the nodes that have it."""

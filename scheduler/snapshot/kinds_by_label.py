@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.pod_index import PodKind
 
-__all__ = ["KEYS_MAX", "KindsByLabel"]
-
 T = TypeVar("T")
 
 #: Label keys that are indexed; the least recently asked one goes first. Labels such as the name of

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.nodes import Nodes
 
-__all__ = ["RULES_MAX", "LoadRule", "Loads"]
-
 #: Rules whose answers are kept; the least recently used one goes first.
 RULES_MAX: Final = 64
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["DERIVED_COLUMNS_MAX", "NO_PRIORITY", "NodeTable", "PortSet"]
-
 R = TypeVar("R", bound=LoadRule)
 V = TypeVar("V", bound="Hashable")
 PortSet = frozenset["HostPort"]

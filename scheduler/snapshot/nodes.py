@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.node_table import NodeTable, PortSet
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["LabelOf", "NodeImage", "NodeInfo", "Nodes"]
-
 R = TypeVar("R", bound="LoadRule")
 V = TypeVar("V", bound="Hashable")
 

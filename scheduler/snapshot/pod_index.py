@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["RULES_MAX", "LabelRule", "PodIndex", "PodKind", "PodRule", "TermRule", "kind_of"]
-
 #: Rules whose counts are kept; the least recently used one goes first.
 RULES_MAX: Final = 128
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod, PodSpec
 
-__all__ = ["PodInfo", "PodRequests", "priority_of"]
-
 
 class PodRequests:
     """A pod's requests, counted: cpu in thousandths of a core, everything else in units.

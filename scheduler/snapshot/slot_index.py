@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["SlotIndex"]
-
 
 class SlotIndex:
     """Finds out which pods have come and gone; subclasses say what that means."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.pod_index import PodRule
 
-__all__ = ["NodeNotFoundError", "Snapshot"]
-
 
 class NodeNotFoundError(KeyError):
     """The snapshot has no node of this name."""

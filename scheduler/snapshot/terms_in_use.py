@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.pod_affinity import AffinityTerm
 
-__all__ = ["TermsInUse"]
-
 _NOTHING: Final[Mapping[str, frozenset[AffinityTerm]]] = {}
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume
     from scheduler.snapshot.pod_info import PodInfo
 
-__all__ = ["NO_VOLUMES", "PodVolumes", "VolumeIndex", "volumes_of"]
-
 _CAPACITY_MIN: Final = 16
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.node_table import PortSet
     from scheduler.snapshot.pod_info import PodInfo, PodRequests
 
-__all__ = ["WhatIf"]
-
 V = TypeVar("V", bound="Hashable")
 
 

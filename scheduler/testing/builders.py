@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-__all__ = ["make_node", "make_pod", "snapshot_of"]
-
 T = TypeVar("T", bound=core.Struct)
 
 _ALLOCATABLE = {"cpu": "4", "memory": "16Gi", "pods": "110"}

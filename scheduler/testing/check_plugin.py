@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.snapshot import Snapshot
     from scheduler.testing.random_cluster import RandomCluster
 
-__all__ = ["check_plugin"]
-
 _SEEDS: Final = range(25)
 
 

@@ -21,14 +21,11 @@ if TYPE_CHECKING:
     from scheduler.config.feature_gates import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Lister, PodInPreBind, PreemptionExtender, WaitingPod
-    from scheduler.framework.pod_status import Condition
-    from scheduler.framework.types import NominatingInfo
+    from scheduler.framework.types import Condition, NominatingInfo
     from scheduler.runtime.filtering import Filters
     from scheduler.runtime.worlds import Worlds
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
-
-__all__ = ["FakeHandle", "FakeLister", "RecordedEvent", "StatusPatch", "VirtualClock"]
 
 #: 2026-01-01T00:00:00Z, where virtual time starts.
 _START_SECONDS: Final = 1767225600.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.app import AppStatistics, SchedulerApp
+from scheduler.assembly.app import AppStatistics, SchedulerApp
 from scheduler.client import connect
 from scheduler.config import ConfigError, default_config, load_config, validate_config
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
-
-__all__ = ["RunningScheduler", "run_in_process"]
 
 
 class RunningScheduler:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
 
-__all__ = ["RandomCluster", "random_cluster"]
-
 _NODES_MAX: Final = 10
 _PODS_PER_NODE_MAX: Final = 3
 _INCOMING: Final = 3

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta
+from scheduler.api.csi_migration import CsiTranslationError
 from scheduler.api.csi_topology import (
-    CsiTranslationError,
     in_tree_plugin,
     migrated_node_affinity,
     migrated_plugins,

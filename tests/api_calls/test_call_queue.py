@@ -18,8 +18,7 @@ from scheduler.api_calls import (
     PodStatusPatchCall,
     QueuedCall,
 )
-from scheduler.framework.pod_status import Condition
-from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import make_pod
 
 if TYPE_CHECKING:

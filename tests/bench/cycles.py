@@ -11,19 +11,19 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from scheduler.attempt_recorder import AttemptRecorder
-from scheduler.binding_cycle import BindingCycle
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
-from scheduler.client import KINDS
-from scheduler.client.sharing import PartSharing
+from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
+from scheduler.cycle.attempt_recorder import AttemptRecorder
+from scheduler.cycle.binding_cycle import BindingCycle
+from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
-from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.schedule_one import ScheduleOne
-from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import make_node, make_pod
 from scheduler.testing.doubles import FakeLister

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scheduler.api.core import Node, Pod
+from scheduler.assembly.part_sharing import PartSharing
 from scheduler.cache import Cache
-from scheduler.client.sharing import PartSharing
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.snapshot import PodInfo, Snapshot
 

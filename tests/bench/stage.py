@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from scheduler.attempt_recorder import AttemptRecorder
-from scheduler.binding_cycle import BindingCycle
+from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
-from scheduler.client import KINDS
-from scheduler.client.sharing import PartSharing
+from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
-from scheduler.event_handlers import NodeEventHandler, PodEventHandler
-from scheduler.failure_handler import FailureHandler
+from scheduler.cycle.attempt_recorder import AttemptRecorder
+from scheduler.cycle.binding_cycle import BindingCycle
+from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
-from scheduler.profiles import build_profiles
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.schedule_one import ScheduleOne
-from scheduler.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.snapshot import Snapshot
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from conformance.case import BUILT_IN
+from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
 from scheduler.framework.events import ActionType
-from scheduler.profiles import build_profiles
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot

@@ -9,8 +9,9 @@ import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.faults import AnswerWith, Delay, Expire, Fault, Garble, Match, Observe, Reset, When
-from scheduler.client import KINDS, Expired, RestClient, connection_to
+from scheduler.client import Expired, RestClient, connection_to
 from scheduler.client.errors import ConnectionFailed, DecodeError
+from scheduler.client.kinds import KINDS
 from scheduler.testing.doubles import VirtualClock
 
 if TYPE_CHECKING:

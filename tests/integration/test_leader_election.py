@@ -19,7 +19,7 @@ from conformance.clock import VirtualClock
 from conformance.quiet import QuietLoop
 from fakeapi import FakeApiServer
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, When
-from scheduler.leader_election import LeaderElectionLost
+from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api
 from tests.integration.scripted_run import kubeconfig_for

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import scheduler.app
+import scheduler.assembly.app
 from conformance.case import Expectation, load_cases
 from conformance.outcome import Verdict
 from conformance.runner import Settings, run_cases
@@ -55,7 +55,7 @@ def _asks_for(case: Case, event: str) -> bool:
 def test_a_hint_that_always_says_no_is_noticed(
     plugin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = scheduler.app.build_queueing_hint_map
+    build = scheduler.assembly.app.build_queueing_hint_map
     mute = ""
 
     def build_with_one_that_says_no(plugins: Iterable[Plugin]) -> HintMap:
@@ -71,7 +71,9 @@ def test_a_hint_that_always_says_no_is_noticed(
             for event, functions in build(plugins).items()
         }
 
-    monkeypatch.setattr(scheduler.app, "build_queueing_hint_map", build_with_one_that_says_no)
+    monkeypatch.setattr(
+        scheduler.assembly.app, "build_queueing_hint_map", build_with_one_that_says_no
+    )
     cases = load_cases([cases_of(plugin)])
     for event in _EVENTS[plugin]:
         mute = event

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer
-from scheduler.app import SchedulerApp
+from scheduler.assembly.app import SchedulerApp
 from scheduler.client import connect
 from scheduler.config import default_config
 from scheduler.testing import VirtualClock

@@ -10,8 +10,9 @@ import pytest
 
 from fakeapi import FakeApiServer
 from scheduler.api.volumes import bound_to_claim, with_selected_node
-from scheduler.client import KINDS, Conflict, RestClient, connect
-from scheduler.dispatcher import ApiDispatcher
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.client import Conflict, RestClient, connect
+from scheduler.client.kinds import KINDS
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import PODS, Api, eventually

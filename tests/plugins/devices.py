@@ -16,7 +16,7 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.client import Lister
 from scheduler.client.store import Store
-from scheduler.plugins.dynamic_resources import DynamicResources
+from scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from scheduler.framework import Status
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of

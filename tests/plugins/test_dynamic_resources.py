@@ -29,7 +29,7 @@ from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, ver
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
-    from scheduler.plugins.dynamic_resources import DynamicResources
+    from scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)

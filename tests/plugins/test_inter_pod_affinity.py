@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.api.core import Namespace, ObjectMeta
 from scheduler.framework import ActionType, ClusterEvent, CycleState, EventResource
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.api.selectors import Requirement
-from scheduler.plugins._node_ranking import EVERYWHERE, NOWHERE, Alternatives, NodeRanking
+from scheduler.plugins.volume_binding.node_ranking import (
+    EVERYWHERE,
+    NOWHERE,
+    Alternatives,
+    NodeRanking,
+)
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, snapshot_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirements
 from scheduler.framework import CycleState
-from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.runtime.errors import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.api.core import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
 from scheduler.framework import CycleState
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import (

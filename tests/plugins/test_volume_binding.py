@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.framework import ActionType, CycleState, EventResource
-from scheduler.plugins._assume_cache import AssumeError
-from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_binding.assume_cache import AssumeError
+from scheduler.plugins.volume_binding.plugin import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import UNRESOLVABLE, verdict_of

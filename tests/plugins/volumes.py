@@ -32,7 +32,8 @@ from scheduler.api.storage import (
     TopologySelectorTerm,
     VolumeNodeAffinity,
 )
-from scheduler.client import KINDS, Conflict, Lister
+from scheduler.client import Conflict, Lister
+from scheduler.client.kinds import KINDS
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from scheduler.framework import CycleState, NodeToStatus, unschedulable
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of

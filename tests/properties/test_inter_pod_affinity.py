@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler.api import core
 from scheduler.framework import CycleState, Status
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf

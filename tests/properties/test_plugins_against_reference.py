@@ -16,8 +16,8 @@ from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
-from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates

@@ -17,17 +17,17 @@ from scheduler.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.framework import CycleState, NominatingInfo
 from scheduler.framework.types import FitError
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.plugins.node_ports import NodePorts
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
+from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.preemption import PREEMPTION
 from scheduler.runtime.registry import Registry
-from scheduler.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta
 from scheduler.api.storage import PersistentVolumeClaim
-from scheduler.client import KINDS
-from scheduler.client.sharing import PartSharing
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.profiles import build_profiles
+from scheduler.client.kinds import KINDS
 from scheduler.config import default_config
 from scheduler.framework.events import EventResource
-from scheduler.profiles import build_profiles
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import VirtualClock, make_pod

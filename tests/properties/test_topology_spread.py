@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scheduler.api import core, workloads
 from scheduler.framework import CycleState
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf

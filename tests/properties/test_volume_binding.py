@@ -22,9 +22,9 @@ from scheduler.api.storage import (
     VolumeNodeAffinity,
 )
 from scheduler.framework import CycleState
-from scheduler.plugins._pod_volumes import PodVolumeSearch
-from scheduler.plugins._volume_binder import VolumeBinder
-from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_binding.binder import VolumeBinder
+from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.pod_volumes import PodVolumeSearch
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import verdict_of

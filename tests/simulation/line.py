@@ -9,32 +9,32 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from scheduler.attempt_recorder import AttemptRecorder
-from scheduler.binding_cycle import BindingCycle
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
 from scheduler.config import default_config
-from scheduler.dispatcher import ApiDispatcher
-from scheduler.event_handlers import NodeEventHandler, PodEventHandler
-from scheduler.failure_handler import FailureHandler
-from scheduler.framework import CycleState, Plugin, Status, wait
-from scheduler.framework.types import FitError
-from scheduler.profiles import build_profiles
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.runtime.background import run_in_parallel
-from scheduler.schedule_one import ScheduleOne
-from scheduler.schedule_pod import (
+from scheduler.cycle.attempt_recorder import AttemptRecorder
+from scheduler.cycle.binding_cycle import BindingCycle
+from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.schedule_pod import (
     FirstInOrder,
     NoNodesAvailableError,
     RandomTie,
     SchedulingAlgorithm,
 )
-from scheduler.scheduler import Scheduler
+from scheduler.cycle.scheduling_loop import Scheduler
+from scheduler.framework import CycleState, Plugin, Status, wait
+from scheduler.framework.types import FitError
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.doubles import FakeLister
-from scheduler.watched_kinds import kinds_to_watch
 
 from .api_store import Source
 

@@ -10,18 +10,18 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
-from scheduler.attempt_recorder import AttemptRecorder
-from scheduler.binding_cycle import BindingCycle
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
 from scheduler.client import NotFound
-from scheduler.dispatcher import ApiDispatcher
-from scheduler.event_handlers import NodeEventHandler, PodEventHandler
-from scheduler.failure_handler import FailureHandler
+from scheduler.cycle.attempt_recorder import AttemptRecorder
+from scheduler.cycle.binding_cycle import BindingCycle
+from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
-from scheduler.schedule_one import ScheduleOne
-from scheduler.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import FakeHandle, VirtualClock, make_node
 

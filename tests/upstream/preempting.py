@@ -22,9 +22,9 @@ from scheduler.framework import CycleState, NodeToStatus, Plugin, Status, unsche
 from scheduler.framework.handle import Victims
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
+from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister

@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api_calls import RELEVANCES, CallQueue, PodStatusPatchCall, QueuedCall
-from scheduler.dispatcher import ApiDispatcher
-from scheduler.framework.pod_status import Condition
-from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock
 from tests.upstream.call_stage import CallStage
 from tests.upstream.loading import Case, Fields, cases, pod

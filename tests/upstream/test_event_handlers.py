@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from scheduler.api.core import Pod
+from scheduler.assembly.event_handlers import PodEventHandler
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
-from scheduler.event_handlers import PodEventHandler
 from scheduler.framework import (
     ActionType,
     ClusterEvent,
@@ -27,7 +28,6 @@ from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, Registry, WaitingPods
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
-from scheduler.watched_kinds import kinds_to_watch
 from tests.runtime.profiles import plugin
 from tests.upstream.loading import Case, cases, pod
 

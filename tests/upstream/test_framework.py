@@ -20,11 +20,11 @@ from scheduler.framework import (
     unresolvable,
 )
 from scheduler.framework.events import as_kind, match_cluster_events
-from scheduler.framework.property_changes import (
+from scheduler.framework.types import Diagnosis, FitError
+from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
-from scheduler.framework.types import Diagnosis, FitError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.upstream.loading import Case, Fields, cases, node, pod

@@ -10,8 +10,8 @@ import pytest
 from scheduler.api.core import Namespace
 from scheduler.framework import CycleState, EventResource
 from scheduler.framework.status import Status
-from scheduler.plugins._pod_affinity import FILTER_STATE
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity.filtering import FILTER_STATE
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
@@ -32,7 +32,7 @@ from tests.upstream.running import filter_statuses, hint, incoming, pre_filter, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.plugins._pod_affinity import Domains
+    from scheduler.plugins.inter_pod_affinity.filtering import Domains
     from scheduler.snapshot import IntArray
 
 Counts = dict[str, dict[str, int]]

@@ -12,21 +12,21 @@ import msgspec
 import pytest
 
 from fakeapi import FakeApiServer
-from scheduler.candidacy import Answer, Candidacy, Instant, Outcome
 from scheduler.client import ClientError, ConnectionFailed, LeaseSpec, NotFound, RestClient
 from scheduler.client.connection import connection_to
-from scheduler.client.lease_lock import LeaseLock
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
 from scheduler.config.duration import SECOND
-from scheduler.leader_election import LeaderElector
+from scheduler.leader_election.acquire_or_renew import Answer, Candidacy, Instant, Outcome
+from scheduler.leader_election.elector import LeaderElector
+from scheduler.leader_election.lease_lock import LeaseLock
 from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock
 from tests.fakeapi.api_client import ApiClient
 from tests.upstream.loading import Case, cases
 
 if TYPE_CHECKING:
-    from scheduler.candidacy import Steps
+    from scheduler.leader_election.acquire_or_renew import Steps
 
 TOPIC = "leader_election"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/test-name"

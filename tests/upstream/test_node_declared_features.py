@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from scheduler.api.node_declared_features import Feature, FeatureRegistry
 from scheduler.framework import CycleState
-from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features.features import Feature, FeatureRegistry
+from scheduler.plugins.node_declared_features.plugin import NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod, snapshot_of
@@ -25,7 +25,7 @@ from tests.upstream.loading import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import PodSpec
-    from scheduler.api.node_declared_features import Version
+    from scheduler.plugins.node_declared_features.features import Version
 
 VERSION = (1, 35, 0)
 FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")

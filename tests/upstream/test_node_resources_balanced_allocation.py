@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.framework import CycleState, Status
-from scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, verdict
 from tests.upstream.running import incoming, plugin_of, pre_score, scores

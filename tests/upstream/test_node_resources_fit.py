@@ -8,8 +8,9 @@ import pytest
 
 from scheduler.config.plugin_args.scoring import ResourceSpec, UtilizationShapePoint
 from scheduler.framework import CycleState, EventResource, Status
-from scheduler.plugins._scorers import broken_linear, shares_of
-from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins._shape_score import broken_linear
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
+from scheduler.plugins.node_resources.resource_allocation import shares_of
 from scheduler.runtime.errors import PluginSetupError
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts

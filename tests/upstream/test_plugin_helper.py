@@ -7,8 +7,8 @@ import pytest
 
 from scheduler.api.tolerations import HARD_EFFECTS
 from scheduler.framework.arithmetic import default_normalize_score
-from scheduler.plugins._topology_spread_constraints import default_selector
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.plugins.pod_topology_spread.constraints import default_selector
+from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.upstream.loading import Case, cases
 from tests.upstream.running import incoming, plugin_of
 

@@ -16,7 +16,7 @@ import pytest
 from scheduler.client.kinds import KINDS
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, EventResource, Status
-from scheduler.plugins.pod_topology_spread import HARD_SPREAD, SOFT_SPREAD, PodTopologySpread
+from scheduler.plugins.pod_topology_spread.plugin import HARD_SPREAD, SOFT_SPREAD, PodTopologySpread
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import PodCondition
+from scheduler.api_calls.pod_status import pod_status_patch
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import NominatingInfo
 from scheduler.framework.handle import Victims
-from scheduler.framework.pod_status import pod_status_patch
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption import Candidate, Executor

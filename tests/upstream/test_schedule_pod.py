@@ -11,6 +11,12 @@ import pytest
 
 from scheduler.client.kinds import KINDS
 from scheduler.config import types as config
+from scheduler.cycle.schedule_pod import (
+    FirstInOrder,
+    SchedulingAlgorithm,
+    num_feasible_nodes_to_find,
+    prioritize_nodes,
+)
 from scheduler.framework import (
     Code,
     CycleState,
@@ -23,12 +29,6 @@ from scheduler.framework import (
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import Framework, PluginFailedError, Registry
-from scheduler.schedule_pod import (
-    FirstInOrder,
-    SchedulingAlgorithm,
-    num_feasible_nodes_to_find,
-    prioritize_nodes,
-)
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister

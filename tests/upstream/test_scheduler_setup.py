@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from scheduler.assembly.profiles import build_profiles
 from scheduler.config import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -18,7 +19,6 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
-from scheduler.profiles import build_profiles
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from scheduler.api.core import PodCondition
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.api_calls.pod_status import pod_status_patch
 from scheduler.client import ConnectionRefused
-from scheduler.dispatcher import ApiDispatcher
-from scheduler.framework.pod_status import Condition, pod_status_patch
-from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock, make_pod
 from tests.upstream.loading import Case, Fields, cases
 

@@ -20,20 +20,20 @@ from scheduler.api.storage import (
     StorageClass,
 )
 from scheduler.api.volumes import ANN_BIND_COMPLETED
-from scheduler.client import KINDS_BY_NAME
+from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
 from scheduler.config.plugin_args.scoring import UtilizationShapePoint
 from scheduler.framework import CycleState
-from scheduler.plugins._assume_cache import AssumeCache, AssumeError
-from scheduler.plugins._pod_volumes import (
+from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
+from scheduler.plugins.volume_binding.binder import VolumeBinder
+from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.pod_volumes import (
     BindingInfo,
     DynamicProvision,
     PodVolumes,
     PodVolumeSearch,
 )
-from scheduler.plugins._volume_binder import VolumeBinder
-from scheduler.plugins._volume_scorer import StorageUse, VolumeCapacityScorer
-from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_binding.scorer import StorageUse, VolumeCapacityScorer
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import verdict_of

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["PluginArgs"]
-
 
 class PluginArgs(ConfigStruct, frozen=True):
     """The base of a plugin's arguments: what was written, before or after defaults."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["DefaultPreemptionArgs"]
-
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
     """At least this share of the nodes, and at least this many, are candidates."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["DynamicResourcesArgs"]
-
 _DEFAULT_FILTER_TIMEOUT: Final = Duration(10 * SECOND)
 _DEFAULT_BINDING_TIMEOUT: Final = Duration(600 * SECOND)
 _SECOND: Final = Duration(SECOND)

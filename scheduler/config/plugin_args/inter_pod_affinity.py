@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["InterPodAffinityArgs"]
-
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
     """The score of an existing pod's required term, and whether its preferred ones count."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["NodeAffinityArgs"]
-
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
     """A node must meet `added_affinity` and the pod's own affinity."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["NodeResourcesBalancedAllocationArgs"]
-
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
     """cpu and memory if nothing is said; no resource weighs more than another."""

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = [
-    "LEAST_ALLOCATED",
-    "MOST_ALLOCATED",
-    "REQUESTED_TO_CAPACITY_RATIO",
-    "NodeResourcesFitArgs",
-    "RequestedToCapacityRatioParam",
-    "ScoringStrategy",
-]
-
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
 REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["LIST_DEFAULTING", "SYSTEM_DEFAULTING", "PodTopologySpreadArgs"]
-
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
 

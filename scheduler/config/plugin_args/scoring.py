@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.field import FieldError
 
-__all__ = [
-    "DEFAULT_RESOURCES",
-    "ResourceSpec",
-    "UtilizationShapePoint",
-    "validate_resource_weights",
-    "validate_shape",
-    "with_default_resources",
-]
-
 #: The highest score of a shape point; ten times less than a node's highest score.
 MAX_CUSTOM_PRIORITY_SCORE: Final = 10
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.config.feature_gates import FeatureGates
 
-__all__ = ["VolumeBindingArgs"]
-
 #: The gate that lets volumes be scored.
 _STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 

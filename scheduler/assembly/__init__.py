@@ -1,0 +1,1 @@
+"""Build a scheduler from its configuration, and connect its parts."""

@@ -1,0 +1,1 @@
+"""The scheduling cycle and the binding cycle of one pod, and the loop that runs them."""

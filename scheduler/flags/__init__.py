@@ -1,0 +1,1 @@
+"""Command-line flags of kube-scheduler: their types and the options they set."""

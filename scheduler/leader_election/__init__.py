@@ -1,0 +1,1 @@
+"""Leader election over a Lease: one of several schedulers is active."""

@@ -1,0 +1,260 @@
+"""DynamicResources: pods that claim devices, as far as no device has to be allocated.
+
+A pod waits outside the queue until all claims it names are there. A pod that then has a claim is
+refused: devices cannot be allocated yet. The same goes for a pod whose extended resource would
+have to come from devices; nodes that offer it in another way take the pod. Pods that have nothing
+to do with devices, nearly all, pass untouched, but for the words that upstream adds when such a
+pod fits nowhere.
+Mirrors `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go` and
+`extendeddynamicresources.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from scheduler.api import field
+from scheduler.api.core import Pod
+from scheduler.api.dynamic_resources import (
+    ClaimError,
+    ResourceClaim,
+    claim_referenced_by,
+    ensure_is_for_pod,
+    is_claim_for_extended_resources,
+    is_dra_extended_resource_name,
+)
+from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject_by,
+    skip,
+    unresolvable,
+    unschedulable,
+)
+from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.plugins._device_classes import backed_by_devices
+from scheduler.snapshot.columns import uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.api.core import Node
+    from scheduler.api.dynamic_resources import ClaimReference
+    from scheduler.framework.interface import SignFragment
+    from scheduler.framework.status import NodeToStatus
+    from scheduler.framework.types import PostFilterResult
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+_CLAIMS_NOT_BUILT: Final = unresolvable(
+    "resource claims need the allocation of devices, which is not built yet"
+)
+_EXTENDED_NOT_BUILT: Final = unresolvable(
+    "extended resources backed by device classes need the allocation of devices, "
+    "which is not built yet"
+)
+_CANNOT_FIT: Final = unresolvable("cannot fit resource")
+_NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
+_STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
+_NOT_SIGNABLE: Final = unschedulable("pods with dra resource claims are not signable")
+
+
+class _Wanted(NamedTuple):
+    """The extended resources that a pod asks for, if a device class stands behind any of them."""
+
+    #: Those that it stands behind.
+    backed: frozenset[str] = frozenset()
+    #: All others.
+    others: frozenset[str] = frozenset()
+
+
+_NOTHING: Final = _Wanted()
+
+#: What of the pod this plugin has to see to; without this state no later point has a say.
+_WANTED: Final = StateKey[_Wanted]("DynamicResources")
+
+
+class DynamicResources(Plugin):
+    """Wait for claims, refuse pods that have any, and leave all others alone."""
+
+    Args = DynamicResourcesArgs
+    args: DynamicResourcesArgs
+    reads = ("resourceclaims", "deviceclasses")
+
+    def __init__(self) -> None:
+        gates = self.handle.feature_gates
+        if errors := self.args.with_defaults(gates).validate("", gates):
+            raise ValueError(field.aggregate(errors))
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Reject a pod whose claims are not all there."""
+        try:
+            self._claims_of(pod.pod)
+        except ClaimError as error:
+            return unresolvable(str(error))
+        return None
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Skip pods without claims; refuse those that have one."""
+        state.write(_WANTED, _NOTHING)
+        try:
+            claims = self._claims_of(pod.pod)
+        except ClaimError as error:
+            return unresolvable(str(error))
+        if claims:
+            return _CLAIMS_NOT_BUILT
+        wanted = self._wanted_by(pod)
+        if not wanted.backed:
+            return skip()
+        if any(is_claim_for_extended_resources(pod.pod, c) for c in self._claims(pod.namespace)):
+            return _EXTENDED_NOT_BUILT
+        state.write(_WANTED, wanted)
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes that do not offer what devices would otherwise have to provide."""
+        wanted = state.read(_WANTED)
+        if not wanted.backed:
+            return None
+        lacking = np.zeros(len(nodes), dtype=np.bool_)
+        for name in wanted.backed:
+            lacking |= nodes.allocatable(name) == 0
+        others = wanted.others
+        unknown = nodes.derive(_offered_by).where(
+            lambda known: known is None or not others <= known
+        )
+        return reject_by((unknown, _CANNOT_FIT), (lacking, _EXTENDED_NOT_BUILT))
+
+    async def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Say that there is no claim to take devices from; fails if PreFilter has not been run."""
+        wanted = state.read(_WANTED)
+        return None, _STILL_NOT_SCHEDULABLE if wanted.backed else _NOTHING_TO_DEALLOCATE
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """Nothing, as no device has been chosen."""
+        state.read(_WANTED)
+        return uniform(len(nodes), np.int64(0))
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Nothing has been allocated."""
+        state.read(_WANTED)
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Nothing was reserved."""
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> PreBindPreFlightResult:
+        """Stay out of the binding of pods without claims."""
+        return PreBindPreFlightResult(allow_parallel=True, skip=not state.read(_WANTED).backed)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """The node offers what the pod asks for without devices: nothing to write down."""
+        state.read(_WANTED)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Changes of claims and of what they can be allocated from, and claims made for a pod."""
+        added_or_changed = ActionType.ADD | ActionType.UPDATE
+        node_change = ClusterEvent(
+            EventResource.NODE,
+            ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE,
+        )
+        claim_change = ClusterEvent(EventResource.RESOURCE_CLAIM, added_or_changed)
+        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        return [
+            ClusterEventWithHint(node_change),
+            ClusterEventWithHint(claim_change, self.is_schedulable_after_claim_change),
+            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_change),
+            ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, added_or_changed)),
+            ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, added_or_changed)),
+        ]
+
+    def is_schedulable_after_claim_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if devices have become free, or a claim of this pod is new or has a new status.
+
+        None of it helps as long as the pod's claims are not all there.
+        """
+        original, modified = as_kind(ResourceClaim, old, new)
+        try:
+            claims = self._claims_of(pod.pod)
+        except ClaimError:
+            return QueueingHint.QUEUE_SKIP
+        if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        had_devices = original is not None and original.status.allocation is not None
+        if had_devices and modified.status.allocation is None:
+            return QueueingHint.QUEUE
+        if all(claim.metadata.uid != modified.metadata.uid for claim in claims):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(original is None or original.status != modified.status)
+
+    def is_schedulable_after_pod_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if it is this pod, and its claims are now all there."""
+        _, modified = as_kind(Pod, None, new)
+        if modified is None or modified.metadata.uid != pod.uid:
+            return QueueingHint.QUEUE_SKIP
+        try:
+            self._claims_of(modified)
+        except ClaimError:
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint.QUEUE
+
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """Pods with claims do not share verdicts; to all others this plugin says nothing."""
+        return _NOT_SIGNABLE if pod.spec.resource_claims else []
+
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
+        """The claims that a pod names; raises `ClaimError` for one that is not there for it."""
+        entries = pod.spec.resource_claims
+        if not entries:
+            return []
+        references = (claim_referenced_by(pod, entry) for entry in entries)
+        return [self._claim(pod, reference) for reference in references if reference is not None]
+
+    def _claim(self, pod: Pod, reference: ClaimReference) -> ResourceClaim:
+        name, namespace = reference.name, pod.metadata.namespace
+        claim = self.handle.lister("resourceclaims").get(name, namespace)
+        if not isinstance(claim, ResourceClaim):
+            raise ClaimError(f'could not find ResourceClaim "{namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimError(f'resourceclaim "{name}" is being deleted')
+        if reference.must_be_own:
+            ensure_is_for_pod(pod, claim)
+        return claim
+
+    def _claims(self, namespace: str) -> Iterable[ResourceClaim]:
+        claims = self.handle.lister("resourceclaims").list(namespace)
+        return cast("Iterable[ResourceClaim]", claims)
+
+    def _wanted_by(self, pod: PodInfo) -> _Wanted:
+        requests = pod.spec_requests
+        names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
+        backed = backed_by_devices(self.handle, names)
+        if not backed:
+            return _NOTHING
+        return _Wanted(backed, frozenset(names) - backed)
+
+
+def _offered_by(node: Node) -> frozenset[str]:
+    """The resources that a node knows at all, be it that it has none left to offer."""
+    return frozenset(node.status.allocatable)

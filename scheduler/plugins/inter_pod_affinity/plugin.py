@@ -1,0 +1,346 @@
+"""InterPodAffinity: pods that want to be near other pods, or far from them.
+
+A term says which pods are meant, and by a topology key what near is: on nodes with the same value
+of that label. Terms work both ways: those of the incoming pod are about the pods that are there,
+and those of the pods that are there are about the incoming pod. A node is out if it lacks company
+that the pod requires (affinity), or if the pod must keep away from a pod near there, or one of
+those from it (anti-affinity). Of the nodes left, preferences count for and against, and so do the
+required affinity terms of the pods that are there.
+Mirrors `pkg/scheduler/framework/plugins/interpodaffinity`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from scheduler.api import field
+from scheduler.api.core import Namespace, Node, Pod
+from scheduler.api.quantity import INT64_MAX
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.plugin_args.inter_pod_affinity import InterPodAffinityArgs
+from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import LABELS_SIGNER_NAME
+from scheduler.framework.status import Rejections, Status, skip, unresolvable, unschedulable
+from scheduler.plugins.inter_pod_affinity.filtering import (
+    FILTER_STATE,
+    Domains,
+    FilterState,
+    Incoming,
+    MeantByEach,
+    Required,
+    Topology,
+    UsersOf,
+    UsersOfWeighted,
+    by_topology_key,
+    is_open,
+)
+from scheduler.snapshot.pod_index import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_index import PodKind, PodRule
+    from scheduler.snapshot.pod_info import PodInfo
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+#: What an incoming pod's preferred terms ask about other pods, by topology key.
+_Preferred = Mapping[str, MeantByEach]
+
+
+#: The weights of what speaks for and against each domain, by topology key.
+_SCORES: Final = StateKey[tuple[Domains, ...]]("PreScoreInterPodAffinity")
+
+
+class InterPodAffinity(Plugin):
+    """Keep pods together, or apart."""
+
+    Args = InterPodAffinityArgs
+    args: InterPodAffinityArgs
+    reads: ClassVar[tuple[str, ...]] = ("namespaces",)
+
+    def __init__(self) -> None:
+        if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
+            raise ValueError(field.aggregate(errors))
+        # What is asked by terms that select namespaces holds until namespaces come, go or change.
+        self._namespaces_cursor = -1
+        self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
+        self._preferred: Final[WeakKeyDictionary[AffinityTerms, _Preferred]] = WeakKeyDictionary()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Count who is meant by whom; skip pods that require nothing and that all put up with."""
+        snapshot, kind = self.handle.snapshot, pod.kind
+        terms = kind.affinity
+        if terms.errors:
+            return unresolvable(f"parsing pod: {terms.message}")
+        in_use = snapshot.pod_index.anti_affinity_terms
+        namespace_labels = self._labels_of_namespace(kind.namespace)
+        about = in_use.about(kind.namespace, kind.labels, namespace_labels)
+        topology = Topology(snapshot)
+        existing = topology.counted_by({key: UsersOf(found) for key, found in about.items()})
+        existing = {key: domains for key, domains in existing.items() if domains}
+        if not existing and not terms.required_affinity and not terms.required_anti_affinity:
+            return skip()
+        required = self._required_by(terms)
+        counts = FilterState(
+            Incoming(kind, namespace_labels, required),
+            existing=existing,
+            affinity=topology.counted_by(dict.fromkeys(required.affinity_keys, required.affinity)),
+            anti_affinity=topology.counted_by(required.anti_affinity),
+            nodes_total=len(snapshot),
+        )
+        state.write(FILTER_STATE, counts)
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        """Count a pod that has come to a node, in a dry run."""
+        _filter_state(state).change(added.kind, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        """Count one less."""
+        _filter_state(state).change(removed.kind, node, -1)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes without the company the pod requires, and those too near the wrong pods."""
+        return _filter_state(state).rejections(nodes.base_rows)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Add up what is preferred, by domain; skip where nobody prefers anything.
+
+        Raises `ValueError` for malformed terms.
+        """
+        if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod.pod):
+            return skip()
+        snapshot, kind = self.handle.snapshot, pod.kind
+        terms = kind.affinity
+        if terms.errors:
+            raise ValueError(f"failed to parse pod: {terms.message}")
+        rules: dict[str, list[PodRule]] = {
+            key: [rule] for key, rule in self._preferred_by(terms).items()
+        }
+        in_use = snapshot.pod_index.affinity_terms
+        if in_use:
+            weight = self.args.hard_pod_affinity_weight
+            namespace_labels = self._labels_of_namespace(kind.namespace)
+            about = in_use.about(kind.namespace, kind.labels, namespace_labels)
+            for key, found in about.items():
+                rules.setdefault(key, []).append(UsersOfWeighted(found, weight))
+        topology = Topology(snapshot)
+        counted = (topology.counted(key, *asked) for key, asked in rules.items())
+        scores = tuple(domains for domains in counted if domains)
+        if not scores:
+            return skip()
+        state.write(_SCORES, scores)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """The sum of the weights of each node's domains."""
+        try:
+            scores = state.read(_SCORES)
+        except CycleStateError as error:
+            raise LookupError(
+                f'failed to read "{_SCORES.name}" from cycleState: {error}'
+            ) from error
+        rows = nodes.base_rows
+        total = scores[0].at(rows)
+        for domains in scores[1:]:
+            total += domains.at(rows)
+        return total.astype(np.int64)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """100 for the highest sum, 0 for the lowest, all that lies between in proportion."""
+        lowest = scores.min(initial=INT64_MAX)
+        spread = int(scores.max(initial=lowest)) - int(lowest)
+        if spread <= 0:
+            return np.zeros(len(scores), dtype=np.int64)
+        normalized: IntArray = (MAX_NODE_SCORE * ((scores - lowest) / spread)).astype(np.int64)
+        return normalized
+
+    def _required_by(self, terms: AffinityTerms) -> Required:
+        self._forget_former_namespaces()
+        required = self._required.get(terms)
+        if required is None:
+            required = self._required[terms] = Required.of(
+                [self._closed(term) for term in terms.required_affinity],
+                [self._closed(term) for term in terms.required_anti_affinity],
+            )
+        return required
+
+    def _preferred_by(self, terms: AffinityTerms) -> _Preferred:
+        self._forget_former_namespaces()
+        preferred = self._preferred.get(terms)
+        if preferred is None:
+            both = [(weight, self._closed(term)) for weight, term in terms.preferred_affinity]
+            both += [(-w, self._closed(term)) for w, term in terms.preferred_anti_affinity]
+            by_key = by_topology_key(both)
+            preferred = {key: MeantByEach(weighted) for key, weighted in by_key.items()}
+            self._preferred[terms] = preferred
+        return preferred
+
+    def _forget_former_namespaces(self) -> None:
+        lister = self.handle.lister("namespaces")
+        self._namespaces_cursor, changed = lister.changes_since(self._namespaces_cursor)
+        if changed is None or changed:
+            self._required.clear()
+            self._preferred.clear()
+
+    def _closed(self, term: AffinityTerm) -> AffinityTerm:
+        """A term with the names of the namespaces that it selects.
+
+        The selector stays, upstream too, and is from here on asked about a namespace without any
+        label: one that selects that selects all. Source: `mergeAffinityTermNamespacesIfNotEmpty`.
+        """
+        if not is_open(term):
+            return term
+        selects = term.namespace_selector.matches
+        names = {
+            found.metadata.name
+            for found in self.handle.lister("namespaces").list()
+            if isinstance(found, Namespace) and selects(found.metadata.labels)
+        }
+        return term._replace(namespaces=term.namespaces | names)
+
+    def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
+        """None where nobody knows the namespace. Source: `GetNamespaceLabelsSnapshot`."""
+        found = self.handle.lister("namespaces").get(name)
+        return found.metadata.labels if isinstance(found, Namespace) else _NO_LABELS
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that come, go or change their labels, and nodes that come or change theirs."""
+        pod_change = ClusterEvent(
+            EventResource.POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        )
+        node_change = ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        )
+        return [
+            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_change),
+            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
+        ]
+
+    def is_schedulable_after_pod_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a pod is now company, or no longer in the way; or if the labels are our own.
+
+        Raises `ValueError` for malformed terms.
+        """
+        original, modified = as_kind(Pod, old, new)
+        if original is not None and modified is not None and modified.metadata.uid == pod.uid:
+            return QueueingHint.QUEUE
+        if any(_has_no_node(other) for other in (original, modified) if other is not None):
+            return QueueingHint.QUEUE_SKIP
+        affinity, anti_affinity = _terms_required_by(pod.kind)
+        if original is None:
+            return QueueingHint(modified is not None and _means(affinity, modified))
+        if modified is None:
+            if _means(anti_affinity, original):
+                return QueueingHint.QUEUE
+            others = kind_of(original).affinity
+            _check(others, "requiredAntiAffinityTerms")
+            return QueueingHint(_means(others.required_anti_affinity, pod.pod))
+        return QueueingHint(
+            (not _means(affinity, original) and _means(affinity, modified))
+            or (_means(anti_affinity, original) and not _means(anti_affinity, modified))
+        )
+
+    def is_schedulable_after_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a node has moved to another domain, or is new, as far as terms can tell.
+
+        Company may be found in any domain. Pods to keep away from may be in any; without a domain a
+        node is always far enough from them. Raises `ValueError` for malformed terms.
+        """
+        original, modified = as_kind(Node, old, new)
+        if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        after = modified.metadata.labels
+        before = original.metadata.labels if original is not None else _NO_LABELS
+        affinity, anti_affinity = _terms_required_by(pod.kind)
+        for term in affinity:
+            value = after.get(term.topology_key)
+            if value is not None and value != before.get(term.topology_key):
+                return QueueingHint.QUEUE
+        for term in anti_affinity:
+            value = before.get(term.topology_key)
+            if original is None or (value is not None and value != after.get(term.topology_key)):
+                return QueueingHint.QUEUE
+        return QueueingHint.QUEUE_SKIP
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """What other pods and their terms can tell of the pod, and its own terms."""
+        return pod.kind
+
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """The pod's labels, which others' terms look at; pods with terms of their own do not sign.
+
+        Labels do not matter where nobody's preferences but the pod's own count.
+        """
+        affinity = pod.spec.affinity
+        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+            return unschedulable("pods with InterPodAffinity are not signable")
+        if self.args.ignore_preferred_terms_of_existing_pods:
+            return []
+        return [(LABELS_SIGNER_NAME, dict(pod.labels))]
+
+
+def _filter_state(state: CycleState) -> FilterState:
+    try:
+        return state.read(FILTER_STATE)
+    except CycleStateError as error:
+        raise LookupError(
+            f'error reading "{FILTER_STATE.name}" from cycleState: {error}'
+        ) from error
+
+
+def _has_preferences(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and any(
+        terms is not None and terms.preferred_during_scheduling_ignored_during_execution
+        for terms in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )
+
+
+def _has_no_node(pod: Pod) -> bool:
+    """Whether a pod neither runs anywhere nor is expected to."""
+    return not pod.spec.node_name and not pod.status.nominated_node_name
+
+
+def _check(terms: AffinityTerms, *lists: str) -> None:
+    """Raises `ValueError` if one of these lists has a malformed term."""
+    for name in lists:
+        if name in terms.errors:
+            raise ValueError(terms.errors[name])
+
+
+def _terms_required_by(kind: PodKind) -> tuple[Sequence[AffinityTerm], Sequence[AffinityTerm]]:
+    terms = kind.affinity
+    _check(terms, "requiredAffinityTerms", "requiredAntiAffinityTerms")
+    return terms.required_affinity, terms.required_anti_affinity
+
+
+def _means(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    """Whether all of the terms, and there is one, mean the pod."""
+    metadata = pod.metadata
+    return bool(terms) and all(
+        term.matches(metadata.namespace, metadata.labels, _NO_LABELS) for term in terms
+    )

@@ -1,0 +1,321 @@
+"""NodeResourcesFit: a pod fits only where what it asks for is free; how free room is scored.
+
+Filter: the node must take one more pod, and of each resource the pod asks for as much must be left.
+All shortages of a node are reported together; where a request is more than the node has at all, no
+preemption helps. Score: one of three strategies over the configured resources (see `_scorers`).
+Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3, but for devices: without
+DeviceClasses no extended resource is left to DynamicResources (DRAExtendedResource).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from scheduler.api import field, resources
+from scheduler.api.core import Node, Pod
+from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.plugin_args.node_resources_fit import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin, Remedy
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject_together,
+    unresolvable,
+    unschedulable,
+)
+from scheduler.plugins._device_classes import (
+    DRA_EXTENDED_RESOURCE,
+    backed_by_devices,
+    sign_requests,
+)
+from scheduler.plugins.node_resources.resource_allocation import (
+    Scorer,
+    ShareRule,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+    requests_of,
+)
+from scheduler.snapshot.columns import ABSENT, uniform_value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Mapping
+
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import BoolArray, IntArray
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+_TOO_MANY_PODS: Final = unschedulable("Too many pods")
+
+#: Joined to the reasons of a node that could not hold the pod even if it were empty.
+_HOPELESS: Final = unresolvable()
+
+#: What the pod asks for, counted.
+_REQUESTS: Final = StateKey["Mapping[str, int]"]("PreFilterNodeResourcesFit")
+
+#: What the pod asks for of each resource that is scored.
+_SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
+
+#: The order in which shortages of these are named; all others follow by name.
+_NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
+
+
+class _Wanted(NamedTuple):
+    """How much of a resource a pod asks for; devices provide it where a node has none at all."""
+
+    name: str
+    amount: int
+    is_backed_by_devices: bool
+
+
+class _Shortages:
+    """What nodes lack for a pod, as a number into `statuses`; -1 where they lack nothing."""
+
+    def __init__(self, wanted: tuple[_Wanted, ...]) -> None:
+        self._wanted: Final = wanted
+        self._codes: Final[dict[Status, int]] = {}
+
+    @property
+    def statuses(self) -> list[Status]:
+        """Each verdict that has come up."""
+        return list(self._codes)
+
+    def __call__(self, nodes: Nodes) -> IntArray:
+        full = nodes.pod_count >= nodes.allocatable(resources.PODS)
+        verdicts: list[tuple[BoolArray, Status]] = [(full, _TOO_MANY_PODS)]
+        for name, request, is_backed in self._wanted:
+            allocatable = nodes.allocatable(name)
+            short = allocatable - nodes.requested(name) < request
+            if is_backed:
+                short &= allocatable > 0
+            if np.count_nonzero(short):
+                verdicts.append((short, unschedulable(f"Insufficient {name}")))
+                verdicts.append((short & (allocatable < request), _HOPELESS))
+        rejections = reject_together(*verdicts)
+        if rejections is None:
+            return np.full(len(nodes), ABSENT, dtype=np.int64)
+        codes = [self._codes.setdefault(s, len(self._codes)) for s in rejections.statuses]
+        return np.array([*codes, ABSENT], dtype=np.int64).take(rejections.codes, mode="wrap")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shortages) and self._wanted == other._wanted
+
+    def __hash__(self) -> int:
+        return hash(self._wanted)
+
+
+class NodeResourcesFit(Plugin):
+    """Never promise more than a node has."""
+
+    Args = NodeResourcesFitArgs
+    args: NodeResourcesFitArgs
+    reads = ("deviceclasses",)
+
+    def __init__(self) -> None:
+        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
+        if errors := args.validate("", DEFAULT_FEATURE_GATES):
+            raise ValueError(field.aggregate(errors))
+        assert args.scoring_strategy is not None, "a default has filled it in"
+        self._ignored: Final = frozenset(args.ignored_resources)
+        self._ignored_groups: Final = frozenset(args.ignored_resource_groups)
+        self._scored: Final = args.scoring_strategy.resources
+        self._scorer: Final = _scorer_of(args.scoring_strategy)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Note what the pod asks for."""
+        state.write(_REQUESTS, pod.spec_requests)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes that lack something, each with everything that it lacks."""
+        try:
+            requests = state.read(_REQUESTS)
+        except CycleStateError as error:
+            raise LookupError(
+                f'error reading "{_REQUESTS.name}" from cycleState: {error}'
+            ) from error
+        names = [name for name in _in_order(requests) if not self._is_ignored(name)]
+        backed = backed_by_devices(self.handle, names)
+        wanted = tuple([_Wanted(name, requests[name], name in backed) for name in names])
+        rule, codes = nodes.by_load(_Shortages(wanted))
+        if uniform_value(codes) == ABSENT or codes.max(initial=ABSENT) == ABSENT:
+            return None
+        return Rejections(codes.astype(np.int32), rule.statuses)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """The missing amount of each resource."""
+        allocatable, requested = node.allocatable, node.requested
+        remedies = []
+        if node.pod_count >= node.allowed_pods:
+            remedies.append(Remedy("needs room for one more pod"))
+        requests = state.read(_REQUESTS)
+        for name in _in_order(requests):
+            request = requests[name]
+            short = request - (allocatable.get(name, 0) - requested.get(name, 0))
+            if request and short > 0 and not self._is_ignored(name):
+                text = f"needs {resources.count_text(name, short)} more {name}"
+                remedies.append(Remedy(text, short / request))
+        return remedies
+
+    def _is_ignored(self, name: str) -> bool:
+        """Whether a resource is not this plugin's business."""
+        return (
+            name in self._ignored or name.partition("/")[0] in self._ignored_groups
+        ) and resources.is_extended_resource_name(name)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Note what the pod asks for of the resources that are scored."""
+        state.write(_SCORED_REQUESTS, self._scored_requests(pod))
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """A score from 0 to 100, as the strategy has it."""
+        # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
+        requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
+        rule = ShareRule(self._scored, requests, self._scorer, non_zero=True)
+        return nodes.by_load(rule)[1]
+
+    def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
+        """Upstream's scorer here, unlike its filter, does not know requests of the whole pod."""
+        return requests_of(self._scored, pod.non_zero_container_requests)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """A pod that goes or shrinks, a node that comes or offers more, and classes of devices."""
+        pod_change = ClusterEvent(
+            EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        )
+        node_change = ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        )
+        class_change = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        events = [
+            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_event),
+            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
+            ClusterEventWithHint(class_change, self.is_schedulable_after_device_class_event),
+        ]
+        return events if DRA_EXTENDED_RESOURCE in self.handle.feature_gates else events[:2]
+
+    def is_schedulable_after_pod_event(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a pod has left a node, or one that it was about to get, or room has been freed.
+
+        Room is freed where this pod itself asks for less, or another one on a node now asks for
+        less of something that this pod wants.
+        """
+        original, modified = as_kind(Pod, old, new)
+        if original is None:
+            return QueueingHint.QUEUE_SKIP
+        if modified is None:
+            return QueueingHint(
+                bool(original.spec.node_name or original.status.nominated_node_name)
+            )
+        if modified.metadata.uid == pod.uid:
+            return QueueingHint.QUEUE
+        return QueueingHint(bool(modified.spec.node_name) and _frees(pod, original, modified))
+
+    def is_schedulable_after_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the node, were it empty, could hold the pod, and is new or offers more.
+
+        More means more pods, or more of a resource that the pod asks for. What this plugin is
+        configured to ignore is not ignored here: upstream's hint does not know it. What the node
+        has none of, but devices may provide, is taken to be there, and to be more than before.
+        """
+        original, modified = as_kind(Node, old, new)
+        if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
+        offered = resources.node_allocatable(modified.status.allocatable)
+        backed = backed_by_devices(self.handle, wanted)
+        left_to_devices = {name for name in backed if offered.get(name, 0) <= 0}
+        if not _fits_empty(wanted, offered, left_to_devices):
+            return QueueingHint.QUEUE_SKIP
+        if original is None:
+            return QueueingHint.QUEUE
+        before = resources.node_allocatable(original.status.allocatable)
+        grown = any(
+            offered.get(name, 0) > before.get(name, 0) for name in (resources.PODS, *wanted)
+        )
+        return QueueingHint(grown or bool(left_to_devices))
+
+    def is_schedulable_after_device_class_event(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the class now stands behind a resource that the pod names, and did not before.
+
+        That is the resource called after the class, where the class is new, or the one it names.
+        """
+        original, modified = as_kind(DeviceClass, old, new)
+        if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        name = modified.spec.extended_resource_name
+        if original is None:
+            called_after = f"{DEVICE_CLASS_PREFIX}{modified.metadata.name}"
+            if called_after in pod.spec_requests:
+                return QueueingHint.QUEUE
+        elif (original.spec.extended_resource_name or "") == (name or ""):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(name is not None and name in pod.spec_requests)
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """What the pod asks for."""
+        return tuple(sorted(pod.spec_requests.items()))
+
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """What the pod asks for. Pods that devices may provide for do not share verdicts."""
+        return sign_requests(self.handle, pod)
+
+
+def _scorer_of(strategy: ScoringStrategy) -> Scorer:
+    if strategy.type == LEAST_ALLOCATED:
+        return least_allocated
+    if strategy.type == MOST_ALLOCATED:
+        return most_allocated
+    assert strategy.requested_to_capacity_ratio is not None, "validation has seen to it"
+    return requested_to_capacity_ratio(strategy.requested_to_capacity_ratio.shape)
+
+
+def _in_order(requests: Mapping[str, int]) -> list[str]:
+    """The resources that are asked for, in the order in which shortages of them are named.
+
+    Upstream names those beyond the native ones in no order; here it is by name.
+    """
+    native = [name for name in _NATIVE if requests.get(name, 0) > 0]
+    others = [name for name, count in requests.items() if count > 0 and name not in _NATIVE]
+    return native + sorted(others)
+
+
+def _fits_empty(
+    wanted: Mapping[str, int], offered: Mapping[str, int], left_out: Collection[str]
+) -> bool:
+    return offered.get(resources.PODS, 0) > 0 and all(
+        count <= offered.get(name, 0) for name, count in wanted.items() if name not in left_out
+    )
+
+
+def _frees(pod: PodInfo, original: Pod, modified: Pod) -> bool:
+    """Whether a pod's update lowers its request for something that `pod` asks for."""
+    before = resources.counted(resources.pod_requests(original, use_status=True))
+    after = resources.counted(resources.pod_requests(modified, use_status=True))
+    return any(
+        count and before.get(name, 0) > after.get(name, 0)
+        for name, count in pod.requests.resources.items()
+    )

@@ -1,0 +1,245 @@
+"""NodeVolumeLimits: a driver can attach so many volumes to a node, and no more.
+
+A node's CSINode says how many, driver by driver. What counts is what the pods on the node use, what
+else VolumeAttachments say is attached, and what the new pod brings: volumes behind claims, volumes
+that will be made for claims, and in-tree volumes that a driver has taken over.
+Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from scheduler.api.core import Pod
+from scheduler.api.csi_migration import (
+    CSI_DRIVERS,
+    handle_of_inline_volume,
+    in_tree_plugin_of_inline_volume,
+)
+from scheduler.api.storage import CSINode, VolumeAttachment
+from scheduler.api.volumes import claim_names
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import volumes_fragment
+from scheduler.framework.status import (
+    Rejections,
+    Status,
+    reject_by,
+    skip,
+    unresolvable,
+    unschedulable,
+)
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins.node_volume_limits.attached_volumes import (
+    ATTACHMENTS,
+    CSI_NODES,
+    AttachedVolumes,
+)
+from scheduler.plugins.node_volume_limits.csi_volumes import (
+    CLAIMS,
+    CLASSES,
+    VOLUMES,
+    AttachableVolumeError,
+    ClaimNotFoundError,
+    CsiVolume,
+    CsiVolumes,
+)
+from scheduler.snapshot.volume_index import volumes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from scheduler.api.storage import CSIDriver
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import BoolArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+_CSI_DRIVERS: Final = "csidrivers"
+_VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
+_EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
+
+#: The volumes of the pod, or why they cannot be told.
+_Found = frozenset[CsiVolume] | AttachableVolumeError
+
+
+class _Wanted(NamedTuple):
+    """What the pod brings to a node that has a CSINode, and to one that has not."""
+
+    with_csi_node: _Found
+    without_csi_node: _Found
+
+
+_WANTED: Final = StateKey[_Wanted]("PreFilterNodeVolumeLimits")
+
+
+class NodeVolumeLimits(Plugin):
+    """Do not have more volumes attached to a node than its drivers can."""
+
+    reads = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, ATTACHMENTS, _CSI_DRIVERS)
+
+    def __init__(self) -> None:
+        self._volumes = CsiVolumes(self.handle)
+        self._attached = AttachedVolumes(self.handle, self._volumes)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Skip pods without a volume that might have to be attached."""
+        if not pod.volumes.may_be_attached:
+            return skip()
+        state.write(_WANTED, self._look(pod))
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes where a driver would have too many volumes, and all if a claim is missing.
+
+        Raises `AttachableVolumeError` if the volumes of this pod, or of one that is on a node
+        with limits, cannot be told.
+        """
+        if not pod.volumes.may_be_attached:
+            return None
+        wanted = state.find(_WANTED)
+        if wanted is None:  # a profile may have only the filter
+            wanted = self._look(pod)
+            state.write(_WANTED, wanted)
+        has_csi_node = self._attached.has_csi_node(nodes)
+        verdicts: list[tuple[BoolArray, Status]] = []
+        if np.count_nonzero(~has_csi_node):
+            verdicts = self._verdicts(wanted.without_csi_node, nodes, ~has_csi_node)
+        if np.count_nonzero(has_csi_node):
+            found = wanted.with_csi_node
+            verdicts += self._verdicts(found, nodes, has_csi_node)
+            if found and not isinstance(found, AttachableVolumeError):
+                verdicts.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
+        return reject_by(*verdicts) if verdicts else None
+
+    def _look(self, pod: PodInfo) -> _Wanted:
+        self._attached.refresh()
+        return _Wanted(self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False))
+
+    def _find(self, pod: PodInfo, *, has_csi_node: bool) -> _Found:
+        try:
+            return self._volumes.of_new_pod(pod.pod, has_csi_node=has_csi_node)
+        except AttachableVolumeError as error:
+            return error
+
+    def _verdicts(
+        self, found: _Found, nodes: Nodes, which: BoolArray
+    ) -> list[tuple[BoolArray, Status]]:
+        """What speaks against some of the nodes without any counting."""
+        if isinstance(found, ClaimNotFoundError):
+            return [(which, unresolvable(str(found)))]
+        if isinstance(found, AttachableVolumeError):
+            raise found
+        if _VOLUME_LIMIT_SCALING not in self.handle.feature_gates:
+            return []
+        return [
+            (
+                which & self._attached.lacks_driver(driver, nodes),
+                unschedulable(f"{driver} CSI driver is not installed on the node"),
+            )
+            for driver in sorted({volume.driver for volume in found})
+            if self._is_required(driver)
+        ]
+
+    def _is_required(self, driver: str) -> bool:
+        """Whether a driver keeps its volumes off nodes that it is not on."""
+        found = self.handle.lister(_CSI_DRIVERS).get(driver)
+        if found is None:
+            return False
+        return bool(cast("CSIDriver", found).spec.prevent_pod_scheduling_if_missing)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Nodes with more room for volumes, volumes that go, and claims that were missing."""
+        return [
+            ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE),
+                self.is_schedulable_after_csi_node_updated,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, ActionType.DELETE),
+                self.is_schedulable_after_pod_deleted,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
+                self.is_schedulable_after_pvc_added,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
+                self.is_schedulable_after_volume_attachment_deleted,
+            ),
+        ]
+
+    def is_schedulable_after_csi_node_updated(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a driver may attach more. No limit counts as a limit of 0 here."""
+        original, modified = as_kind(CSINode, old, new)
+        if original is None or modified is None:
+            return QueueingHint.QUEUE_SKIP
+        before = _limits(original)
+        return QueueingHint(
+            any(count > before.get(driver, 0) for driver, count in _limits(modified).items())
+        )
+
+    def is_schedulable_after_pod_deleted(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the deleted pod had a node, or was about to, and volumes that count."""
+        deleted, _ = as_kind(Pod, old, new)
+        if deleted is None or not (deleted.spec.node_name or deleted.status.nominated_node_name):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(volumes_of(deleted).may_be_attached)
+
+    def is_schedulable_after_pvc_added(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if it is a claim of the pod."""
+        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
+
+    def is_schedulable_after_volume_attachment_deleted(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the pod names a claim, or spells out a volume that the same driver attaches.
+
+        Raises `CsiTranslationError` for a volume that no driver could handle.
+        """
+        deleted, _ = as_kind(VolumeAttachment, old, new)
+        if deleted is None:
+            return QueueingHint.QUEUE_SKIP
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                return QueueingHint.QUEUE
+            plugin = in_tree_plugin_of_inline_volume(volume)
+            if plugin is None:
+                continue
+            handle_of_inline_volume(volume)
+            if deleted.spec.attacher == CSI_DRIVERS[plugin]:
+                return QueueingHint.QUEUE
+        return QueueingHint.QUEUE_SKIP
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The pod's volumes."""
+        return [volumes_fragment(pod)]
+
+
+def _limits(csi_node: CSINode) -> Mapping[str, int]:
+    """How many volumes each driver may attach; 0 where nothing is said."""
+    return {
+        driver.name: (driver.allocatable.count or 0) if driver.allocatable is not None else 0
+        for driver in csi_node.spec.drivers
+    }

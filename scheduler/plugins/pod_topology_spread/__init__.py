@@ -1,0 +1,5 @@
+"""PodTopologySpread: pods are spread evenly over topology domains."""
+
+from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
+
+__all__ = ["PodTopologySpread"]

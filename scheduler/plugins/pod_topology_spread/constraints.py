@@ -1,0 +1,204 @@
+"""Topology spread constraints, parsed: a pod's own, or those a profile gives to pods without any.
+
+A constraint is parsed once per pod template: pods with equal constraints, and equal values of the
+labels that `matchLabelKeys` names, share it. Constraints of a profile have no selector; the pod's
+comes from whatever groups it with other pods: its services and its controller.
+Mirrors `podtopologyspread/common.go` and `plugins/helper/spread.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from scheduler.api.core import TopologySpreadConstraint
+from scheduler.api.field import FieldErrors
+from scheduler.api.selectors import (
+    NOTHING,
+    Selector,
+    SelectorError,
+    parse_label_selector,
+    selector_from_set,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from scheduler.api.core import LabelSelector, OwnerReference
+    from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+    from scheduler.framework.handle import Handle
+    from scheduler.snapshot.pod_index import PodKind
+    from scheduler.snapshot.pod_info import PodInfo
+
+#: What `whenUnsatisfiable` says.
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+
+_HONOR: Final = "Honor"
+
+#: What pods without constraints get where the profile leaves it to the system.
+SYSTEM_DEFAULT_CONSTRAINTS: Final = (
+    TopologySpreadConstraint(
+        topology_key="kubernetes.io/hostname", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3
+    ),
+    TopologySpreadConstraint(
+        topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5
+    ),
+)
+
+#: The kinds that `default_selector` looks into.
+LISTED_KINDS: Final = ("services", "replicationcontrollers", "replicasets", "statefulsets")
+
+
+class SpreadConstraint(NamedTuple):
+    """A constraint with everything left out filled in."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+
+class MatchingPods:
+    """The rule that counts a namespace's pods by a selector: those that are not on their way out.
+
+    A selector without requirements counts none, upstream's choice: see `countPodsMatchSelector`.
+    """
+
+    __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces")
+
+    asks_affinity: Final = False
+
+    def __init__(self, namespace: str, selector: Selector) -> None:
+        requirements = sorted((r.key, r.operator, r.values) for r in selector.requirements)
+        self._namespace: Final = namespace
+        self._selector: Final = selector
+        self._key: Final = (namespace, *requirements)
+        self._hash: Final = hash(self._key)
+        self.namespaces: Final = frozenset((namespace,))
+
+    @property
+    def counts_nothing(self) -> bool:
+        """Whether no pod can match, so that nobody need be asked."""
+        return not self._selector.requirements
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 for a pod that counts."""
+        if kind.is_terminating or kind.namespace != self._namespace:
+            return 0
+        return int(self._selector.matches(kind.labels))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MatchingPods) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"MatchingPods({self._namespace!r}, {self._selector!r})"
+
+
+def has_keys(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
+    """Whether a node with these labels has all topology keys."""
+    return all(constraint.topology_key in labels for constraint in constraints)
+
+
+def parse_constraints(
+    constraints: Sequence[TopologySpreadConstraint], labels: Mapping[str, str], action: str
+) -> tuple[SpreadConstraint, ...]:
+    """Those of a pod's constraints that `whenUnsatisfiable` has do this; `labels` are the pod's.
+
+    Raises `SelectorError` or `FieldErrors` for a malformed selector of one of them.
+    """
+    keys = {key for constraint in constraints for key in constraint.match_label_keys}
+    matched = tuple((key, labels[key]) for key in sorted(keys) if key in labels) if keys else ()
+    return _parsed(msgspec.json.encode(constraints), action, matched)
+
+
+_DECODER: Final = msgspec.json.Decoder(tuple[TopologySpreadConstraint, ...])
+
+
+@functools.lru_cache(maxsize=2048)
+def _parsed(
+    encoded: bytes, action: str, matched: tuple[tuple[str, str], ...]
+) -> tuple[SpreadConstraint, ...]:
+    labels = dict(matched)
+    return tuple(
+        _parse(constraint, labels)
+        for constraint in _DECODER.decode(encoded)
+        if constraint.when_unsatisfiable == action
+    )
+
+
+def _parse(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
+    selector = parse_label_selector(constraint.label_selector)
+    matched = {key: labels[key] for key in constraint.match_label_keys if key in labels}
+    if matched:
+        selector = _both(selector_from_set(matched), selector)
+    affinity, taints = constraint.node_affinity_policy, constraint.node_taints_policy
+    return SpreadConstraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        selector=selector,
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        honors_affinity=affinity is None or affinity == _HONOR,
+        honors_taints=taints == _HONOR,
+    )
+
+
+def _both(first: Selector, second: Selector) -> Selector:
+    """What both select; a selector of nothing stays that."""
+    if not second.requirements and not second.is_empty:
+        return second
+    return Selector((*first.requirements, *second.requirements))
+
+
+def default_selector(pod: PodInfo, handle: Handle) -> Selector:
+    """Which pods go together with this one: by its services, and by the controller that owns it.
+
+    Without either it is empty. A controller that is not there, or whose selector is malformed, has
+    no say.
+    """
+    labels: dict[str, str] = {}
+    services = cast("Iterable[Service]", handle.lister("services").list(pod.namespace))
+    for service in services:
+        selected = service.spec.selector
+        if selected and selected.items() <= pod.labels.items():
+            labels.update(selected)
+    owner = _controller_of(pod)
+    kind = (owner.api_version, owner.kind) if owner is not None else None
+    if owner is None or kind not in _CONTROLLERS:
+        return selector_from_set(labels)
+    found = handle.lister(_CONTROLLERS[kind]).get(owner.name, pod.namespace)
+    if found is not None and owner.kind == "ReplicationController":
+        labels.update(cast("ReplicationController", found).spec.selector)
+    selector = selector_from_set(labels)
+    if found is None or owner.kind == "ReplicationController":
+        return selector
+    own = _parsed_or_nothing(cast("ReplicaSet | StatefulSet", found).spec.selector)
+    return Selector((*selector.requirements, *own.requirements))
+
+
+_CONTROLLERS: Final[Mapping[tuple[str, str] | None, str]] = {
+    ("v1", "ReplicationController"): "replicationcontrollers",
+    ("apps/v1", "ReplicaSet"): "replicasets",
+    ("apps/v1", "StatefulSet"): "statefulsets",
+}
+
+
+def _controller_of(pod: PodInfo) -> OwnerReference | None:
+    for owner in pod.pod.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
+
+
+def _parsed_or_nothing(selector: LabelSelector | None) -> Selector:
+    try:
+        return parse_label_selector(selector)
+    except (SelectorError, FieldErrors):
+        return NOTHING

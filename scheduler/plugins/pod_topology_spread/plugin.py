@@ -1,0 +1,279 @@
+"""PodTopologySpread: pods that belong together lie evenly over zones, hosts, or whatever.
+
+A DoNotSchedule constraint turns down nodes in whose domain the pod would make the count exceed the
+least count of all domains by more than `maxSkew`. ScheduleAnyway constraints rank nodes: the fewer
+matching pods in a node's domains, the better.
+Mirrors `pkg/scheduler/framework/plugins/podtopologyspread/*.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from scheduler.api import field
+from scheduler.api.core import Node, Pod
+from scheduler.api.field import FieldErrors
+from scheduler.api.selectors import SelectorError
+from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.plugin_args.pod_topology_spread import (
+    SYSTEM_DEFAULTING,
+    PodTopologySpreadArgs,
+)
+from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.likeness import same_parts
+from scheduler.framework.status import Rejections, Status, skip, unschedulable
+from scheduler.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    LISTED_KINDS,
+    SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULT_CONSTRAINTS,
+    SpreadConstraint,
+    default_selector,
+    has_keys,
+    parse_constraints,
+)
+from scheduler.plugins.pod_topology_spread.filtering import HardSpread
+from scheduler.plugins.pod_topology_spread.scoring import SoftSpread
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+#: What is known between the points of a cycle.
+HARD_SPREAD: Final = StateKey[HardSpread]("PreFilterPodTopologySpread")
+SOFT_SPREAD: Final = StateKey[SoftSpread]("PreScorePodTopologySpread")
+
+#: The feature gate behind `matchLabelKeys`, on by default.
+_MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
+
+#: What error texts call the two kinds of constraints.
+_WORDS: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
+
+_OWN_CONSTRAINTS: Final = unschedulable("pods with topology constraints are not signable")
+_DEFAULT_CONSTRAINTS: Final = unschedulable(
+    "pods with default topology constraints are not signable"
+)
+
+
+class PodTopologySpread(Plugin):
+    """Respect topology spread constraints: the pod's own, or the profile's if it has none."""
+
+    reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
+    Args = PodTopologySpreadArgs
+    args: PodTopologySpreadArgs
+
+    def __init__(self) -> None:
+        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
+        if errors := args.validate("", DEFAULT_FEATURE_GATES):
+            raise ValueError(field.aggregate(errors))
+        self._is_system_defaulted: Final = args.defaulting_type == SYSTEM_DEFAULTING
+        defaults = (
+            SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints
+        )
+        self._has_defaults: Final = bool(defaults)
+        self._uses_match_label_keys: Final = _MATCH_LABEL_KEYS in self.handle.feature_gates
+        self._defaults: Final = {
+            action: parse_constraints(defaults, {}, action) for action in _WORDS
+        }
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Count matching pods by domain; skip pods without hard constraints.
+
+        Raises `ValueError` for a malformed selector.
+        """
+        try:
+            constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
+        except ValueError as error:
+            raise ValueError(f"get constraints from pod: {error}") from error
+        if not constraints:
+            return skip()
+        snapshot = self.handle.snapshot
+        in_view = nodes.base_rows if len(nodes) != len(snapshot) else None
+        state.write(HARD_SPREAD, HardSpread(pod, snapshot, constraints, in_view))
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        """Count a pod more in the world of this node."""
+        _hard_spread(state).change(added, node.base_row, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        """Count a pod less in the world of this node."""
+        _hard_spread(state).change(removed, node.base_row, -1)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes without a topology key, and those in domains that are too full already."""
+        return _hard_spread(state).rejections(nodes.base_rows)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Count matching pods by domain; skip pods without soft constraints.
+
+        Only the system's constraints do without topology keys: a node without a zone still has its
+        hostname. Raises `ValueError` for a malformed selector.
+        """
+        try:
+            constraints = self._constraints_of(pod, SCHEDULE_ANYWAY)
+        except ValueError as error:
+            raise ValueError(f"calculating preScoreState: {error}") from error
+        if not constraints:
+            return skip()
+        has_own = bool(pod.spec.topology_spread_constraints)
+        soft_spread = SoftSpread(
+            pod,
+            self.handle.snapshot,
+            constraints,
+            nodes,
+            requires_all_keys=has_own or not self._is_system_defaulted,
+        )
+        state.write(SOFT_SPREAD, soft_spread)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """How full the domains of each node are."""
+        return _soft_spread(state).scores(nodes)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """100 for empty domains, less for fuller ones."""
+        return _soft_spread(state).normalized(scores)
+
+    def _constraints_of(self, pod: PodInfo, action: str) -> tuple[SpreadConstraint, ...]:
+        """The pod's constraints of one kind; the profile's only if it has none of either kind."""
+        own = pod.spec.topology_spread_constraints
+        if own:
+            labels = pod.labels if self._uses_match_label_keys else {}
+            try:
+                return parse_constraints(own, labels, action)
+            except (SelectorError, FieldErrors) as error:
+                what = f"pod's {_WORDS[action]} topology spread constraints"
+                raise ValueError(f"obtaining {what}: {error}") from error
+        defaults = self._defaults[action]
+        if not defaults:
+            return ()
+        selector = default_selector(pod, self.handle)
+        if selector.is_empty:
+            return ()
+        return tuple(constraint._replace(selector=selector) for constraint in defaults)
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Pods that come, go or change labels; nodes that come, go or change labels or taints."""
+        pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL
+        pod_change |= ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
+        node_change = ActionType.ADD | ActionType.DELETE
+        node_change |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        return [
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.POD, pod_change), self.is_schedulable_after_pod_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.NODE, node_change), self.is_schedulable_after_node_change
+            ),
+        ]
+
+    def is_schedulable_after_pod_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a pod now counts that did not, or the other way round; or if it is this pod, and
+        it tolerates other taints, which may change the nodes that count.
+
+        Only pods on a node, or expected on one, count. Raises `ValueError` for a malformed
+        selector.
+        """
+        original, modified = as_kind(Pod, old, new)
+        if any(one and not _is_involved(one, pod) for one in (original, modified)):
+            return QueueingHint.QUEUE_SKIP
+        constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
+        if original is None or modified is None:
+            changed = original or modified
+            return QueueingHint(
+                changed is not None
+                and any(c.selector.matches(changed.metadata.labels) for c in constraints)
+            )
+        if (
+            pod.uid == modified.metadata.uid
+            and modified.spec.tolerations != original.spec.tolerations
+            and any(constraint.honors_taints for constraint in constraints)
+        ):
+            return QueueingHint.QUEUE
+        before, after = original.metadata.labels, modified.metadata.labels
+        return QueueingHint(
+            any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
+        )
+
+    def is_schedulable_after_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a node with all topology keys comes or goes, or moves to other domains, or has
+        other taints. Raises `ValueError` for a malformed selector.
+        """
+        original, modified = as_kind(Node, old, new)
+        constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
+        was_in = original is not None and has_keys(original.metadata.labels, constraints)
+        is_in = modified is not None and has_keys(modified.metadata.labels, constraints)
+        if original is None or modified is None or was_in != is_in:
+            return QueueingHint(was_in or is_in)
+        return QueueingHint(
+            is_in
+            and (
+                original.spec.taints != modified.spec.taints
+                or _changes_domain(original, modified, constraints)
+            )
+        )
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's own constraints, and the labels where one takes its selector from them.
+
+        The profile's constraints depend on services and owners, too much to compare by.
+        """
+        own = pod.spec.topology_spread_constraints
+        if not own:
+            return pod.uid
+        takes_labels = any(constraint.match_label_keys for constraint in own)
+        labels = tuple(sorted(pod.labels.items())) if takes_labels else ()
+        return pod.namespace, same_parts(own), labels
+
+    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
+        """Nothing: where a pod may go depends on all other pods, unless no constraint applies."""
+        if pod.spec.topology_spread_constraints:
+            return _OWN_CONSTRAINTS
+        return _DEFAULT_CONSTRAINTS if self._has_defaults else []
+
+
+def _hard_spread(state: CycleState) -> HardSpread:
+    try:
+        return state.read(HARD_SPREAD)
+    except CycleStateError as error:
+        raise LookupError(f'reading "{HARD_SPREAD.name}" from cycleState: {error}') from error
+
+
+def _soft_spread(state: CycleState) -> SoftSpread:
+    try:
+        return state.read(SOFT_SPREAD)
+    except CycleStateError as error:
+        raise LookupError(f'error reading "{SOFT_SPREAD.name}" from cycleState: {error}') from error
+
+
+def _is_involved(changed: Pod, pod: PodInfo) -> bool:
+    """Whether a pod may count for another one, or is that pod (`involvedInTopologySpreading`)."""
+    if changed.metadata.uid == pod.uid:
+        return True
+    has_node = bool(changed.spec.node_name or changed.status.nominated_node_name)
+    return has_node and changed.metadata.namespace == pod.namespace
+
+
+def _changes_domain(
+    original: Node, modified: Node, constraints: Sequence[SpreadConstraint]
+) -> bool:
+    before, after = original.metadata.labels, modified.metadata.labels
+    return any(before[c.topology_key] != after[c.topology_key] for c in constraints)

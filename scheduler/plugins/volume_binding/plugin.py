@@ -1,0 +1,316 @@
+"""VolumeBinding: a pod goes where its volumes are, or can be; they are bound before the pod is.
+
+PreFilter sorts a pod's claims out: those bound already, those to be bound once the pod has a node,
+and those that somebody else has to bind first, for which the pod waits. Filter turns down nodes
+that cannot have all the volumes. Reserve takes what was found in memory, PreBind writes it down and
+waits for the volume controller. Claims of ephemeral volumes are like others, once they exist.
+Mirrors `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`, v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from scheduler.api import field
+from scheduler.api.csi_topology import MIGRATED_PLUGINS_ANNOTATION
+from scheduler.api.field import quoted
+from scheduler.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from scheduler.api.volumes import LOST, claim_name, claim_names, is_for_pod
+from scheduler.config.plugin_args.volume_binding import VolumeBindingArgs
+from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    as_kind,
+)
+from scheduler.framework.interface import Plugin
+from scheduler.framework.signers import volumes_fragment
+from scheduler.framework.status import Rejections, Status, skip, unresolvable
+from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins.volume_binding.binder import (
+    VolumeBinder,
+    VolumeBindingError,
+    not_created_for_pod,
+)
+from scheduler.plugins.volume_binding.dynamic_provisioning import volume_limit
+from scheduler.plugins.volume_binding.pod_volumes import PodVolumes, PodVolumeSearch
+from scheduler.plugins.volume_binding.scorer import VolumeCapacityScorer, storage_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from scheduler.api.core import Pod
+    from scheduler.framework.interface import SignFragment
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+_STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
+_UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+_ADD_OR_UPDATE: Final = ActionType.ADD | ActionType.UPDATE
+
+
+class _BindingState:
+    """A pod's search, none if it has no claims, and what came of it on the node reserved for it."""
+
+    def __init__(self, search: PodVolumeSearch | None) -> None:
+        self.search: Final = search
+        self.all_bound = False
+        self._pod_volumes: Final[dict[str, PodVolumes | None]] = {}
+
+    def pod_volumes(self, node_name: str) -> PodVolumes | None:
+        """What is to be done on a node; found out in the scheduling cycle, and then kept."""
+        if node_name not in self._pod_volumes and self.search is not None:
+            self._pod_volumes[node_name] = self.search.pod_volumes(node_name)
+        return self._pod_volumes.get(node_name)
+
+
+_STATE: Final = StateKey[_BindingState]("VolumeBinding")
+
+
+class VolumeBinding(Plugin):
+    """Have a pod's volumes and its node fit each other."""
+
+    Args = VolumeBindingArgs
+    args: VolumeBindingArgs
+    reads = (
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "storageclasses",
+        "csinodes",
+        "csidrivers",
+        "csistoragecapacities",
+    )
+
+    def __init__(self) -> None:
+        gates = self.handle.feature_gates
+        args = self.args.with_defaults(gates)
+        if errors := args.validate("", gates):
+            raise ValueError(field.aggregate(errors))
+        self.binder: Final = VolumeBinder(
+            self.handle, bind_timeout_seconds=float(args.bind_timeout_seconds)
+        )
+        scores = _STORAGE_CAPACITY_SCORING in gates
+        self._scorer: Final = VolumeCapacityScorer(args.shape or ()) if scores else None
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Turn down pods with a claim that cannot be bound now; skip pods without claims."""
+        has_claims, trouble = self._look_at_claims(pod.pod)
+        if trouble:
+            return unresolvable(trouble)
+        if not has_claims:
+            state.write(_STATE, _BindingState(None))
+            return skip()
+        claims = self.binder.pod_volume_claims(pod.pod)
+        if claims.unbound_claims_immediate:
+            return _UNBOUND_IMMEDIATE
+        search = PodVolumeSearch(
+            claims,
+            handle=self.handle,
+            volumes=self.binder.volumes,
+            row_of=nodes.table.row_of,
+            total=nodes.total,
+        )
+        state.write(_STATE, _BindingState(search))
+        return None
+
+    def _look_at_claims(self, pod: Pod) -> tuple[bool, str]:
+        """Whether a pod has claims, and what is wrong with the first that is not as it must be."""
+        lister, namespace = self.handle.lister("persistentvolumeclaims"), pod.metadata.namespace
+        has_claims = False
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                continue
+            has_claims = True
+            is_ephemeral = volume.persistent_volume_claim is None
+            claim = cast("PersistentVolumeClaim | None", lister.get(name, namespace))
+            if trouble := _trouble_with(claim, name, pod, is_ephemeral=is_ephemeral):
+                return True, trouble
+        return has_claims, ""
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes that one of the volumes cannot be reached from, bound or made for."""
+        search = state.read(_STATE).search
+        if search is None:
+            return None
+        with self.binder.counting_errors("predicate"):
+            return search.filter_nodes(nodes)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Skip, unless the gate has volumes scored."""
+        return skip() if self._scorer is None else None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """How well the storage that the pod would take there is used, by the shape configured."""
+        search = state.read(_STATE).search if self._scorer is not None else None
+        if self._scorer is None or search is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return self._scorer.score(storage_uses(search.wanted, nodes.base_rows), len(nodes))
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take the volumes found for the node, so that no other pod is given them.
+
+        Raises `AssumeError` if one of them has changed since.
+        """
+        binding = state.read(_STATE)
+        pod_volumes = binding.pod_volumes(node_name)
+        binding.all_bound = pod_volumes is None or self.binder.assume(
+            pod.pod, node_name, pod_volumes
+        )
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give back what was taken and not written."""
+        binding = state.find(_STATE)
+        pod_volumes = binding.pod_volumes(node_name) if binding is not None else None
+        if pod_volumes is not None:
+            self.binder.revert(pod_volumes)
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> PreBindPreFlightResult:
+        """Skip if everything is bound; raises `VolumeBindingError` for a node never looked at."""
+        binding = state.read(_STATE)
+        if not binding.all_bound:
+            _found_for(binding, node_name)
+        return PreBindPreFlightResult(allow_parallel=True, skip=binding.all_bound)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Write down what was taken and wait until it is bound.
+
+        Raises `VolumeBindingError`, or the client's errors; then the pod is tried again.
+        """
+        binding = state.read(_STATE)
+        if not binding.all_bound:
+            await self.binder.bind(pod.pod, _found_for(binding, node_name))
+
+    def hints_depend_on(self, pod: PodInfo) -> Hashable:
+        """The pod's claims and other volumes."""
+        return volumes_and_namespace(pod)
+
+    def sign(self, pod: PodInfo) -> list[SignFragment]:
+        """The pod's volumes."""
+        return [volumes_fragment(pod)]
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        """Changes of volumes, claims and classes, of nodes' labels, and of the storage left."""
+        node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        registered = (
+            (EventResource.STORAGE_CLASS, _ADD_OR_UPDATE, self.is_schedulable_after_class_change),
+            (
+                EventResource.PERSISTENT_VOLUME_CLAIM,
+                _ADD_OR_UPDATE,
+                self.is_schedulable_after_claim_change,
+            ),
+            (EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE, None),
+            (EventResource.NODE, node_change, None),
+            (EventResource.CSI_NODE, _ADD_OR_UPDATE, self.is_schedulable_after_csi_node_change),
+            (
+                EventResource.CSI_DRIVER,
+                ActionType.UPDATE,
+                self.is_schedulable_after_csi_driver_change,
+            ),
+            (
+                EventResource.CSI_STORAGE_CAPACITY,
+                _ADD_OR_UPDATE,
+                self.is_schedulable_after_csi_storage_capacity_change,
+            ),
+        )
+        return [
+            ClusterEventWithHint(ClusterEvent(resource, actions), hint)
+            for resource, actions, hint in registered
+        ]
+
+    def is_schedulable_after_class_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue for a new class, and for one that allows other nodes; else it cannot change."""
+        before, after = as_kind(StorageClass, old, new)
+        if before is None or after is None:
+            return QueueingHint.QUEUE
+        return QueueingHint(before.allowed_topologies != after.allowed_topologies)
+
+    def is_schedulable_after_claim_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue for a claim of the pod's own."""
+        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
+
+    def is_schedulable_after_csi_node_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue for a new one, and if drivers have taken over other volumes on the node."""
+        before, after = as_kind(CSINode, old, new)
+        if before is None or after is None:
+            return QueueingHint.QUEUE
+        plugins = [
+            n.metadata.annotations.get(MIGRATED_PLUGINS_ANNOTATION, "") for n in (before, after)
+        ]
+        return QueueingHint(plugins[0] != plugins[1])
+
+    def is_schedulable_after_csi_driver_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if the driver of an inline volume of the pod's has stopped counting storage.
+
+        Claims do not count here, upstream as well.
+        """
+        before, after = as_kind(CSIDriver, old, new)
+        if before is None or after is None:
+            return QueueingHint.QUEUE_SKIP
+        drivers = {v.csi.driver for v in pod.spec.volumes if v.csi is not None}
+        stopped = bool(before.spec.storage_capacity) and not after.spec.storage_capacity
+        return QueueingHint(stopped and after.metadata.name in drivers)
+
+    def is_schedulable_after_csi_storage_capacity_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue for a new pool, and for one that can make larger volumes than before."""
+        before, after = as_kind(CSIStorageCapacity, old, new)
+        if before is None or after is None:
+            return QueueingHint.QUEUE
+        had, has = volume_limit(before), volume_limit(after)
+        return QueueingHint(has is not None and (had is None or has > had))
+
+
+def _trouble_with(
+    claim: PersistentVolumeClaim | None, name: str, pod: Pod, *, is_ephemeral: bool
+) -> str:
+    """What keeps a claim from being bound to anything; empty if nothing."""
+    if claim is None:
+        if is_ephemeral:
+            return (
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim "
+                f"{quoted(name)}"
+            )
+        return f"persistentvolumeclaim {quoted(name)} not found"
+    if claim.status.phase == LOST:
+        volume_name = quoted(claim.spec.volume_name)
+        return (
+            f"persistentvolumeclaim {quoted(name)} bound to non-existent "
+            f"persistentvolume {volume_name}"
+        )
+    if claim.metadata.deletion_timestamp is not None:
+        return f"persistentvolumeclaim {quoted(name)} is being deleted"
+    if is_ephemeral and not is_for_pod(claim, pod):
+        return not_created_for_pod(claim, pod)
+    return ""
+
+
+def _found_for(binding: _BindingState, node_name: str) -> PodVolumes:
+    pod_volumes = binding.pod_volumes(node_name)
+    if pod_volumes is None:
+        raise VolumeBindingError(f"no pod volume found for node {quoted(node_name)}")
+    return pod_volumes

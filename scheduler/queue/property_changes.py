@@ -1,0 +1,97 @@
+"""From a changed object to the cluster events that its change is.
+
+Source: `pkg/scheduler/framework/events.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.api import resources
+from scheduler.api.quantity import milli_value, parse_quantity
+from scheduler.framework.events import (
+    EVENT_ASSIGNED_POD_UPDATE,
+    EVENT_UNSCHEDULED_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+)
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Node, Pod, Quantities
+
+
+def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
+    """What of a pod's update matters to scheduling; a general update if nothing in particular."""
+    general = EVENT_ASSIGNED_POD_UPDATE if new.spec.node_name else EVENT_UNSCHEDULED_POD_UPDATE
+    changes = (
+        (new.metadata.labels != old.metadata.labels, ActionType.UPDATE_POD_LABEL),
+        (_is_scaled_down(new, old), ActionType.UPDATE_POD_SCALE_DOWN),
+        (
+            not new.spec.scheduling_gates and bool(old.spec.scheduling_gates),
+            ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+        ),
+        # Tolerations can be added, never changed or removed: their number tells.
+        (
+            len(new.spec.tolerations) != len(old.spec.tolerations),
+            ActionType.UPDATE_POD_TOLERATION,
+        ),
+        (_generated_claims_changed(new, old), ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+    )
+    return [ClusterEvent(general.resource, action) for changed, action in changes if changed] or [
+        general
+    ]
+
+
+def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent]:
+    """What of a node's update matters to scheduling, one event for each thing; maybe nothing."""
+    changes = (
+        # Becoming schedulable counts as losing a taint; being cordoned helps no pod.
+        (old.spec.unschedulable and not new.spec.unschedulable, ActionType.UPDATE_NODE_TAINT),
+        (
+            _differ(new.status.allocatable, old.status.allocatable),
+            ActionType.UPDATE_NODE_ALLOCATABLE,
+        ),
+        (new.metadata.labels != old.metadata.labels, ActionType.UPDATE_NODE_LABEL),
+        (new.spec.taints != old.spec.taints, ActionType.UPDATE_NODE_TAINT),
+        (_conditions(new) != _conditions(old), ActionType.UPDATE_NODE_CONDITION),
+        (
+            new.metadata.annotations != old.metadata.annotations,
+            ActionType.UPDATE_NODE_ANNOTATION,
+        ),
+        (
+            new.status.declared_features != old.status.declared_features,
+            ActionType.UPDATE_NODE_DECLARED_FEATURE,
+        ),
+    )
+    return [ClusterEvent(EventResource.NODE, action) for changed, action in changes if changed]
+
+
+def _is_scaled_down(new: Pod, old: Pod) -> bool:
+    if new.spec == old.spec and new.status == old.status:
+        return False
+    left = resources.pod_requests(new, use_status=True)
+    return any(
+        name not in left or milli_value(nanos) > milli_value(left[name])
+        for name, nanos in resources.pod_requests(old, use_status=True).items()
+    )
+
+
+def _generated_claims_changed(new: Pod, old: Pod) -> bool:
+    return (
+        new.status.resource_claim_statuses != old.status.resource_claim_statuses
+        or new.status.extended_resource_claim_status != old.status.extended_resource_claim_status
+    )
+
+
+def _differ(new: Quantities, old: Quantities) -> bool:
+    """Whether two resource lists differ in amount, not merely in spelling."""
+    if new == old:
+        return False
+    return new.keys() != old.keys() or any(
+        parse_quantity(new[name]) != parse_quantity(old[name]) for name in new
+    )
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}

@@ -1,0 +1,255 @@
+"""Watch events become steps of cache and queue, and cluster events for the waiting pods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.cache import Cache, CacheCorruptedError
+from scheduler.framework.status import unschedulable
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import WaitingPods
+from scheduler.snapshot import PodInfo
+from scheduler.testing import VirtualClock, make_node, make_pod
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+    from scheduler.framework.types import QueuedPodInfo
+
+
+class World(NamedTuple):
+    """Both handlers, and what they act upon."""
+
+    cache: Cache
+    queue: PriorityQueue
+    waiting_pods: WaitingPods
+    pods: PodEventHandler
+    nodes: NodeEventHandler
+    corrupted: list[CacheCorruptedError]
+
+    def wait_for_an_event(self, pod: Pod) -> None:
+        """Have a pod turned down once, so that it waits."""
+        self.pods.on_add(pod, is_initial=False)
+        self.turn_down_the_next()
+
+    def turn_down_the_next(self) -> None:
+        """Give the most urgent pod an attempt that fails."""
+        queued = self.queue.pop_nowait(0.0)
+        assert queued is not None
+        queued.unschedulable_plugins = {"Picky"}
+        self.queue.add_unschedulable_if_not_present(queued, 0.0)
+
+    @property
+    def events(self) -> list[str]:
+        """The cluster events that have brought pods back to a queue, in order."""
+        return [
+            event
+            for (_, event), count in self.queue.incoming_pods.items()
+            if count and event not in ("UnschedulablePodAdd", "ScheduleAttemptFailure")
+        ]
+
+
+class Picky:
+    """Hears of everything, and is helped by everything."""
+
+    name = "Picky"
+
+
+def _by_priority(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+    return first.pod_info.priority > second.pod_info.priority
+
+
+@pytest.fixture
+def world() -> World:
+    clock, cache, corrupted = VirtualClock(), Cache(), []
+    waiting_pods = WaitingPods(clock)
+    queue = PriorityQueue(
+        _by_priority,
+        pre_enqueue_plugins={},
+        queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
+        pod_lister=lambda namespace, name: make_pod(name, namespace=namespace),
+    )
+    pods = PodEventHandler(
+        cache=cache,
+        queue=queue,
+        waiting_pods=waiting_pods,
+        clock=clock,
+        scheduler_names={"default-scheduler"},
+        on_corrupted=corrupted.append,
+    )
+    nodes = NodeEventHandler(cache=cache, queue=queue, clock=clock)
+    return World(cache, queue, waiting_pods, pods, nodes, corrupted)
+
+
+def _active(world: World) -> list[str]:
+    return [pod.metadata.name for pod in world.queue.pods_in_active_q()]
+
+
+def _waiting(world: World) -> list[str]:
+    return [pod.metadata.name for pod in world.queue.pods_in_unschedulable_pods()]
+
+
+def _changed(pod: Pod, **status: object) -> Pod:
+    metadata = replace(pod.metadata, resource_version=pod.metadata.resource_version + "1")
+    return replace(pod, metadata=metadata, status=replace(pod.status, **status))
+
+
+def _bound(pod: Pod, node_name: str = "node") -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=node_name))
+
+
+def test_a_pod_with_a_node_goes_to_the_cache_and_one_without_to_the_queue(world: World) -> None:
+    world.pods.on_add(make_pod("running", node_name="node"), is_initial=True)
+    world.pods.on_add(make_pod("waiting"), is_initial=True)
+    assert [pod.name for pod in world.cache.pods.values()] == ["running"]
+    assert _active(world) == ["waiting"]
+
+
+def test_a_pod_of_another_scheduler_is_left_alone_until_it_runs(world: World) -> None:
+    pod = make_pod("theirs", scheduler_name="other")
+    world.pods.on_add(pod, is_initial=False)
+    assert _active(world) == []
+    world.pods.on_update(pod, _bound(pod))
+    assert [pod.name for pod in world.cache.pods.values()] == ["theirs"]
+
+
+def test_a_binding_moves_a_pod_from_the_queue_to_the_cache(world: World) -> None:
+    pod = make_pod("pod")
+    world.pods.on_add(pod, is_initial=False)
+    world.pods.on_update(pod, _bound(pod))
+    assert _active(world) == []
+    assert [pod.name for pod in world.cache.pods.values()] == ["pod"]
+
+
+def test_a_confirmed_binding_replaces_the_assumption(world: World) -> None:
+    pod = make_pod("pod")
+    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
+    world.pods.on_update(pod, _bound(pod))
+    assert not world.cache.is_assumed_pod(pod)
+    assert world.cache.statistics().pods == 1
+
+
+def test_the_same_state_once_more_is_no_event(world: World) -> None:
+    pod = make_pod("pod")
+    world.wait_for_an_event(pod)
+    world.pods.on_update(pod, pod)
+    assert _waiting(world) == ["pod"]
+
+
+def test_a_change_of_a_waiting_pod_brings_it_back(world: World) -> None:
+    pod = make_pod("pod")
+    world.wait_for_an_event(pod)
+    labelled = replace(pod, metadata=replace(pod.metadata, labels={"a": "b"}, resource_version="2"))
+    world.pods.on_update(pod, labelled)
+    assert world.events == ["UnschedulablePodUpdatePodLabel"]
+
+
+def test_updates_of_a_pod_that_is_being_bound_change_nothing(world: World) -> None:
+    pod = make_pod("pod")
+    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
+    world.pods.on_update(pod, _changed(pod, nominated_node_name="node"))
+    assert _active(world) == []
+    assert world.cache.is_assumed_pod(pod)
+
+
+def test_deleting_a_pod_that_is_being_bound_frees_its_room_at_once(world: World) -> None:
+    pod = make_pod("going")
+    world.wait_for_an_event(make_pod("other"))
+    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
+    world.pods.on_delete(pod, final_state_unknown=False)
+    assert world.cache.statistics().pods == 0
+    assert world.events == ["AssignedPodDelete"]
+
+
+def test_marking_a_pod_that_is_being_bound_for_deletion_frees_its_room_too(world: World) -> None:
+    pod = make_pod("going")
+    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    metadata = replace(pod.metadata, deletion_timestamp=now, resource_version="2")
+    world.pods.on_update(pod, replace(pod, metadata=metadata))
+    assert world.cache.statistics().pods == 0
+
+
+async def test_a_pod_held_at_permit_is_rejected_when_it_goes(world: World) -> None:
+    pod = make_pod("held")
+    assumed = PodInfo(pod).assigned_to("node")
+    world.cache.assume_pod(assumed)
+    world.waiting_pods.add(assumed, {"Patience": 60.0})
+    world.pods.on_delete(pod, final_state_unknown=False)
+    status = await world.waiting_pods.wait_on_permit(pod.metadata.uid)
+    assert status == unschedulable("removed")
+    # Its binding cycle forgets it, and tells the others once more when it has.
+    assert world.cache.is_assumed_pod(pod)
+
+
+def test_a_deleted_pod_leaves_queue_or_cache(world: World) -> None:
+    for pod in (make_pod("waiting"), make_pod("running", node_name="node")):
+        world.pods.on_add(pod, is_initial=False)
+        world.pods.on_delete(pod, final_state_unknown=False)
+    assert (_active(world), world.cache.statistics().pods) == ([], 0)
+
+
+def test_a_missed_deletion_cleans_up_wherever_the_pod_was(world: World) -> None:
+    pod = make_pod("pod")
+    world.pods.on_add(_bound(pod), is_initial=False)
+    world.pods.on_delete(pod, final_state_unknown=True)
+    assert world.cache.statistics().pods == 0
+
+
+def test_a_pod_recreated_under_its_name_is_another_pod(world: World) -> None:
+    old = make_pod("pod", uid="old", node_name="node")
+    new = make_pod("pod", uid="new")
+    world.pods.on_add(old, is_initial=False)
+    world.pods.on_update(old, new)
+    assert (world.cache.statistics().pods, _active(world)) == (0, ["pod"])
+
+
+def test_a_lost_nomination_helps_pods_that_had_to_yield_and_no_others(world: World) -> None:
+    important = make_pod("important", priority=10, nominated_node_name="node")
+    world.wait_for_an_event(make_pod("minor", priority=1))
+    world.wait_for_an_event(make_pod("major", priority=20))
+    world.pods.on_add(important, is_initial=False)
+    world.pods.on_update(important, _changed(important, nominated_node_name=""))
+    assert _waiting(world) == ["major"]
+
+
+def test_a_bound_pod_that_moves_means_that_nothing_can_be_trusted(world: World) -> None:
+    pod = make_pod("pod", node_name="a")
+    world.pods.on_add(pod, is_initial=False)
+    world.pods.on_update(pod, _bound(pod, "b"))
+    (error,) = world.corrupted
+    assert str(error) == (
+        "pod uid-default-pod(default/pod) was updated on node b, but was added to a"
+    )
+
+
+def test_a_new_node_and_each_change_of_one_is_an_event(world: World) -> None:
+    node = make_node("node")
+    world.wait_for_an_event(make_pod("pod"))
+    world.nodes.on_add(node, is_initial=False)
+    assert world.events == ["NodeAdd"]
+    world.turn_down_the_next()
+    world.nodes.on_update(node, make_node("node", labels={"a": "b"}))
+    assert world.events == ["NodeAdd", "NodeUpdateNodeLabel"]
+
+
+def test_a_heartbeat_is_no_event(world: World) -> None:
+    world.wait_for_an_event(make_pod("pod"))
+    node = make_node("node")
+    world.cache.add_node(node)
+    world.nodes.on_update(node, make_node("node", resource_version="2"))
+    assert world.events == []
+
+
+def test_pods_hear_of_a_lost_node_while_it_can_still_be_looked_at(world: World) -> None:
+    world.wait_for_an_event(make_pod("pod"))
+    node = make_node("node")
+    world.nodes.on_add(node, is_initial=True)
+    world.turn_down_the_next()
+    world.nodes.on_delete(node, final_state_unknown=False)
+    assert world.cache.nodes == {}
+    assert world.events == ["NodeAdd", "NodeDelete"]

@@ -1,0 +1,58 @@
+"""Pods from one template share their parts, and are none the worse for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.assembly import part_sharing
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.testing import make_pod
+
+if TYPE_CHECKING:
+    import pytest
+
+    from scheduler.api.core import Pod
+
+
+def _pod(name: str) -> Pod:
+    return make_pod(
+        name,
+        labels={"app": "web"},
+        requests={"cpu": "1"},
+        node_selector={"disk": "ssd"},
+        tolerations=[{"key": "a", "operator": "Exists"}],
+    )
+
+
+def test_equal_parts_are_one_object_and_the_pods_stay_equal() -> None:
+    share = PartSharing()
+    first, second = share(_pod("p")), share(_pod("q"))
+    assert first == _pod("p")
+    assert second == _pod("q")
+    assert first.metadata.labels is second.metadata.labels
+    assert first.spec.containers is second.spec.containers
+    assert first.spec.tolerations is second.spec.tolerations
+    assert first.spec.node_selector is second.spec.node_selector
+
+
+def test_equal_texts_in_different_fields_are_different_things() -> None:
+    share = PartSharing()
+    pod = make_pod("p", labels={"a": "b"}, node_selector={"a": "b"})
+    twin = share(
+        make_pod(
+            "p",
+            containers=[{"name": "x"}],
+            volumes=[{"name": "x"}],
+            labels={"a": "b"},
+            node_selector={"a": "b"},
+        )
+    )
+    assert type(twin.spec.volumes[0]) is not type(twin.spec.containers[0])
+    assert share(pod) == pod
+
+
+def test_the_stock_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_sharing, "PARTS_MAX", 2)
+    share = PartSharing()
+    pods = [make_pod(f"p{number}", labels={"n": str(number % 3)}) for number in range(9)]
+    assert [share(pod) for pod in pods] == pods

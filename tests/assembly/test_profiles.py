@@ -1,0 +1,159 @@
+"""From a configuration to frameworks, with plugins from everywhere."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.assembly.profiles import (
+    build_profiles,
+    find_plugins_in_working_directory,
+    plugin_registry,
+)
+from scheduler.config import KubeSchedulerProfile, default_config, load_config
+from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
+from scheduler.plugins import IN_TREE
+from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
+from scheduler.snapshot import Snapshot
+from scheduler.testing import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.runtime import Framework
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+class Guard(Plugin):
+    """Rejects everything, everywhere."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("guarded")
+
+
+def profiles_of(
+    config: KubeSchedulerConfiguration, plugins: Iterable[type[Plugin] | str] = ()
+) -> dict[str, Framework]:
+    clock = VirtualClock()
+    parts = SchedulerParts(
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock),
+    )
+    return build_profiles(config, parts, plugins=plugins)
+
+
+def filters(framework: Framework) -> list[str]:
+    return [plugin.name for plugin in framework.plugins["filter"]]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> KubeSchedulerConfiguration:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        HEAD + "profiles:\n"
+        "- schedulerName: plain\n"
+        "- schedulerName: guarded-first\n"
+        "  plugins: {filter: {enabled: [{name: Guard}]}}\n"
+        "- schedulerName: unguarded\n"
+        "  plugins: {filter: {disabled: [{name: Guard}]}}\n",
+        encoding="utf-8",
+    )
+    return load_config(path)
+
+
+def test_each_profile_has_a_framework_under_its_name(config: KubeSchedulerConfiguration) -> None:
+    profiles = profiles_of(config, [Guard])
+    assert list(profiles) == ["plain", "guarded-first", "unguarded"]
+    assert [framework.profile_name for framework in profiles.values()] == list(profiles)
+
+
+def test_a_plugin_joins_the_profiles_that_do_not_mention_it(
+    config: KubeSchedulerConfiguration,
+) -> None:
+    profiles = profiles_of(config, [Guard])
+    assert filters(profiles["plain"])[-1] == "Guard"
+    assert "Guard" in filters(profiles["guarded-first"])
+    assert "Guard" not in filters(profiles["unguarded"])
+
+
+def test_the_default_profile_is_upstreams() -> None:
+    (framework,) = profiles_of(default_config()).values()
+    assert filters(framework) == [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ]
+
+
+def test_a_plugin_is_found_by_reference_in_the_working_directory_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "found_here.py").write_text(
+        "from scheduler import Plugin\nclass Here(Plugin):\n    def filter(self, s, p, n): ...\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    with pytest.raises(PluginSetupError, match="cannot import: No module named 'found_here'"):
+        plugin_registry(["found_here:Here"])
+    find_plugins_in_working_directory()
+    (framework,) = profiles_of(default_config(), ["found_here:Here"]).values()
+    assert filters(framework)[-1] == "Here"
+
+
+@pytest.mark.parametrize(
+    ("plugins", "message"),
+    [
+        (["Nobody"], 'plugin "Nobody" does not exist'),
+        ([Guard, Guard], "a plugin named Guard already exists"),
+        (["tests.assembly.test_profiles:HEAD"], "expected a subclass of scheduler.Plugin"),
+    ],
+)
+def test_plugins_that_cannot_be_had_are_named(
+    plugins: list[type[Plugin] | str], message: str
+) -> None:
+    with pytest.raises(PluginSetupError, match=message):
+        plugin_registry(plugins)
+
+
+def test_the_profile_at_fault_is_named(config: KubeSchedulerConfiguration) -> None:
+    with pytest.raises(PluginSetupError) as error:
+        profiles_of(config)
+    assert str(error.value) == (
+        "initializing profiles: creating profile for scheduler name guarded-first: "
+        'FilterPlugin "Guard" does not exist'
+    )
+
+
+def test_two_profiles_of_one_name_are_refused() -> None:
+    config = default_config()
+    twice = replace(config, profiles=config.profiles * 2)
+    with pytest.raises(PluginSetupError, match='duplicate profile with scheduler name "default-'):
+        profiles_of(twice)
+
+
+def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
+    (profile,) = default_config().profiles
+    assert isinstance(profile, KubeSchedulerProfile)
+    names = {entry.name for entry in profile.plugins.multi_point.enabled}
+    assert names == IN_TREE.keys()

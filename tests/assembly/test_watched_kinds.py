@@ -1,0 +1,117 @@
+"""Which kinds plugins make the scheduler watch, and that changes of them bring pods back."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.api.storage import StorageClass
+from scheduler.assembly.event_handlers import ObjectEventHandler
+from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.config import default_config
+from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
+from scheduler.snapshot import Snapshot
+from scheduler.testing import VirtualClock, make_pod
+
+if TYPE_CHECKING:
+    from scheduler.runtime import Framework
+
+_CLASS_CHANGE = ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE)
+
+
+class Picky(Plugin):
+    """Reads services, and waits for storage classes and for things of its own kind."""
+
+    reads = ("services",)
+    waits_for = (
+        ClusterEventWithHint(_CLASS_CHANGE),
+        ClusterEventWithHint(ClusterEvent("things.v1.example.com", ActionType.DELETE)),
+    )
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("picky")
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return self.waits_for
+
+
+def _profiles(plugin: type[Plugin]) -> dict[str, Framework]:
+    clock = VirtualClock()
+    parts = SchedulerParts(
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock),
+    )
+    return build_profiles(default_config(), parts, plugins=[plugin])
+
+
+def test_what_is_read_and_what_is_waited_for_is_watched() -> None:
+    watched = {kind.resource.plural: kind for kind in kinds_to_watch(_profiles(Picky))}
+    assert "services" in watched
+    actions = watched["storageclasses"].events[EventResource.STORAGE_CLASS]
+    assert actions & _CLASS_CHANGE.action_type == _CLASS_CHANGE.action_type
+    things = watched["things"]
+    assert things.resource.collection_path() == "/apis/example.com/v1/things"
+    assert things.events == {"things.v1.example.com": ActionType.DELETE}
+    assert not {"pods", "nodes"} & watched.keys()
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"reads": ("gizmos",)}, "reads: 'gizmos' is no kind that is known"),
+        ({"reads": ("gizmos.v1",)}, "reads: 'gizmos.v1' is no kind that is known"),
+        (
+            {"waits_for": (ClusterEventWithHint(ClusterEvent("things.v1", ActionType.ADD)),)},
+            "events of 'things.v1': expected a known resource or <plural>.<version>.<group>",
+        ),
+    ],
+)
+def test_a_kind_that_nobody_knows_is_refused(changed: dict[str, object], text: str) -> None:
+    plugin = type("Lost", (Picky,), changed)
+    with pytest.raises(PluginSetupError, match=f'plugin "Lost": {text}'):
+        kinds_to_watch(_profiles(plugin))
+
+
+@pytest.mark.parametrize(
+    ("action", "comes_back"),
+    [("on_add", True), ("on_update", True), ("on_delete", False)],
+)
+def test_only_changes_that_somebody_registered_for_bring_a_pod_back(
+    action: str, *, comes_back: bool
+) -> None:
+    queue = PriorityQueue(
+        lambda first, second: first.timestamp < second.timestamp,
+        pre_enqueue_plugins={"default-scheduler": ()},
+        queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
+        pod_lister=lambda namespace, name: None,
+    )
+    queue.add(PodInfo(make_pod("p")), 0.0)
+    queued = queue.pop_nowait(0.0)
+    assert queued is not None
+    queued.unschedulable_plugins = {"Picky"}
+    queue.add_unschedulable_if_not_present(queued, 0.0)
+    handler = ObjectEventHandler(
+        EventResource.STORAGE_CLASS, _CLASS_CHANGE.action_type, queue=queue, clock=VirtualClock()
+    )
+    fast = StorageClass(provisioner="fast")
+    if action == "on_add":
+        handler.on_add(fast, is_initial=False)
+    elif action == "on_update":
+        handler.on_update(fast, fast)
+    else:
+        handler.on_delete(fast, final_state_unknown=False)
+    statistics = queue.statistics()
+    assert (statistics.unschedulable == 0) is comes_back

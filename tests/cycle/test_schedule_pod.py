@@ -1,0 +1,488 @@
+"""The scheduling algorithm, beside a slow model that visits node after node as Go would."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.cycle.schedule_pod import (
+    FirstInOrder,
+    NoNodesAvailableError,
+    RandomTie,
+    SchedulingAlgorithm,
+    Verdict,
+    num_feasible_nodes_to_find,
+)
+from scheduler.framework import (
+    CycleState,
+    NodeInfo,
+    Nodes,
+    Plugin,
+    PodInfo,
+    PreFilterResult,
+    Snapshot,
+    Status,
+    pending,
+    unresolvable,
+    unschedulable,
+)
+from scheduler.framework.types import FitError
+from scheduler.runtime import Framework, PluginFailedError
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from tests.runtime.profiles import answering, framework_of, plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCORE = answering("Score", score=1)
+NO = unschedulable("no")
+
+
+@functools.cache
+def _snapshot(count: int) -> Snapshot:
+    return snapshot_of([make_node(f"n{n}") for n in range(count)])
+
+
+def _pod(**parts: object) -> PodInfo:
+    return PodInfo(make_pod(**parts))
+
+
+def _algorithm(snapshot: Snapshot, *, percentage: int = 0, start: int = 0) -> SchedulingAlgorithm:
+    algorithm = SchedulingAlgorithm(
+        snapshot, tie_break=FirstInOrder(), percentage_of_nodes_to_score=percentage
+    )
+    algorithm.next_start_node_index = start
+    return algorithm
+
+
+def _schedule(
+    snapshot: Snapshot,
+    *classes: type[Plugin],
+    pod: PodInfo | None = None,
+    algorithm: SchedulingAlgorithm | None = None,
+) -> Verdict:
+    framework = framework_of(*classes, handle=FakeHandle(snapshot))
+    algorithm = algorithm or _algorithm(snapshot)
+    return algorithm.schedule_pod(framework, CycleState(), pod or _pod())
+
+
+# How many nodes are enough: upstream's `TestNumFeasibleNodesToFind`.
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "wanted"),
+    [
+        (10, 0, 10),
+        (10, 40, 10),
+        (99, 1, 99),
+        (100, 0, 100),
+        (1000, 0, 420),
+        (1000, 40, 400),
+        (6000, 0, 300),
+        (6000, 40, 2400),
+        (6000, 100, 6000),
+        (5000, 1, 100),
+        (10_000, 0, 500),
+    ],
+)
+def test_the_search_may_stop_after_a_share_of_all_nodes(
+    nodes: int, percentage: int, wanted: int
+) -> None:
+    assert num_feasible_nodes_to_find(nodes, percentage) == wanted
+
+
+# The search, compared with one node at a time.
+
+PASSES, REJECTED, UNRESOLVABLE, WAITS, FAILS = range(5)
+ANSWERS = {REJECTED: NO, UNRESOLVABLE: unresolvable("never"), WAITS: pending("soon")}
+
+
+def _filter(fates: Sequence[int]) -> type[Plugin]:
+    """A plugin with a fate in store for each node."""
+
+    def rule(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        fate = fates[int(node.name[1:])]
+        if fate == FAILS:
+            raise ValueError(f"broken on {node.name}")
+        return ANSWERS.get(fate)
+
+    return plugin("Fate", filter=rule)
+
+
+class Model:
+    """Go with one worker: look at a node, then the next, until one more than wanted would fit."""
+
+    def __init__(self, fates: Sequence[int], start: int, wanted: int) -> None:
+        self.feasible: list[str] = []
+        self.statuses: dict[str, str] = {}
+        self.failure = ""
+        for offset in range(len(fates)):
+            number = (start + offset) % len(fates)
+            fate = fates[number]
+            if fate == FAILS:
+                self.failure = f'running "Fate" filter plugin: broken on n{number}'
+                break
+            if fate == PASSES and len(self.feasible) == wanted:
+                break
+            if fate == PASSES:
+                self.feasible.append(f"n{number}")
+            else:
+                self.statuses[f"n{number}"] = ANSWERS[fate].message
+        processed = len(self.feasible) + len(self.statuses)
+        self.next_start = (start + processed) % len(fates)
+
+
+@st.composite
+def _searches(draw: st.DrawFn) -> tuple[list[int], int, int]:
+    """The fates of some nodes, where to start, and the percentage to score."""
+    count = draw(st.sampled_from([1, 2, 7, 99, 100, 101, 150, 300, 1024, 1025, 1500]))
+    few = draw(st.lists(st.integers(PASSES, FAILS), min_size=1, max_size=8))
+    odds = draw(st.integers(0, 30))
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    fates = [few[rng.randrange(len(few))] if rng.randrange(30) < odds else PASSES
+             for _ in range(count)]  # fmt: skip
+    return fates, draw(st.integers(0, count - 1)), draw(st.sampled_from([0, 1, 10, 50, 99, 100]))
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(_searches())
+def test_a_search_finds_what_one_worker_would_find(search: tuple[list[int], int, int]) -> None:
+    fates, start, percentage = search
+    snapshot = _snapshot(len(fates))
+    model = Model(fates, start, num_feasible_nodes_to_find(len(fates), percentage))
+    algorithm = _algorithm(snapshot, percentage=percentage, start=start)
+    framework = framework_of(_filter(fates), SCORE, handle=FakeHandle(snapshot))
+    if model.failure:
+        with pytest.raises(PluginFailedError, match=f"^{re.escape(model.failure)}$"):
+            algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod())
+    else:
+        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod())
+        assert feasible.names == model.feasible
+        statuses = {name: status.message for name, status in diagnosis.node_to_status.items()}
+        assert statuses == model.statuses
+        assert diagnosis.unschedulable_plugins == ({"Fate"} if statuses else set())
+        assert diagnosis.pending_plugins == ({"Fate"} if "soon" in statuses.values() else set())
+    assert algorithm.next_start_node_index == model.next_start
+
+
+@pytest.mark.parametrize(
+    ("fates", "feasible", "rejected"),
+    [
+        # With just enough that fit, all others are looked at for one more.
+        ([REJECTED] * 20 + [PASSES] * 100 + [REJECTED] * 30, 100, 50),
+        ([PASSES] * 100 + [REJECTED] * 50, 100, 50),
+        # One more ends the search before it.
+        ([PASSES] * 100 + [REJECTED] * 30 + [PASSES] + [REJECTED] * 19, 100, 30),
+        # What was never looked at turned nobody down, though a filter saw it in passing.
+        ([PASSES] * 101 + [REJECTED] * 49, 100, 0),
+    ],
+)
+def test_the_search_ends_where_one_more_would_fit(
+    fates: list[int], feasible: int, rejected: int
+) -> None:
+    verdict = _schedule(_snapshot(150), _filter(fates), SCORE)
+    assert len(verdict.feasible) == feasible
+    assert len(verdict.diagnosis.node_to_status) == rejected
+    assert verdict.diagnosis.unschedulable_plugins == ({"Fate"} if rejected else set())
+
+
+def test_all_nodes_get_their_turn() -> None:
+    snapshot = _snapshot(250)
+    algorithm = _algorithm(snapshot, percentage=40)
+    framework = framework_of(_filter([PASSES] * 250), SCORE, handle=FakeHandle(snapshot))
+    starts = []
+    for _ in range(4):
+        starts.append(algorithm.next_start_node_index)
+        verdict = algorithm.schedule_pod(framework, CycleState(), _pod())
+        assert verdict.suggested_host == f"n{starts[-1]}"
+        assert (len(verdict.feasible), verdict.evaluated_nodes) == (100, 100)
+    assert starts == [0, 100, 200, 50]
+
+
+def test_a_profiles_own_percentage_counts() -> None:
+    snapshot = _snapshot(300)
+    framework = framework_of(
+        _filter([PASSES] * 300), SCORE, handle=FakeHandle(snapshot), percentage_of_nodes_to_score=50
+    )
+    algorithm = _algorithm(snapshot, percentage=100)
+    assert len(algorithm.schedule_pod(framework, CycleState(), _pod()).feasible) == 150
+
+
+def test_an_exhaustive_search_looks_at_every_node() -> None:
+    snapshot = _snapshot(300)
+    algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
+    verdict = _schedule(snapshot, _filter([REJECTED, *[PASSES] * 299]), algorithm=algorithm)
+    assert (len(verdict.feasible), verdict.evaluated_nodes) == (299, 300)
+
+
+def test_without_scores_the_first_node_that_fits_will_do() -> None:
+    verdict = _schedule(_snapshot(5), _filter([REJECTED, REJECTED, PASSES, PASSES, REJECTED]))
+    assert verdict.suggested_host == "n2"
+    assert (len(verdict.feasible), verdict.evaluated_nodes) == (1, 3)
+
+
+def test_without_filters_the_next_nodes_are_taken_as_they_come() -> None:
+    snapshot = _snapshot(3)
+    algorithm = _algorithm(snapshot, start=2)
+    verdict = _schedule(snapshot, SCORE, algorithm=algorithm)
+    assert verdict.feasible.names == ["n2", "n0", "n1"]
+    assert algorithm.next_start_node_index == 2
+    verdict = _schedule(snapshot, algorithm=algorithm)
+    assert verdict.feasible.names == ["n2"]
+    assert algorithm.next_start_node_index == 0
+
+
+# A node for the pod.
+
+
+def test_the_best_node_wins() -> None:
+    best = plugin("Best", score=lambda self, state, pod, node: int(node.name[1:]) * 10)
+    verdict = _schedule(_snapshot(4), _filter([PASSES, PASSES, PASSES, REJECTED]), best)
+    assert verdict.suggested_host == "n2"
+    assert verdict.scores is not None
+    assert verdict.scores.total.tolist() == [0, 10, 20]
+    assert (len(verdict.feasible), verdict.evaluated_nodes) == (3, 4)
+
+
+def test_a_node_that_is_the_only_one_is_taken_unscored() -> None:
+    asked = answering("Score", pre_score=ValueError("asked"), score=ValueError("asked"))
+    fates = _filter([REJECTED, PASSES])
+    verdict = _schedule(_snapshot(2), fates, asked)
+    assert (verdict.suggested_host, verdict.evaluated_nodes, verdict.scores) == ("n1", 2, None)
+
+
+def test_a_node_that_is_the_only_one_is_scored_for_whoever_wants_to_see_it() -> None:
+    snapshot = _snapshot(2)
+    framework = framework_of(_filter([REJECTED, PASSES]), SCORE, handle=FakeHandle(snapshot))
+    verdict = _algorithm(snapshot).schedule_pod(
+        framework, CycleState(), _pod(), score_single_node=True
+    )
+    assert verdict.scores is not None
+    assert verdict.scores.total.tolist() == [1]
+
+
+def test_nodes_are_worth_one_where_nobody_scores() -> None:
+    snapshot = _snapshot(2)
+    algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
+    verdict = _schedule(snapshot, _filter([PASSES, PASSES]), algorithm=algorithm)
+    assert verdict.scores is not None
+    assert verdict.scores.total.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ties_are_broken_among_the_best_and_only_them(seed: int) -> None:
+    tied = answering("Tied", score_nodes=np.array([5, 9, 0, 9, 9]))
+    snapshot = _snapshot(5)
+    chosen = {
+        _schedule(
+            snapshot,
+            _filter([PASSES] * 5),
+            tied,
+            algorithm=SchedulingAlgorithm(snapshot, tie_break=RandomTie(random.Random(number))),
+        ).suggested_host
+        for number in range(100 * seed, 100 * seed + 40)
+    }
+    assert chosen == {"n1", "n3", "n4"}
+    assert _schedule(snapshot, _filter([PASSES] * 5), tied).suggested_host == "n1"
+
+
+class NoChance:
+    """A generator that must not be asked."""
+
+    def random(self) -> float:
+        raise AssertionError("asked")
+
+    def randrange(self, stop: int, /) -> int:
+        raise AssertionError("asked")
+
+
+def test_chance_is_not_asked_where_there_is_no_choice() -> None:
+    assert RandomTie(NoChance())(_snapshot(3).nodes, np.array([2])) == 2
+
+
+# No node for the pod.
+
+
+def test_a_cluster_without_nodes_says_so() -> None:
+    with pytest.raises(NoNodesAvailableError, match=r"^no nodes available to schedule pods$"):
+        _schedule(Snapshot(), SCORE)
+
+
+def _fit_error(snapshot: Snapshot, *classes: type[Plugin]) -> FitError:
+    with pytest.raises(FitError) as refusal:
+        _schedule(snapshot, *classes)
+    return refusal.value
+
+
+def test_a_pod_that_fits_nowhere_is_told_why() -> None:
+    error = _fit_error(_snapshot(4), _filter([REJECTED, UNRESOLVABLE, REJECTED, WAITS]), SCORE)
+    assert str(error) == "0/4 nodes are available: 1 never, 1 soon, 2 no."
+    assert error.num_all_nodes == 4
+    assert error.diagnosis.unschedulable_plugins == {"Fate"}
+    assert error.diagnosis.pending_plugins == {"Fate"}
+
+
+def test_a_pod_turned_down_before_any_node_has_one_status_for_all() -> None:
+    error = _fit_error(
+        _snapshot(3), answering("A", pre_filter=unresolvable("no such claim")), SCORE
+    )
+    assert str(error) == "0/3 nodes are available: no such claim."
+    assert error.diagnosis.unschedulable_plugins == {"A"}
+    assert error.diagnosis.node_to_status.get("n1") == unresolvable("no such claim").with_plugin(
+        "A"
+    )
+    assert len(error.diagnosis.node_to_status) == 0
+
+
+def test_nodes_left_out_by_prefilter_are_counted_with_the_plugins_that_did() -> None:
+    error = _fit_error(
+        _snapshot(5),
+        answering("B", pre_filter=PreFilterResult(frozenset({"n1", "n2", "gone"}))),
+        answering("A", pre_filter=PreFilterResult(frozenset({"n2", "n3", "gone"}))),
+        answering("Everywhere", pre_filter=PreFilterResult(None)),
+        _filter([REJECTED] * 5),
+        SCORE,
+    )
+    assert str(error) == (
+        "0/5 nodes are available: 1 no, 4 node(s) didn't satisfy plugin(s) [A B]."
+    )
+    assert error.diagnosis.unschedulable_plugins == {"A", "B", "Fate"}
+    assert error.diagnosis.pre_filter_node_names == {"n2", "gone"}
+
+
+def test_prefilter_may_leave_no_node_at_all() -> None:
+    error = _fit_error(_snapshot(2), answering("A", pre_filter=PreFilterResult(frozenset())))
+    assert str(error) == "0/2 nodes are available: node(s) didn't satisfy plugin A."
+    assert error.diagnosis.unschedulable_plugins == {"A"}
+    error = _fit_error(
+        _snapshot(2), answering("A", pre_filter=PreFilterResult(frozenset({"gone"}))), SCORE
+    )
+    assert str(error) == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [A]."
+
+
+def test_only_the_nodes_prefilter_has_left_are_looked_at() -> None:
+    seen: list[str] = []
+
+    def look(self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        seen.extend(nodes.names)
+
+    snapshot = _snapshot(5)
+    algorithm = _algorithm(snapshot, start=3)
+    verdict = _schedule(
+        snapshot,
+        answering("A", pre_filter=PreFilterResult(frozenset({"n4", "n1"}))),
+        plugin("Looks", filter_nodes=look),
+        SCORE,
+        algorithm=algorithm,
+    )
+    # The start index counts within the nodes that are left.
+    assert seen == ["n4", "n1"]
+    assert verdict.feasible.names == ["n4", "n1"]
+    assert algorithm.next_start_node_index == 0
+
+
+# The nominated node.
+
+
+def _visits(*failing: str, error: bool = False) -> tuple[type[Plugin], list[str]]:
+    visited: list[str] = []
+
+    def rule(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        visited.append(node.name)
+        if node.name in failing and error:
+            raise ValueError("broken")
+        return NO if node.name in failing else None
+
+    return plugin("Visits", filter=rule), visited
+
+
+def test_a_nominated_node_that_fits_is_taken_without_looking_further() -> None:
+    visits, visited = _visits()
+    snapshot = _snapshot(4)
+    algorithm = _algorithm(snapshot, start=1)
+    verdict = _schedule(
+        snapshot, visits, SCORE, pod=_pod(nominated_node_name="n2"), algorithm=algorithm
+    )
+    assert verdict.suggested_host == "n2"
+    assert visited == ["n2"]
+    assert algorithm.next_start_node_index == 1
+
+
+def test_a_nominated_node_is_looked_at_even_where_prefilter_leaves_it_out() -> None:
+    """So does upstream: whoever nominated it has asked the same plugins."""
+    elsewhere = answering("A", pre_filter=PreFilterResult(frozenset({"n0"})))
+    visits, _ = _visits()
+    verdict = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
+    assert verdict.suggested_host == "n2"
+
+
+def test_a_nominated_node_that_does_not_fit_is_counted_and_the_search_goes_on() -> None:
+    visits, visited = _visits("n2")
+    verdict = _schedule(_snapshot(3), visits, SCORE, pod=_pod(nominated_node_name="n2"))
+    assert verdict.suggested_host == "n0"
+    assert visited == ["n2", "n0", "n1", "n2"]
+    assert verdict.evaluated_nodes == 3
+
+
+def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
+    visits, visited = _visits()
+    verdict = _schedule(_snapshot(2), visits, SCORE, pod=_pod(nominated_node_name="gone"))
+    assert verdict.suggested_host == "n0"
+    assert visited == ["n0", "n1"]
+
+
+def test_a_plugin_that_fails_on_the_nominated_node_alone_is_only_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    visits, _ = _visits("n2", error=True)
+    with caplog.at_level(logging.ERROR), pytest.raises(PluginFailedError):
+        _schedule(_snapshot(3), visits, SCORE, pod=_pod(nominated_node_name="n2"))
+    assert caplog.messages == [
+        'Evaluation failed on nominated node n2: running "Visits" filter plugin: broken'
+    ]
+
+
+# Failures.
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        answering("P", pre_filter=ValueError("broken")),
+        answering("P", filter=ValueError("broken")),
+        answering("P", pre_score=ValueError("broken")),
+        answering("P", score=ValueError("broken")),
+    ],
+    ids=["pre_filter", "filter", "pre_score", "score"],
+)
+def test_a_plugin_that_fails_is_no_reason_not_to_fit(failing: type[Plugin]) -> None:
+    with pytest.raises(PluginFailedError, match=r"broken$"):
+        _schedule(_snapshot(3), failing, SCORE)
+
+
+def test_a_plugin_that_fails_on_a_node_nobody_needs_is_not_met() -> None:
+    fates = [PASSES] * 150
+    fates[140] = FAILS
+    verdict = _schedule(_snapshot(150), _filter(fates), SCORE)
+    assert len(verdict.feasible) == 100
+
+
+def test_a_frameworks_failure_is_met_once_the_search_comes_to_it() -> None:
+    fates = [PASSES] * 150
+    fates[140] = FAILS
+    snapshot = _snapshot(150)
+    algorithm = _algorithm(snapshot)
+    framework: Framework = framework_of(_filter(fates), SCORE, handle=FakeHandle(snapshot))
+    algorithm.schedule_pod(framework, CycleState(), _pod())
+    with pytest.raises(PluginFailedError, match=r"broken on n140$"):
+        algorithm.schedule_pod(framework, CycleState(), _pod())
+    assert algorithm.next_start_node_index == 140

@@ -1,0 +1,110 @@
+"""Which features a pod needs, and which of those that a node declares are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from scheduler.api.core import PodSpec
+from scheduler.plugins.node_declared_features.features import (
+    ALL_FEATURES,
+    DEFAULT_FEATURES,
+    Feature,
+    FeatureRegistry,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.plugins.node_declared_features.features import Version
+
+RESTARTS = "RestartAllContainersOnContainerExits"
+HOST_USERS = "UserNamespacesHostNetworkSupport"
+RULE = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
+DEMANDING = {"name": "container", "restartPolicy": "Never", "restartPolicyRules": [RULE]}
+LENIENT = {"name": "lenient", "restartPolicyRules": [{"action": "Restart"}]}
+PLAIN = {"name": "name", "image": "image"}
+
+
+def test_the_features_are_those_of_1_36() -> None:
+    assert DEFAULT_FEATURES.names == (
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        RESTARTS,
+        HOST_USERS,
+    )
+    assert {feature.max_version for feature in ALL_FEATURES} == {None}
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed"),
+    [
+        # `TestInferForScheduling` of restartallcontainers.
+        ({"initContainers": [DEMANDING], "containers": [PLAIN]}, {RESTARTS}),
+        ({"initContainers": [PLAIN], "containers": [DEMANDING]}, {RESTARTS}),
+        ({"initContainers": [PLAIN], "containers": [PLAIN]}, set()),
+        ({"containers": [PLAIN, LENIENT, DEMANDING]}, {RESTARTS}),
+        ({"containers": [LENIENT]}, set()),
+        ({"hostNetwork": True, "hostUsers": False}, {HOST_USERS}),
+        ({"hostNetwork": True, "hostUsers": True}, set()),
+        ({"hostNetwork": True}, set()),
+        ({"hostUsers": False}, set()),
+        ({"hostNetwork": True, "hostUsers": False, "containers": [DEMANDING]}, None),
+        # What only updates of a running pod need.
+        ({"resources": {"requests": {"cpu": "1"}}}, set()),
+    ],
+)
+def test_a_pods_spec_says_what_it_needs(spec: dict[str, object], needed: set[str] | None) -> None:
+    expected = {RESTARTS, HOST_USERS} if needed is None else needed
+    found = DEFAULT_FEATURES.infer_for_pod_scheduling(msgspec.convert(spec, PodSpec), (1, 36, 3))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("max_version", "target", "is_needed"),
+    [
+        (None, (1, 30, 0), True),
+        ((1, 30, 0), (1, 30, 0), True),
+        ((1, 30, 0), (1, 30, 1), False),
+        ((1, 30, 0), (1, 31, 0), False),
+        ((1, 30, 0), (1, 40, 0), False),
+        ((1, 30, 0), (0, 0, 0), True),
+    ],
+)
+def test_beyond_its_last_version_a_feature_is_taken_for_granted(
+    max_version: Version | None, target: Version, *, is_needed: bool
+) -> None:
+    """`TestInferForPodScheduling`."""
+    registry = FeatureRegistry([Feature("F", lambda spec: True, max_version)])
+    assert bool(registry.infer_for_pod_scheduling(PodSpec(), target)) == is_needed
+
+
+@pytest.mark.parametrize(
+    ("declared", "known"),
+    [
+        # `TestFeatureMapper`.
+        ((), ""),
+        (("a",), "a"),
+        (("a", "c"), "ac"),
+        (("a", "b", "c", "d"), "abcd"),
+        (("0", "a"), "a"),
+        (("a", "ab", "b"), "ab"),
+        (("d", "e"), "d"),
+        # Lists are walked side by side: what stands out of order is passed over.
+        (("b", "a"), "b"),
+        (("d", "a", "b"), "d"),
+        (("a", "a", "b"), "ab"),
+    ],
+)
+def test_features_that_nobody_knows_mean_nothing(declared: Sequence[str], known: str) -> None:
+    registry = FeatureRegistry(Feature(name, lambda spec: True) for name in "dcba")
+    assert registry.known_among(declared) == set(known)
+
+
+def test_a_set_of_features_is_a_row_of_digits() -> None:
+    registry = FeatureRegistry(Feature(name, lambda spec: True) for name in "cab")
+    assert registry.text_of(frozenset("ac")) == "101"
+    assert registry.text_of(frozenset()) == "000"
