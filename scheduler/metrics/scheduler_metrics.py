@@ -34,6 +34,23 @@ _VICTIMS: Final = exponential_buckets(1, 2, 7)
 _ATTEMPTS_TOLD_APART: Final = 15
 
 
+class EventTimer:
+    """A context manager that observes the duration of its block, also if the block raises."""
+
+    __slots__ = ("_histogram", "_spent_seconds", "_started", "_stopwatch")
+
+    def __init__(self, stopwatch: Stopwatch, histogram: Histogram, spent_seconds: float) -> None:
+        self._stopwatch: Final = stopwatch
+        self._histogram: Final = histogram
+        self._spent_seconds: Final = spent_seconds
+
+    def __enter__(self) -> None:
+        self._started = self._stopwatch()
+
+    def __exit__(self, *exception: object) -> None:
+        self._histogram.observe(self._stopwatch() - self._started + self._spent_seconds)
+
+
 class SchedulerMetrics:
     """One scheduler's numbers. Durations are in seconds, by `stopwatch`.
 
@@ -98,6 +115,13 @@ class SchedulerMetrics:
         duration_seconds = self.stopwatch() - started
         self.preemption_goroutines_duration.observe(duration_seconds, result)
         self.preemption_goroutines_executions[(result,)] += 1
+
+    def event(self, label: str, *, spent_seconds: float = 0.0) -> EventTimer:
+        """Measure the handling of a watch event: `with metrics.event(event.label): ...`.
+
+        `spent_seconds` is added to the duration: work for this event that was done before.
+        """
+        return EventTimer(self.stopwatch, self.event_handling_duration.of(label), spent_seconds)
 
     def event_handled(self, label: str, started: float) -> None:
         """A watch event has been dealt with since then."""

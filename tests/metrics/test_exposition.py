@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics
@@ -135,6 +136,17 @@ def test_histograms_of_different_labels_are_apart() -> None:
     histograms.observe(5.0, "b")
     assert histograms.by_labels[("a",)].counts == [1, 0]
     assert histograms.by_labels[("b",)].counts == [0, 1]
+
+
+def test_the_handling_of_an_event_is_measured_with_what_was_spent_on_it_before() -> None:
+    times = iter((10.0, 10.5, 20.0, 20.25))
+    metrics = SchedulerMetrics(lambda: next(times))
+    with metrics.event("NodeAdd"):
+        pass
+    with pytest.raises(RuntimeError), metrics.event("NodeAdd", spent_seconds=1.0):
+        raise RuntimeError
+    durations = metrics.event_handling_duration.of("NodeAdd")
+    assert (durations.total, durations.sum) == (2, 0.5 + 1.25)
 
 
 def test_exponential_buckets_are_upstreams() -> None:
