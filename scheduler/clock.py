@@ -9,7 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+R = TypeVar("R")
 
 
 class Clock(Protocol):
@@ -26,6 +31,24 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Return once `seconds` have passed on this clock."""
         ...
+
+
+async def wait_for(work: Coroutine[None, None, R], seconds: float, clock: Clock) -> R:
+    """Return the result of `work`.
+
+    Raises TimeoutError, and cancels `work`, once `seconds` have passed on `clock`.
+    """
+    task = asyncio.ensure_future(work)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+        alarm.cancel()
+        await asyncio.gather(task, alarm, return_exceptions=True)
 
 
 class SystemClock:

@@ -41,21 +41,20 @@ from scheduler.api_calls.pod_status import POD_SCHEDULED, pod_status_patch
 from scheduler.client import (
     MERGE_PATCH,
     PODS,
-    SOON_SECONDS,
     STRATEGIC_MERGE_PATCH,
     ApiObject,
     ClientError,
     NotFound,
-    Repeating,
     RestClient,
-    is_worth_repeating,
+    Retry,
     may_have_happened,
+    repeat_write,
 )
 from scheduler.client.kinds import KINDS
 from scheduler.clock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from scheduler.api.core import ObjectMeta, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, NominatingInfo
 
 C = TypeVar("C", bound=ApiCall)
-R = TypeVar("R")
 T = TypeVar("T", bound=ApiObject)
 
 _VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
@@ -110,8 +108,8 @@ class ApiDispatcher:
         """
         async with self._turn(PodBindingCall(pod, node_name)):
             try:
-                await self._repeatedly(
-                    lambda: self._client.bind(pod, node_name), Repeating.IF_NOT_SENT
+                await repeat_write(
+                    lambda: self._client.bind(pod, node_name), Retry.IF_NOT_SENT, self._clock
                 )
             except ClientError as error:
                 if not (may_have_happened(error) and await self._is_bound(pod, node_name)):
@@ -172,11 +170,12 @@ class ApiDispatcher:
         try:
             with contextlib.suppress(CallNotMade):
                 async with self._turn(PodDeletionCall(pod)):
-                    await self._repeatedly(
+                    await repeat_write(
                         lambda: self._client.delete(
                             PODS, metadata.name, namespace=metadata.namespace
                         ),
-                        Repeating.IF_NOT_SENT,
+                        Retry.IF_NOT_SENT,
+                        self._clock,
                     )
         except NotFound:
             return False
@@ -196,7 +195,7 @@ class ApiDispatcher:
         )
         metadata = call.pod.metadata
         try:
-            await self._repeatedly(
+            await repeat_write(
                 lambda: self._client.patch(
                     PODS,
                     metadata.name,
@@ -205,7 +204,8 @@ class ApiDispatcher:
                     subresource="status",
                     content_type=STRATEGIC_MERGE_PATCH,
                 ),
-                Repeating.AS_WANTED,
+                Retry.ALWAYS,
+                self._clock,
             )
         except NotFound:
             return False
@@ -215,7 +215,7 @@ class ApiDispatcher:
         self, resource: Resource[T], metadata: ObjectMeta, patch: dict[str, object]
     ) -> T:
         async with self._turn(ObjectPatchCall(metadata)):
-            return await self._repeatedly(
+            return await repeat_write(
                 lambda: self._client.patch(
                     resource,
                     metadata.name,
@@ -223,18 +223,9 @@ class ApiDispatcher:
                     namespace=metadata.namespace,
                     content_type=MERGE_PATCH,
                 ),
-                Repeating.IF_UNCHANGED,
+                Retry.IF_VERSION_CHECKED,
+                self._clock,
             )
-
-    async def _repeatedly(self, write: Callable[[], Awaitable[R]], repeating: Repeating) -> R:
-        for pause_seconds in SOON_SECONDS:
-            try:
-                return await write()
-            except ClientError as error:
-                if not is_worth_repeating(error, repeating):
-                    raise
-            await self._clock.sleep(pause_seconds)
-        return await write()
 
     @contextlib.asynccontextmanager
     async def _turn(self, call: C) -> AsyncIterator[C]:

@@ -51,10 +51,10 @@ from scheduler.client.rest import (
     RestClient,
 )
 from scheduler.client.retries import (
-    SOON_SECONDS,
-    Repeating,
-    is_worth_repeating,
+    Retry,
     may_have_happened,
+    repeat,
+    repeat_write,
 )
 from scheduler.client.store import Lister
 from scheduler.client.wire import Event, Lease, LeaseSpec
@@ -67,7 +67,6 @@ __all__ = [
     "NAMESPACES",
     "NODES",
     "PODS",
-    "SOON_SECONDS",
     "STRATEGIC_MERGE_PATCH",
     "AlreadyExists",
     "ApiError",
@@ -95,17 +94,18 @@ __all__ = [
     "Lister",
     "NotFound",
     "Page",
-    "Repeating",
     "Resource",
     "RestClient",
     "RestEventWriter",
+    "Retry",
     "ServerError",
     "TooManyRequests",
     "Unauthorized",
     "WatchEvent",
     "connect",
     "connection_to",
-    "is_worth_repeating",
     "may_have_happened",
     "object_key",
+    "repeat",
+    "repeat_write",
 ]

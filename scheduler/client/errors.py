@@ -83,7 +83,11 @@ class DecodeError(ClientError):
 
 
 class ApiError(ClientError):
-    """The server refused. `str()` of it is the server's own message, as client-go's is."""
+    """The server refused. `str()` of it is the server's own message, as in client-go.
+
+    `retry_after_seconds` is from the header Retry-After or the `Status` itself. The client retries
+    after `retry_delay_seconds`, which only the header sets (see `retries`).
+    """
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class ApiError(ClientError):
         self.message = message
         self.details = details or StatusDetails()
         self.retry_after_seconds = retry_after_seconds
+        self.retry_delay_seconds: int | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.status}, {self.reason!r}, {self.message!r})"

@@ -41,6 +41,7 @@ from scheduler.api.core import ObjectMeta, ObjectReference
 from scheduler.client.errors import AlreadyExists, ApiError, ClientError, NotFound
 from scheduler.client.resources import EVENTS, PODS
 from scheduler.client.rest import STRATEGIC_MERGE_PATCH, Subject
+from scheduler.client.retries import repeat
 from scheduler.client.wire import Event, EventSeries
 from scheduler.clock import rfc3339_micro
 
@@ -255,43 +256,48 @@ class EventBroadcaster:
             event = await self._queue.get()
             self._sending += 1
             try:
-                await self._send_with_retries(event)
+                if not await self._send(event, retries_max=_TRIES_MAX - 1):
+                    self._lost += 1
+                    logger.error(
+                        "giving up on event %s: no server in %d tries", _shown(event), _TRIES_MAX
+                    )
             finally:
                 self._sending -= 1
                 self._queue.task_done()
 
-    async def _send_with_retries(self, event: Event) -> None:
-        for tried in range(1, _TRIES_MAX + 1):
-            if await self._send(event):
-                return
-            if tried < _TRIES_MAX:
-                jitter = self._rng.random() * _RETRY_JITTER
-                await self._clock.sleep(_RETRY_SECONDS * (1 + jitter))
-        self._lost += 1
-        logger.error("giving up on event %s: no server in %d tries", _shown(event), _TRIES_MAX)
+    async def _send(self, event: Event, *, retries_max: int = 0) -> bool:
+        """Write an event; return False if the server could not be reached in any try."""
 
-    async def _send(self, event: Event) -> bool:
-        """One try; whether the event is dealt with, for better or worse."""
+        def delay_seconds(error: ClientError, _: int) -> float | None:
+            if isinstance(error, ApiError) and not _is_created_meanwhile(event, error):
+                return None
+            return _RETRY_SECONDS * (1 + self._rng.random() * _RETRY_JITTER)
+
         try:
-            if event.series is None:
-                await self._writer.create(event)
-            else:
-                await self._send_series(event)
-        except AlreadyExists as error:
-            if event.series is not None:
-                # The event came into being between our PATCH and our POST: PATCH it again.
+            await repeat(
+                lambda: self._write(event),
+                retries_max=retries_max,
+                delay_seconds=delay_seconds,
+                sleep=self._clock.sleep,
+            )
+        except ApiError as error:
+            if _is_created_meanwhile(event, error):
                 return False
             self._refused += 1
-            logger.debug("event %s: %s", _shown(event), error)
-        except ApiError as error:
-            self._refused += 1
-            logger.error("event %s was refused: %s", _shown(event), error)
+            level = logging.DEBUG if isinstance(error, AlreadyExists) else logging.ERROR
+            logger.log(level, "event %s was refused: %s", _shown(event), error)
         except ClientError as error:
-            logger.warning("event %s could not be sent yet: %s", _shown(event), error)
+            logger.warning("event %s could not be sent: %s", _shown(event), error)
             return False
         else:
             self._sent += 1
         return True
+
+    async def _write(self, event: Event) -> None:
+        if event.series is None:
+            await self._writer.create(event)
+        else:
+            await self._send_series(event)
 
     async def _send_series(self, event: Event) -> None:
         try:
@@ -389,6 +395,11 @@ def _cut(note: str) -> str:
         return encoded.decode()
     # Half a character at the cut is left out.
     return encoded[: _NOTE_BYTES_MAX - len(_CUT)].decode(errors="ignore") + _CUT.decode()
+
+
+def _is_created_meanwhile(event: Event, error: ApiError) -> bool:
+    """Return True if the event was created between the PATCH and the POST of its series."""
+    return event.series is not None and isinstance(error, AlreadyExists)
 
 
 def _shown(event: Event) -> str:

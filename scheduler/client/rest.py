@@ -12,9 +12,7 @@ Source: client-go `rest/request.go`, `rest/with_retry.go`.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,16 +33,18 @@ from scheduler.client.pacing import TokenBucket
 from scheduler.client.paging import Listing, list_in_pages
 from scheduler.client.resources import PODS, ApiObject, ListOptions, Resource
 from scheduler.client.retries import (
-    RESET_SECONDS,
-    RETRIES_MAX,
-    invited_seconds,
+    REQUEST_RETRIES_MAX,
+    repeat,
+    request_retry_delay_seconds,
     retry_after_seconds,
+    retry_delay_seconds,
 )
 from scheduler.client.transport import Answer, Transport, WatchStream
 from scheduler.client.wire import Binding, DeleteOptions, Preconditions
+from scheduler.clock import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable
 
     from scheduler.api.core import Pod
     from scheduler.client.connection import Connection
@@ -305,15 +305,22 @@ class RestClient:
         For what has no method here: discovery, health, answers nobody decodes.
         """
         await self._take_token()
-        if self._timeout_seconds is None:
-            return await self._exchange(method, path, query, body, content_type, subject)
-        told = f"timeout={self._timeout_seconds:g}s"
-        exchange = self._exchange(
-            method, path, f"{query}&{told}" if query else told, body, content_type, subject
+        seconds = self._timeout_seconds
+        if seconds is not None:
+            timeout = f"timeout={seconds:g}s"
+            query = f"{query}&{timeout}" if query else timeout
+        request = self._repeat(
+            lambda: self._send_once(method, path, query, body, content_type, subject),
+            is_read=method == "GET",
         )
-        return await self._in_time(exchange, self._timeout_seconds, f"{method} {path}")
+        if seconds is None:
+            return await request
+        try:
+            return await wait_for(request, seconds, self._clock)
+        except TimeoutError:
+            raise ConnectionFailed(f"{method} {path}: no answer within {seconds:g} s") from None
 
-    async def _exchange(
+    async def _send_once(
         self,
         method: str,
         path: str,
@@ -322,63 +329,46 @@ class RestClient:
         content_type: str,
         subject: Subject,
     ) -> bytes:
-        for attempt in itertools.count(1):
-            try:
-                answer = await self._attempt(method, path, query, body, content_type)
-            except ConnectionFailed as error:
-                if method != "GET" or not error.reset or attempt > RETRIES_MAX:
-                    raise
-                await self._pause(RESET_SECONDS, str(error))
-                continue
-            if answer.ok:
-                return answer.body
-            seconds = self._invited_seconds(answer)
-            if seconds is None or attempt > RETRIES_MAX:
-                raise self._refusal(answer, method, subject)
-            await self._pause(seconds, f"{method} {path} was answered with {answer.status}")
-        raise AssertionError("the loop above ends by itself")
-
-    async def _attempt(
-        self, method: str, path: str, query: str, body: bytes | None, content_type: str
-    ) -> Answer:
         self._requests += 1
-        if self._observe is None:
-            return await self._transport.send(
-                method, path, query=query, body=body, content_type=content_type
-            )
         started, code = self._clock.monotonic(), "<error>"
         try:
             answer = await self._transport.send(
                 method, path, query=query, body=body, content_type=content_type
             )
             code = str(answer.status)
-            return answer
         finally:
-            self._observe(method, code, self._clock.monotonic() - started)
+            if self._observe is not None:
+                self._observe(method, code, self._clock.monotonic() - started)
+        if answer.ok:
+            return answer.body
+        raise self._refusal(answer, method, subject)
 
     async def _open_watch(self, path: str, query: str, subject: Subject) -> WatchStream | None:
         self._watches += 1
-        for attempt in itertools.count(1):
-            try:
-                answer = await self._transport.open_watch(path, query)
-            except ConnectionFailed as error:
-                if not error.reset:
-                    raise
-                if attempt > RETRIES_MAX:
-                    logger.warning("giving up on this watch: %s", error)
-                    return None
-                await self._pause(RESET_SECONDS, str(error))
-                continue
+
+        async def open_once() -> WatchStream:
+            answer = await self._transport.open_watch(path, query)
             if isinstance(answer, WatchStream):
                 return answer
-            seconds = self._invited_seconds(answer)
-            if seconds is None or attempt > RETRIES_MAX:
-                raise self._refusal(answer, "GET", subject)
-            await self._pause(seconds, f"watch {path} was answered with {answer.status}")
-        raise AssertionError("the loop above ends by itself")
+            raise self._refusal(answer, "GET", subject)
 
-    async def _pause(self, seconds: float, reason: str) -> None:
-        logger.debug("asking again in %g s: %s", seconds, reason)
+        try:
+            return await self._repeat(open_once, is_read=True)
+        except ConnectionFailed as error:
+            if not error.reset:
+                raise
+            logger.warning("giving up on this watch: %s", error)
+            return None
+
+    async def _repeat(self, call: Callable[[], Awaitable[R]], *, is_read: bool) -> R:
+        return await repeat(
+            call,
+            retries_max=REQUEST_RETRIES_MAX,
+            delay_seconds=lambda error, _: request_retry_delay_seconds(error, is_read=is_read),
+            sleep=self._wait_for_retry,
+        )
+
+    async def _wait_for_retry(self, seconds: float) -> None:
         self._retries += 1
         await self._clock.sleep(seconds)
         await self._take_token()
@@ -390,35 +380,19 @@ class RestClient:
             if seconds > _THROTTLED_SECONDS:
                 logger.info("waited %.1f s for the client's own rate limit", seconds)
 
-    async def _in_time(
-        self, exchange: Coroutine[None, None, bytes], seconds: float, request: str
-    ) -> bytes:
-        """The outcome of an exchange, unless the clock says that it took too long."""
-        work = asyncio.ensure_future(exchange)
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise ConnectionFailed(f"{request}: no answer within {seconds:g} s")
-            return work.result()
-        finally:
-            work.cancel()
-            alarm.cancel()
-            await asyncio.gather(work, alarm, return_exceptions=True)
-
-    def _invited_seconds(self, answer: Answer) -> int | None:
-        return invited_seconds(answer.status, _retry_after(answer), now=self._clock.now())
-
     def _refusal(self, answer: Answer, method: str, subject: Subject) -> ApiError:
-        return error_of_response(
+        header, now = answer.headers.get("Retry-After", ""), self._clock.now()
+        error = error_of_response(
             answer.status,
             answer.body,
             content_type=answer.headers.get("Content-Type", ""),
             method=method,
             group_resource=subject.group_resource,
             name=subject.name,
-            retry_after_seconds=retry_after_seconds(_retry_after(answer), now=self._clock.now()),
+            retry_after_seconds=retry_after_seconds(header, now=now),
         )
+        error.retry_delay_seconds = retry_delay_seconds(answer.status, header, now=now)
+        return error
 
     def _object(self, resource: Resource[T], body: bytes, path: str) -> T:
         return self._decoder(resource).object(body, url=self._transport.url(path))
@@ -433,10 +407,6 @@ class RestClient:
 
 def _about(resource: Resource[T], name: str = "") -> Subject:
     return Subject(resource.group_resource, name)
-
-
-def _retry_after(answer: Answer) -> str:
-    return answer.headers.get("Retry-After", "")
 
 
 def _last_event(decoder: ObjectDecoder[T], stream: WatchStream) -> WatchEvent[T] | None:

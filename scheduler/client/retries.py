@@ -1,41 +1,46 @@
-"""When a request is made again: the one rule, for the client and for the dispatcher of writes.
+"""Retries: when a request is sent again, and the one loop that does it.
 
-                             reads    writes by `Repeating`
-                                      AS_WANTED   IF_UNCHANGED   IF_NOT_SENT
-    429                      as told  as told     as told        as told        the client,
-    5xx that says when       as told  as told     as told        as told        at most ten times
-    connection broke         1 s
-    nobody listens                    soon        soon           soon           the dispatcher,
-    connection broke                  soon        soon                          at most three
-    500, 503, 504                     soon        soon                          times
-    409 Conflict                      soon
-    anything else, or too often: raised to whoever asked
+The rule, for the client's requests and for the writes of the dispatcher:
 
-"As told" is what Retry-After says, seconds or a date; a 429 without one means a second.
-"Soon" is after 10, 50 and 250 ms: a server that restarts takes longer, one that stumbles does not.
-A read that nothing above covers is the reflector's, which comes back with a growing pause.
+                            reads   writes, by `Retry`
+                                    ALWAYS   IF_VERSION_CHECKED   IF_NOT_SENT
+    429                     server  server   server               server       the client,
+    5xx with Retry-After    server  server   server               server       at most ten
+    connection reset        1 s                                                retries
+    connection refused              short    short                short        the dispatcher,
+    connection reset                short    short                             at most three
+    500, 503, 504                   short    short                             retries
+    409 Conflict                    short
+    anything else, or no retries left: the error is raised
 
-A server that says when to come again has not carried out what it was asked, so this goes for writes
-too that must not be made twice. (Should a 5xx lie: a binding names the pod's uid, and a pod that
-has a node gets no second one.) Where the answer to such a write got lost, nobody knows; it is not
-made again. Of a binding that fails so, the pod is asked whether it was made. If it says no, or
-nothing, it is forgotten and put back in the queue, and the watch tells the truth: if it was bound
-after all it is let go of, wherever it is by then.
+"server" is the delay in the header Retry-After, in seconds or as a date; 1 s for a 429 without one.
+"short" is 10, 50 and then 250 ms: enough for a passing fault, not for a server that restarts.
+A read that fails otherwise is retried by the reflector, with growing delays.
+
+A server that sends Retry-After has not executed the request, so a write that must not be executed
+twice may be retried too. (If a 5xx claims this wrongly: a binding carries the pod's uid, and a pod
+that has a node cannot get another one.) If the answer to such a write is lost, the outcome is
+unknown and the write is not retried. After a binding that fails in this way the pod is read. If it
+is not bound, or cannot be read, it is forgotten and goes back to the queue. Should it be bound all
+the same, the watch event removes it from the queue.
 
 Source: client-go `rest/with_retry.go`, `rest/request.go`, `util/retry`; `Retriable` in
-`pkg/scheduler/util/utils.go`. Upstream's scheduler repeats nothing but status patches "soon", not
-even these on a broken connection or a 504, takes no dates, and gives up at a 429 that does not say
-when.
+`pkg/scheduler/util/utils.go`. Upstream's scheduler retries with short delays only for status
+patches, and not after a reset connection or a 504; it ignores dates in Retry-After, and does not
+retry a 429 without that header.
 """
 
 from __future__ import annotations
 
 import enum
+import logging
 import math
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from scheduler.client.errors import (
+    ApiError,
+    ClientError,
     Conflict,
     ConnectionFailed,
     ConnectionRefused,
@@ -44,37 +49,90 @@ from scheduler.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.client.errors import ClientError
+    from collections.abc import Awaitable, Callable
 
-#: How often one request is sent again at most because the server says so, or on a broken read.
-RETRIES_MAX: Final = 10
+    from scheduler.clock import Clock
 
-#: How long to wait after the connection of a read broke.
-RESET_SECONDS: Final = 1.0
+_log: Final = logging.getLogger(__name__)
 
-#: The pauses before a write is made a second, third and fourth time (client-go's default backoff).
-SOON_SECONDS: Final = (0.01, 0.05, 0.25)
+R = TypeVar("R")
 
-#: How long to wait after a 429 that does not say.
-_TOO_MANY_SECONDS: Final = 1
+#: The most retries of one request for Retry-After, or for a read whose connection was reset.
+REQUEST_RETRIES_MAX: Final = 10
 
-#: Answers of a server that is having a bad moment.
-_PASSING: Final = frozenset({500, 503, 504})
+#: The delay before a read is retried whose connection was reset.
+_RESET_DELAY_SECONDS: Final = 1.0
+
+#: The delay after a 429 without Retry-After.
+_TOO_MANY_REQUESTS_DELAY_SECONDS: Final = 1
+
+#: The delays before the retries of a write (client-go's default backoff).
+WRITE_RETRY_DELAYS_SECONDS: Final = (0.01, 0.05, 0.25)
+
+#: The status codes of faults that often pass quickly.
+_TRANSIENT: Final = frozenset({500, 503, 504})
 
 
-class Repeating(enum.Enum):
-    """What making a write a second time would do."""
+class Retry(enum.Enum):
+    """Says after which errors a write may be executed a second time."""
 
-    #: Nothing: it says how things shall be.
-    AS_WANTED = enum.auto()
-    #: Nothing: it names the version it is meant for, and is refused once that has changed.
-    IF_UNCHANGED = enum.auto()
-    #: Harm, perhaps, unless it was not carried out the first time.
+    #: After any: the write sets a state, and setting it twice changes nothing.
+    ALWAYS = enum.auto()
+    #: After any but a conflict: the write names the version of the object that it is meant for.
+    IF_VERSION_CHECKED = enum.auto()
+    #: Only if the first one was surely not executed.
     IF_NOT_SENT = enum.auto()
 
 
+async def repeat(
+    call: Callable[[], Awaitable[R]],
+    *,
+    retries_max: int,
+    delay_seconds: Callable[[ClientError, int], float | None],
+    sleep: Callable[[float], Awaitable[None]],
+) -> R:
+    """Return the result of `call`, which is retried at most `retries_max` times.
+
+    `delay_seconds(error, n)` returns the delay before retry `n`, counted from 0, or None if `error`
+    is not worth a retry. Raises the last ClientError.
+    """
+    for n in range(retries_max):
+        try:
+            return await call()
+        except ClientError as error:
+            seconds = delay_seconds(error, n)
+            if seconds is None:
+                raise
+            _log.debug("retry in %g s: %s", seconds, error)
+        await sleep(seconds)
+    return await call()
+
+
+async def repeat_write(write: Callable[[], Awaitable[R]], retry: Retry, clock: Clock) -> R:
+    """Return the result of `write`, retried with short delays. Raises the last ClientError."""
+
+    def delay_seconds(error: ClientError, n: int) -> float | None:
+        return WRITE_RETRY_DELAYS_SECONDS[n] if is_retryable(error, retry) else None
+
+    return await repeat(
+        write,
+        retries_max=len(WRITE_RETRY_DELAYS_SECONDS),
+        delay_seconds=delay_seconds,
+        sleep=clock.sleep,
+    )
+
+
+def request_retry_delay_seconds(error: ClientError, *, is_read: bool) -> float | None:
+    """Return the client's own delay before it retries a request; None for no retry."""
+    if isinstance(error, ApiError):
+        return error.retry_delay_seconds
+    if is_read and isinstance(error, ConnectionFailed) and error.reset:
+        return _RESET_DELAY_SECONDS
+    return None
+
+
 def retry_after_seconds(header: str, *, now: float) -> int | None:
-    """What a Retry-After header says, in whole seconds from `now` (since the epoch), rounded up."""
+    """Parse a Retry-After header: whole seconds from `now` (since the epoch), rounded up."""
     if header.isdecimal():
         return int(header)
     try:
@@ -84,29 +142,29 @@ def retry_after_seconds(header: str, *, now: float) -> int | None:
         return None
 
 
-def invited_seconds(status: int, header: str, *, now: float) -> int | None:
-    """How long to wait before asking again; None if the server does not invite us to."""
+def retry_delay_seconds(status: int, header: str, *, now: float) -> int | None:
+    """Return the delay that an answer asks for by its Retry-After header; None for no retry."""
     if status != 429 and status < 500:
         return None
     seconds = retry_after_seconds(header, now=now)
-    return _TOO_MANY_SECONDS if seconds is None and status == 429 else seconds
+    return _TOO_MANY_REQUESTS_DELAY_SECONDS if seconds is None and status == 429 else seconds
 
 
 def may_have_happened(error: ClientError) -> bool:
-    """Whether a write that failed so may have been carried out all the same."""
+    """Return True if a write that failed with `error` may have been executed all the same."""
     if isinstance(error, ConnectionRefused):
         return False
     return isinstance(error, ConnectionFailed | DecodeError | ServerError)
 
 
-def is_worth_repeating(error: ClientError, repeating: Repeating) -> bool:
-    """Whether a write that failed so may be made again soon."""
+def is_retryable(error: ClientError, retry: Retry) -> bool:
+    """Return True if a write that failed with `error` may be retried after a short delay."""
     if isinstance(error, ConnectionRefused):
         return True
-    if repeating is Repeating.IF_NOT_SENT:
+    if retry is Retry.IF_NOT_SENT:
         return False
     if isinstance(error, ConnectionFailed):
         return error.reset
     if isinstance(error, Conflict):
-        return repeating is Repeating.AS_WANTED
-    return isinstance(error, ServerError) and error.status in _PASSING
+        return retry is Retry.ALWAYS
+    return isinstance(error, ServerError) and error.status in _TRANSIENT

@@ -6,7 +6,10 @@ Source: `pkg/scheduler/scheduler.go` (`Run`), `schedule_one.go` (`ScheduleOne`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Final, NoReturn
+
+from scheduler.clock import wait_for
 
 if TYPE_CHECKING:
     from scheduler.api_calls.dispatcher import ApiDispatcher
@@ -73,16 +76,7 @@ class Scheduler:
             if deadline is None:
                 await self._deadline_moved.wait()
             else:
-                await self._sleep_until(deadline)
-
-    async def _sleep_until(self, deadline: float) -> None:
-        """Return at the deadline, or as soon as there is an earlier one."""
-        waits = (
-            asyncio.ensure_future(self._clock.sleep(deadline - self._clock.now())),
-            asyncio.ensure_future(self._deadline_moved.wait()),
-        )
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+                seconds = deadline - self._clock.now()
+                # An earlier deadline ends the wait.
+                with contextlib.suppress(TimeoutError):
+                    await wait_for(self._deadline_moved.wait(), seconds, self._clock)

@@ -20,7 +20,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.api.core import ObjectMeta
-from scheduler.client.errors import AlreadyExists, ApiError, ClientError
+from scheduler.client import AlreadyExists, ApiError, ClientError, repeat
 from scheduler.client.resources import Resource
 from scheduler.client.rest import Subject
 from scheduler.client.wire import CoreEvent, EventSource
@@ -87,42 +87,46 @@ class CoreEventRecorder:
         while True:
             await self._ready.wait()
             while self._waiting:
-                await self._write_with_retries(self._waiting[0])
+                await self._write(self._waiting[0], retries_max=_TRIES_MAX - 1)
                 self._waiting.popleft()
             self._ready.clear()
 
     async def flush(self) -> None:
         """Give everything that waits one more try, when there is no time for twelve."""
         while self._waiting:
-            await self._write(self._waiting.popleft())
+            await self._write(self._waiting.popleft(), retries_max=0)
 
-    async def _write_with_retries(self, event: CoreEvent) -> None:
-        for tried in range(1, _TRIES_MAX + 1):
-            if await self._write(event):
-                return
-            if tried < _TRIES_MAX:
-                # The first pause is a random part of it, lest all come back at one moment.
-                share = self._rng.random() if tried == 1 else 1.0
-                await self._clock.sleep(_RETRY_SECONDS * share)
-        logger.error("giving up on event %s: no server in %d tries", _shown(event), _TRIES_MAX)
+    async def _write(self, event: CoreEvent, *, retries_max: int) -> None:
 
-    async def _write(self, event: CoreEvent) -> bool:
-        """One try; whether the event is dealt with, for better or worse."""
+        def delay_seconds(error: ClientError, n: int) -> float | None:
+            if isinstance(error, ApiError):
+                return None
+            # The first delay is a random part of the others, so that clients spread out.
+            return _RETRY_SECONDS * (self._rng.random() if n == 0 else 1.0)
+
         try:
-            await self._client.request(
-                "POST",
-                CORE_EVENTS.collection_path(event.metadata.namespace),
-                body=CORE_EVENTS.encode(event),
-                subject=Subject(CORE_EVENTS.group_resource, event.metadata.name),
+            await repeat(
+                lambda: self._client.request(
+                    "POST",
+                    CORE_EVENTS.collection_path(event.metadata.namespace),
+                    body=CORE_EVENTS.encode(event),
+                    subject=Subject(CORE_EVENTS.group_resource, event.metadata.name),
+                ),
+                retries_max=retries_max,
+                delay_seconds=delay_seconds,
+                sleep=self._clock.sleep,
             )
         except AlreadyExists as error:
             logger.debug("event %s: %s", _shown(event), error)
         except ApiError as error:
             logger.error("event %s was refused: %s", _shown(event), error)
         except ClientError as error:
-            logger.warning("event %s could not be written yet: %s", _shown(event), error)
-            return False
-        return True
+            logger.error(
+                "giving up on event %s: no server in %d tries: %s",
+                _shown(event),
+                retries_max + 1,
+                error,
+            )
 
 
 def _shown(event: CoreEvent) -> str:

@@ -15,7 +15,6 @@ Source: client-go `tools/leaderelection/leaderelection.go` (`acquire`, `renew`),
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import random
@@ -24,6 +23,7 @@ import uuid
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self
 
 from scheduler.client import ClientError, NotFound, RestClient
+from scheduler.clock import wait_for
 from scheduler.config import ConfigError
 from scheduler.config.duration import SECOND
 from scheduler.leader_election.acquire_or_renew import Answer, Candidacy, Instant, Outcome, Verb
@@ -31,7 +31,8 @@ from scheduler.leader_election.core_events import CoreEventRecorder
 from scheduler.leader_election.lease_lock import LeaseLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    import asyncio
+    from collections.abc import Callable
 
     from scheduler.client import Connection, LeaseSpec
     from scheduler.clock import Clock
@@ -158,7 +159,7 @@ class LeaderElector:
         """Keep the lease for as long as that can be done; then raise LeaderElectionLost."""
         while True:
             try:
-                await self._in_time(self._renew_once(), self._deadline_seconds)
+                await wait_for(self._renew_once(), self._deadline_seconds, self._clock)
             except TimeoutError:
                 _log.info("Failed to renew lease %s: no success in time", self._lock)
                 raise LeaderElectionLost(f"lost lease {self._lock}") from None
@@ -175,7 +176,7 @@ class LeaderElector:
         self._metrics.leader_election_master_status[(_NAME,)] = 0
         try:
             steps = self._candidacy.release(self._now())
-            await self._in_time(self._carry_out(steps), self._deadline_seconds)
+            await wait_for(self._carry_out(steps), self._deadline_seconds, self._clock)
         except TimeoutError:
             _log.error("Failed to release lease %s: no answer in time", self._lock)
         self._report("stopped leading")
@@ -227,20 +228,6 @@ class LeaderElector:
                 level, text = _FAILURES[call.verb]
                 _log.log(level, text, self._lock, error)
         return Answer(self._clock.monotonic(), result)
-
-    async def _in_time(self, work: Coroutine[None, None, object], seconds: float) -> None:
-        """See work through; raises TimeoutError if it takes longer than that on our clock."""
-        task = asyncio.ensure_future(work)
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise TimeoutError
-            task.result()
-        finally:
-            task.cancel()
-            alarm.cancel()
-            await asyncio.gather(task, alarm, return_exceptions=True)
 
     def _announce_leader(self) -> None:
         leader = self._candidacy.leader

@@ -21,6 +21,7 @@ from scheduler.client import (
     RestClient,
     ServerError,
     TooManyRequests,
+    repeat,
 )
 from scheduler.client.pacing import Backoff
 from scheduler.client.rest import Subject
@@ -38,7 +39,7 @@ AUTHENTICATION_CONFIG_MAP: Final = ("kube-system", "extension-apiserver-authenti
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT_SECONDS: Final = 10.0
-_ATTEMPTS_MAX: Final = 5
+_RETRIES_MAX: Final = 4
 #: The answers of every request wait for these calls, so that they are hardly limited.
 _QPS: Final = 200.0
 _BURST: Final = 400
@@ -141,23 +142,25 @@ class ReviewClient:
         return _decoded(body, _ConfigMap, path).data
 
     async def _ask(self, path: str, review: object, answer: type[T]) -> T:
-        body, backoff = msgspec.json.encode(review), None
-        for attempt in range(1, _ATTEMPTS_MAX + 1):
-            try:
-                return _decoded(await self._client.request("POST", path, body=body), answer, path)
-            except ClientError as error:
-                if attempt == _ATTEMPTS_MAX or not _is_transient(error):
-                    raise
-            backoff = backoff or Backoff(
-                clock=self._clock,
-                rng=self._rng,
-                initial_seconds=0.5,
-                cap_seconds=_TIMEOUT_SECONDS,
-                factor=1.5,
-                jitter=0.2,
-            )
-            await self._clock.sleep(backoff.step())
-        raise AssertionError("the loop above ends by itself")
+        body = msgspec.json.encode(review)
+        backoff = Backoff(
+            clock=self._clock,
+            rng=self._rng,
+            initial_seconds=0.5,
+            cap_seconds=_TIMEOUT_SECONDS,
+            factor=1.5,
+            jitter=0.2,
+        )
+
+        async def ask_once() -> T:
+            return _decoded(await self._client.request("POST", path, body=body), answer, path)
+
+        return await repeat(
+            ask_once,
+            retries_max=_RETRIES_MAX,
+            delay_seconds=lambda error, _: backoff.step() if _is_transient(error) else None,
+            sleep=self._clock.sleep,
+        )
 
 
 def _decoded(body: bytes, answer: type[T], path: str) -> T:

@@ -7,10 +7,10 @@ import pytest
 from scheduler.client import Conflict, ConnectionFailed, ConnectionRefused, ServerError
 from scheduler.client.errors import Forbidden
 from scheduler.client.retries import (
-    Repeating,
-    invited_seconds,
-    is_worth_repeating,
+    Retry,
+    is_retryable,
     retry_after_seconds,
+    retry_delay_seconds,
 )
 
 NOW = 1_800_000_000.4
@@ -46,8 +46,8 @@ def test_retry_after_is_seconds_or_a_date(header: str, seconds: int | None) -> N
         (200, "3", None),
     ],
 )
-def test_the_server_invites_us_again(status: int, header: str, seconds: int | None) -> None:
-    assert invited_seconds(status, header, now=NOW) == seconds
+def test_the_delay_that_an_answer_asks_for(status: int, header: str, seconds: int | None) -> None:
+    assert retry_delay_seconds(status, header, now=NOW) == seconds
 
 
 REFUSED = ConnectionRefused("nobody there")
@@ -61,17 +61,17 @@ def _server(code: int) -> ServerError:
 
 
 @pytest.mark.parametrize(
-    ("repeating", "worth_it"),
+    ("retry", "retryable"),
     [
-        (Repeating.AS_WANTED, {REFUSED, BROKEN, CONFLICT, 500, 503, 504}),
-        (Repeating.IF_UNCHANGED, {REFUSED, BROKEN, 500, 503, 504}),
-        (Repeating.IF_NOT_SENT, {REFUSED}),
+        (Retry.ALWAYS, {REFUSED, BROKEN, CONFLICT, 500, 503, 504}),
+        (Retry.IF_VERSION_CHECKED, {REFUSED, BROKEN, 500, 503, 504}),
+        (Retry.IF_NOT_SENT, {REFUSED}),
     ],
 )
-def test_which_failures_are_worth_another_try(repeating: Repeating, worth_it: set[object]) -> None:
+def test_errors_that_allow_a_retry(retry: Retry, retryable: set[object]) -> None:
     failures = {code: _server(code) for code in (500, 501, 503, 504)} | {
         failure: failure
         for failure in (REFUSED, BROKEN, SLOW, CONFLICT, Forbidden(403, "Forbidden", "no"))
     }
-    found = {name for name, error in failures.items() if is_worth_repeating(error, repeating)}
-    assert found == worth_it
+    found = {name for name, error in failures.items() if is_retryable(error, retry)}
+    assert found == retryable
