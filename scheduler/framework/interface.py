@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-#: A part of a pod's signature: a key, and a value that JSON can hold. Equal pods sign equally.
-SignFragment = tuple[str, object]
-
 
 class Plugin:
     """The base of all plugins. One instance serves one profile.
@@ -297,14 +294,6 @@ class RemedyPlugin(Protocol):
 
         The scheduler itself never asks. All of the remedies together make the node acceptable.
         """
-        ...
-
-
-class SignPlugin(Protocol):
-    """Says what of a pod this plugin's verdicts depend on, so that equal pods can be told."""
-
-    def sign(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """The fragments, or a rejection if this pod's verdicts cannot be shared."""
         ...
 
 

@@ -14,13 +14,11 @@ import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, truncated_div
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import IMAGE_NAMES_SIGNER_NAME
 from scheduler.snapshot.columns import IntArray, uniform
 
 if TYPE_CHECKING:
     from scheduler.api.core import PodSpec
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -46,12 +44,6 @@ class ImageLocality(Plugin):
                 sums = sums + image.present * np.int64(float(image.size_bytes) * spread)
         containers = len(pod.spec.init_containers) + len(pod.spec.containers)
         return _priority(sums, containers) if found else sums
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The images of all containers."""
-        containers = (*pod.spec.containers, *pod.spec.init_containers)
-        names = sorted({normalized_image_name(container.image) for container in containers})
-        return [(IMAGE_NAMES_SIGNER_NAME, names)]
 
 
 def _images_of(spec: PodSpec) -> list[str]:

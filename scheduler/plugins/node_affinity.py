@@ -37,7 +37,6 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.likeness import same_parts
-from scheduler.framework.signers import NODE_SELECTOR_SIGNER_NAME, node_affinity_fragment
 from scheduler.framework.status import (
     Rejections,
     Status,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import NodeSelector, NodeSelectorTerm
     from scheduler.api.node_selectors import Term
     from scheduler.api.selectors import Requirement
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -161,11 +159,6 @@ class NodeAffinity(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's node affinity and node selector."""
         return same_parts(pod.spec.affinity, pod.spec.node_selector)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's node affinity and node selector."""
-        selector = (NODE_SELECTOR_SIGNER_NAME, dict(pod.spec.node_selector))
-        return [node_affinity_fragment(pod), selector]
 
 
 def _names_of(required: NodeSelector) -> frozenset[str] | None:

@@ -14,12 +14,10 @@ from scheduler.framework.events import (
     EventResource,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import NODE_NAME_SIGNER_NAME
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -37,7 +35,3 @@ class NodeName(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A new node; whether it is the one is quicker tried than asked."""
         return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The node's name."""
-        return [(NODE_NAME_SIGNER_NAME, pod.spec.node_name)]

@@ -21,13 +21,11 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.signers import host_ports_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -83,7 +81,3 @@ class NodePorts(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's host ports."""
         return pod.host_ports
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The numbers of the host ports."""
-        return [host_ports_fragment(pod)]

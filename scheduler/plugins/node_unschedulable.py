@@ -20,14 +20,12 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -85,7 +83,3 @@ class NodeUnschedulable(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's tolerations."""
         return pod.spec.tolerations
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's tolerations."""
-        return [tolerations_fragment(pod)]

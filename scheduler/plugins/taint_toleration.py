@@ -28,14 +28,12 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.signers import tolerations_fragment
 from scheduler.framework.status import Rejections, reject, unresolvable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from scheduler.api.core import Taint
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -114,10 +112,6 @@ class TaintToleration(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's tolerations."""
         return pod.spec.tolerations
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's tolerations."""
-        return [tolerations_fragment(pod)]
 
 
 def _forbid(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> bool:

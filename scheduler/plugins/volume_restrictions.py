@@ -24,7 +24,6 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import (
     Rejections,
     Status,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from scheduler.api.storage import PersistentVolumeClaim
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -174,10 +172,6 @@ class VolumeRestrictions(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's volumes."""
-        return [volumes_fragment(pod)]
 
 
 def _read(state: CycleState) -> _OncePodClaims:

@@ -29,14 +29,12 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -188,10 +186,6 @@ class VolumeZone(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's volumes."""
-        return [volumes_fragment(pod)]
 
 
 def _topologies(volume: PersistentVolume) -> list[_Topology]:

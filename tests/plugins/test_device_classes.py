@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from scheduler.framework import Status
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
@@ -15,7 +14,7 @@ from tests.plugins.devices import lister, make_class
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
+    from scheduler.api.core import Node
     from scheduler.api.dynamic_resources import DeviceClass
 
 GPU = "example.com/gpu"
@@ -119,23 +118,3 @@ def test_a_node_without_it_may_help_through_devices(
     assert hint(fit(GPU_CLASS), pod, old=old, new=new) == expected
     if GPU not in new.status.allocatable:
         assert hint(fit(), pod, old=old, new=new) == SKIP
-
-
-@pytest.mark.parametrize(
-    ("pod", "signs"),
-    [
-        (make_pod(requests={GPU: "1"}), False),
-        (make_pod(requests={GPU: "0"}), True),
-        (make_pod(requests={"cpu": "1"}), True),
-    ],
-    ids=["some", "none", "other"],
-)
-def test_a_pod_that_devices_may_provide_for_does_not_sign(pod: Pod, *, signs: bool) -> None:
-    answer = fit(GPU_CLASS).sign(PodInfo(pod))
-    if signs:
-        assert not isinstance(answer, Status)
-        return
-    assert isinstance(answer, Status)
-    assert answer.message == (
-        "signature disabled when dra extended resources are used in the cluster"
-    )

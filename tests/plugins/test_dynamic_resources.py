@@ -11,7 +11,7 @@ from scheduler.api import core
 from scheduler.api.dynamic_resources import ResourceClaim, ResourceSlice
 from scheduler.config.duration import SECOND, Duration
 from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
-from scheduler.framework import Code, CycleState, NodeToStatus, Status
+from scheduler.framework import CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
@@ -235,15 +235,6 @@ def test_hints_want_the_right_kind(wrong: object) -> None:
         plugin.is_schedulable_after_claim_change(pod, None, wrong)
     with pytest.raises(TypeError, match="expected Pod"):
         plugin.is_schedulable_after_pod_change(pod, None, wrong)
-
-
-def test_pods_with_claims_do_not_sign() -> None:
-    plugin = dynamic_resources()
-    assert plugin.sign(PodInfo(make_pod())) == []
-    answer = plugin.sign(PodInfo(with_claims(by_name())))
-    assert isinstance(answer, Status)
-    assert answer.code == Code.UNSCHEDULABLE
-    assert answer.message == "pods with dra resource claims are not signable"
 
 
 def test_its_arguments_are_checked() -> None:

@@ -102,9 +102,3 @@ def test_beyond_its_last_version_a_feature_is_taken_for_granted(
 def test_features_that_nobody_knows_mean_nothing(declared: Sequence[str], known: str) -> None:
     registry = FeatureRegistry(Feature(name, lambda spec: True) for name in "dcba")
     assert registry.known_among(declared) == set(known)
-
-
-def test_a_set_of_features_is_a_row_of_digits() -> None:
-    registry = FeatureRegistry(Feature(name, lambda spec: True) for name in "cab")
-    assert registry.text_of(frozenset("ac")) == "101"
-    assert registry.text_of(frozenset()) == "000"

@@ -6,7 +6,6 @@ import pytest
 
 from scheduler.api.core import Container, ImageVolumeSource, Node, Pod, Volume
 from scheduler.framework import CycleState
-from scheduler.framework.signers import IMAGE_NAMES_SIGNER_NAME
 from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -76,9 +75,3 @@ def test_the_share_counts_all_nodes_not_only_those_in_view() -> None:
 )
 def test_an_image_without_a_tag_is_the_latest(name: str, expected: str) -> None:
     assert normalized_image_name(name) == expected
-
-
-def test_the_signature_is_the_set_of_image_names() -> None:
-    signed = ImageLocality().sign(PodInfo(pod(40, 300, 40, init=(10,), volumes=(77,))))
-    names = ["gcr.io/10:latest", "gcr.io/300:latest", "gcr.io/40:latest"]
-    assert signed == [(IMAGE_NAMES_SIGNER_NAME, names)]

@@ -252,16 +252,3 @@ def test_a_hint_does_not_judge_by_a_malformed_term() -> None:
     malformed = pod(required({"matchExpressions": [MALFORMED]}))
     with pytest.raises(ValueError, match=r"nodeSelectorTerms\[0\].matchExpressions\[0\].operator"):
         hint(build(NodeAffinity), malformed, new=FOO)
-
-
-def test_the_order_of_terms_and_values_does_not_change_the_signature() -> None:
-    first: Json = {"matchExpressions": [{**FOO_BAR, "values": ["a", "b"]}]}
-    second: Json = {"matchFields": [names("n")]}
-    reordered: Json = {"matchExpressions": [{**FOO_BAR, "values": ["b", "a"]}]}
-    sign = build(NodeAffinity).sign
-    one, other = pod(required(first, second), k="v"), pod(required(second, reordered), k="v")
-    assert sign(PodInfo(one)) == sign(PodInfo(other))
-    assert sign(PodInfo(one)) != sign(PodInfo(pod(required(first, second), k="w")))
-    assert sign(PodInfo(one)) != sign(PodInfo(pod(required(first), k="v")))
-    liking = pod({**required(first, second), **preferred(foo_bar=1)}, k="v")
-    assert sign(PodInfo(liking)) != sign(PodInfo(one))

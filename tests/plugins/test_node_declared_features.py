@@ -107,12 +107,6 @@ def test_another_pods_needs_are_no_help() -> None:
     assert hint(build(NodeDeclaredFeatures), RESTARTING, old=make_pod("other"), new=other) == SKIP
 
 
-def test_pods_with_the_same_needs_sign_equally() -> None:
-    sign = build(NodeDeclaredFeatures).sign
-    assert sign(PodInfo(RESTARTING)) == [("v1.Pod.Spec.RequiredFeatures()", "00010")]
-    assert sign(PodInfo(make_pod())) == [("v1.Pod.Spec.RequiredFeatures()", "00000")]
-
-
 def test_with_its_feature_gate_off_it_says_nothing() -> None:
     handle = FakeHandle()
     handle.feature_gates -= {"NodeDeclaredFeatures"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.framework.signers import NODE_NAME_SIGNER_NAME
 from scheduler.plugins.node_name import NodeName
-from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, UNRESOLVABLE, hint, rejected
 
@@ -27,8 +25,3 @@ def test_a_pod_that_names_a_node_there_is_not_fits_nowhere() -> None:
 
 def test_any_new_node_is_worth_a_try() -> None:
     assert hint(NodeName(), make_pod(node_name="x"), new=make_node("y")) == QUEUE
-
-
-def test_the_signature_is_the_name() -> None:
-    pod = PodInfo(make_pod(node_name="b"))
-    assert NodeName().sign(pod) == [(NODE_NAME_SIGNER_NAME, "b")]

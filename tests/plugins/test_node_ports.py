@@ -6,7 +6,6 @@ import pytest
 
 from scheduler.api.core import Container, ContainerPort, Pod
 from scheduler.framework import Code, CycleState
-from scheduler.framework.signers import HOST_PORTS_SIGNER_NAME
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -99,10 +98,3 @@ def test_a_deleted_pod_helps_if_it_held_a_wanted_port(deleted: Pod, expected: st
 
 def test_any_new_node_is_worth_a_try() -> None:
     assert hint(NodePorts(), pod("TCP//8080"), new=make_node()) == QUEUE
-
-
-def test_the_signature_is_the_numbers_of_all_containers() -> None:
-    init = Container(name="i", ports=ports("UDP/10.0.0.1/443"))
-    containers = [Container(name="c", ports=ports("TCP//80", "UDP//80", "TCP//0"))]
-    signed = NodePorts().sign(PodInfo(make_pod(containers=containers, init_containers=[init])))
-    assert signed == [(HOST_PORTS_SIGNER_NAME, [80, 443])]

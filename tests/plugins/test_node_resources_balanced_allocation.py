@@ -128,9 +128,3 @@ def test_no_resource_may_weigh_more() -> None:
         'initializing plugin "NodeResourcesBalancedAllocation": [resources[0].weight: Invalid '
         'value: 2: must be 1, resources[1].name: Duplicate value: "cpu"]'
     )
-
-
-def test_pods_that_ask_for_the_same_sign_equally() -> None:
-    sign = build(NodeResourcesBalancedAllocation).sign
-    assert sign(PodInfo(LARGE)) == sign(PodInfo(make_pod(requests={"cpu": "3", "memory": "5k"})))
-    assert sign(PodInfo(LARGE)) != sign(PodInfo(pod(3000)))

@@ -227,15 +227,3 @@ def test_a_node_that_offers_more_of_what_is_wanted_may_help(
     """`Test_isSchedulableAfterNodeChange`, `TestHaveAnyRequestedResourcesIncreased`."""
     wanting = make_pod(requests={"memory": "2", GPU: "1", "cpu": "0"})
     assert hint(build(NodeResourcesFit), wanting, old=old, new=new) == expected
-
-
-def test_pods_that_ask_for_the_same_sign_equally() -> None:
-    sign = build(NodeResourcesFit).sign
-    split = make_pod(
-        containers=[
-            Container(resources=ResourceRequirements(requests={"cpu": "500m"})),
-            Container(resources=ResourceRequirements(requests={"cpu": "0.5", "memory": "0"})),
-        ]
-    )
-    assert sign(PodInfo(ONE_CPU)) == sign(PodInfo(split))
-    assert sign(PodInfo(ONE_CPU)) != sign(PodInfo(other("2")))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
 
@@ -72,9 +71,3 @@ def test_a_pod_that_now_tolerates_cordons_is_tried_again(new: Pod, expected: str
     """`TestIsSchedulableAfterPodTolerationChange`."""
     old = make_pod(new.metadata.name)
     assert hint(NodeUnschedulable(), make_pod(), old=old, new=new) == expected
-
-
-def test_pods_with_the_same_tolerations_sign_equally() -> None:
-    other = make_pod("other", tolerations=TOLERANT.spec.tolerations)
-    sign = NodeUnschedulable().sign
-    assert sign(PodInfo(TOLERANT)) == sign(PodInfo(other)) != sign(PodInfo(make_pod()))

@@ -10,7 +10,6 @@ import pytest
 from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.cache import Cache
 from scheduler.framework import CycleState
-from scheduler.framework.signers import VOLUMES_SIGNER_NAME
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
 from scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from scheduler.snapshot import PodInfo, Snapshot
@@ -333,8 +332,3 @@ def test_a_pod_without_volumes_to_attach_is_skipped() -> None:
 )
 def test_a_deleted_pod_helps_if_it_had_volumes_on_a_node(gone: Pod, expected: str) -> None:
     assert hint(World().plugin, POD, old=gone) == expected
-
-
-def test_the_signature_is_the_volumes() -> None:
-    [(name, _)] = World().plugin.sign(PodInfo(POD))
-    assert name == VOLUMES_SIGNER_NAME

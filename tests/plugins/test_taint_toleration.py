@@ -130,9 +130,3 @@ def test_only_the_pod_that_tolerates_more_is_tried_again(name: str, expected: st
     """`Test_isSchedulableAfterPodTolerationChange`."""
     old, new = pod(name=name), pod("foo:", name=name)
     assert hint(TaintToleration(), pod(), old=old, new=new) == expected
-
-
-def test_the_order_of_tolerations_does_not_change_the_signature() -> None:
-    sign = TaintToleration().sign
-    assert sign(PodInfo(pod("a=1: b=2:"))) == sign(PodInfo(pod("b=2: a=1:")))
-    assert sign(PodInfo(pod("a=1:"))) != sign(PodInfo(pod("a=2:")))

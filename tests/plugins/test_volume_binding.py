@@ -386,10 +386,3 @@ def test_the_plugin_hears_of_whatever_could_bring_volumes_within_reach() -> None
     node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
     assert registered[EventResource.NODE].action_type == node_change
     assert registered[EventResource.CSI_DRIVER].action_type == ActionType.UPDATE
-
-
-def test_pods_with_equal_volumes_sign_equally() -> None:
-    plugin = plugin_with(VolumeBinding, handle_with(ClusterObjects()))
-    one, same = (PodInfo(pod_with_claims("claim", name=name)) for name in ("one", "two"))
-    assert plugin.sign(one) == plugin.sign(same)
-    assert plugin.sign(one) != plugin.sign(PodInfo(pod_with_claims("other")))

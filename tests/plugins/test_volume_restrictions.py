@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.framework import CycleState, Status
-from scheduler.framework.signers import VOLUMES_SIGNER_NAME
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf
@@ -214,29 +213,3 @@ def test_a_deleted_pod_helps_if_it_had_something_this_one_wants(gone: Pod, expec
 
 def test_any_new_node_is_worth_a_try() -> None:
     assert hint(VolumeRestrictions(), pod_with(gce()), new=make_node()) == QUEUE
-
-
-def test_the_signature_is_the_volumes_whatever_they_are_called() -> None:
-    def signed(*volumes: dict[str, Any]) -> Any:
-        return VolumeRestrictions().sign(PodInfo(make_pod(volumes=volumes)))
-
-    one, two = {"name": "one", **gce()}, {"name": "two", **claim_source()}
-    secret = {"name": "three", "secret": {"secretName": "s"}}
-    [(name, texts)] = signed(one, two, secret)
-    assert name == VOLUMES_SIGNER_NAME
-    assert texts == sorted(
-        [
-            '{"gcePersistentDisk":{"pdName":"disk"}}',
-            '{"persistentVolumeClaim":{"claimName":"claim"}}',
-        ]
-    )
-    assert signed({"name": "x", **claim_source()}, {"name": "y", **gce()}) == signed(one, two)
-    assert signed(one) != signed(two)
-
-
-def test_an_ephemeral_volume_is_signed_as_the_claim_it_will_have() -> None:
-    def signed(name: str) -> Any:
-        return VolumeRestrictions().sign(PodInfo(pod_with({"ephemeral": {}}, name=name)))
-
-    assert signed("one") == [(VOLUMES_SIGNER_NAME, ['{"ephemeral":"one-v0"}'])]
-    assert signed("one") != signed("two")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.framework import CycleState
-from scheduler.framework.signers import VOLUMES_SIGNER_NAME
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -136,8 +135,3 @@ def test_new_nodes_and_other_labels_are_worth_a_try() -> None:
     assert hint(VolumeZone(), pod_with_claims("one"), old=old, new=new) == QUEUE
     tainted = make_node(zone="a", taints=[{"key": "t", "effect": "NoSchedule"}])
     assert hint(VolumeZone(), pod_with_claims("one"), old=old, new=tainted) is None
-
-
-def test_the_signature_is_the_volumes() -> None:
-    [(name, _)] = VolumeZone().sign(PodInfo(pod_with_claims("one")))
-    assert name == VOLUMES_SIGNER_NAME

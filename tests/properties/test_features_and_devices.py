@@ -87,11 +87,6 @@ def test_node_declared_features(nodes: tuple[core.Node, ...], pod: core.Pod) -> 
         if (verdict := features_reference.filter_node(pod, node, Cluster(nodes)))
     }
     assert rejected(plugin, pod, snapshot_of(nodes)) == expected
-    text = "".join(
-        "1" if name in features_reference.required(pod) else "0"
-        for name in features_reference.KNOWN
-    )
-    assert plugin.sign(PodInfo(pod)) == [("v1.Pod.Spec.RequiredFeatures()", text)]
 
 
 CLAIMS = (

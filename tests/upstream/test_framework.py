@@ -1,11 +1,10 @@
-"""Events, verdicts and signatures, against upstream's own cases."""
+"""Events and verdicts, against upstream's own cases."""
 
 from __future__ import annotations
 
 import functools
 import operator
 
-import msgspec
 import pytest
 
 from scheduler.api.core import Node, Pod
@@ -16,7 +15,6 @@ from scheduler.framework import (
     NodeToStatus,
     PreFilterResult,
     Status,
-    signers,
     unresolvable,
 )
 from scheduler.framework.events import as_kind, match_cluster_events
@@ -124,20 +122,3 @@ def test_pre_filter_result_merge(case: Case) -> None:
         for name in ("first", "second", "merged")
     )
     assert first.merge(second) == merged
-
-
-@pytest.mark.parametrize("case", cases(TOPIC, "signers"))
-def test_signers(case: Case) -> None:
-    info = PodInfo(pod(case["pod"]))
-    if "host_ports" in case.fields:
-        assert signers.host_ports_fragment(info)[1] == case["host_ports"]
-    elif "tolerations" in case.fields:
-        found = signers.tolerations_fragment(info)[1]
-        assert isinstance(found, list)
-        signed = [{name: value for name, value in each.items() if value} for each in found]
-        assert signed == case["tolerations"]
-    elif "volumes" in case.fields:
-        assert signers.volumes_fragment(info)[1] == case["volumes"]
-    else:
-        found = signers.node_affinity_fragment(info)[1]
-        assert msgspec.to_builtins(found) == case.get("node_affinity")

@@ -7,17 +7,12 @@ import pytest
 from scheduler.framework import CycleState
 from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 from tests.upstream.loading import Case, cases
-from tests.upstream.running import incoming, plugin_of, scores
+from tests.upstream.running import plugin_of, scores
 
 
 @pytest.mark.parametrize("case", cases("image_locality", "score"))
 def test_score(case: Case) -> None:
     assert scores(plugin_of(ImageLocality, case), case, CycleState()) == case["scores"]
-
-
-@pytest.mark.parametrize("case", cases("image_locality", "signature"))
-def test_signature(case: Case) -> None:
-    assert dict(plugin_of(ImageLocality, case).sign(incoming(case))) == case["signature"]
 
 
 @pytest.mark.parametrize("case", cases("image_locality", "names"))

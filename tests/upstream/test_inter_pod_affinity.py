@@ -9,14 +9,12 @@ import pytest
 
 from scheduler.api.core import Namespace
 from scheduler.framework import CycleState, EventResource
-from scheduler.framework.status import Status
 from scheduler.plugins.inter_pod_affinity.filtering import FILTER_STATE
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
-from tests.plugins.running import verdict_of
 from tests.upstream.loading import (
     Case,
     api_object,
@@ -130,15 +128,3 @@ def test_score(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("inter_pod_affinity", "hints"))
 def test_hints(case: Case) -> None:
     assert hint(plugin(case), case, EventResource(case["kind"])) == case["hint"]
-
-
-@pytest.mark.parametrize("case", cases("inter_pod_affinity", "signature"))
-def test_signature(case: Case) -> None:
-    signature = plugin(case).sign(incoming(case))
-    if case["signature"] is None:
-        assert isinstance(signature, Status)
-        expected = ("Unschedulable", ("pods with InterPodAffinity are not signable",))
-        assert verdict_of(signature) == expected
-    else:
-        assert not isinstance(signature, Status)
-        assert [list(fragment) for fragment in signature] == case["signature"]

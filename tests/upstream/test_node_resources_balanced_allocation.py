@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.framework import CycleState, Status
+from scheduler.framework import CycleState
 from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
-from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, verdict
-from tests.upstream.running import incoming, plugin_of, pre_score, scores
+from tests.upstream.running import plugin_of, pre_score, scores
 
 
 @pytest.mark.parametrize("case", cases("node_resources_balanced_allocation", "score"))
@@ -18,12 +17,3 @@ def test_score(case: Case) -> None:
         assert pre_score(plugin, case, state) == verdict(case.get("pre_score"))
     if "pre_score" not in case.fields:
         assert scores(plugin, case, state) == case["scores"]
-
-
-@pytest.mark.parametrize("case", cases("node_resources_balanced_allocation", "signature"))
-def test_signature(case: Case) -> None:
-    answer = plugin_of(NodeResourcesBalancedAllocation, case).sign(incoming(case))
-    if isinstance(answer, Status):
-        assert verdict_of(answer) == verdict(case["status"])
-    else:
-        assert dict(answer) == case["signature"]

@@ -7,13 +7,12 @@ import re
 import pytest
 
 from scheduler.config.plugin_args.scoring import ResourceSpec, UtilizationShapePoint
-from scheduler.framework import CycleState, EventResource, Status
+from scheduler.framework import CycleState, EventResource
 from scheduler.plugins._shape_score import broken_linear
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import shares_of
 from scheduler.runtime.errors import PluginSetupError
-from tests.plugins.running import verdict_of
-from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts
+from tests.upstream.loading import Case, cases, snapshot, verdicts
 from tests.upstream.running import (
     filter_statuses,
     hint,
@@ -101,12 +100,3 @@ def test_hint_for_nodes(case: Case) -> None:
 def test_hint_for_device_classes(case: Case) -> None:
     plugin = plugin_of(NodeResourcesFit, case)
     assert hint(plugin, case, EventResource.DEVICE_CLASS) == case["hint"]
-
-
-@pytest.mark.parametrize("case", cases("node_resources_fit", "signature"))
-def test_signature(case: Case) -> None:
-    answer = plugin_of(NodeResourcesFit, case).sign(incoming(case))
-    if isinstance(answer, Status):
-        assert verdict_of(answer) == verdict(case["status"])
-    else:
-        assert dict(answer) == case["signature"]

@@ -15,7 +15,7 @@ import pytest
 
 from scheduler.client.kinds import KINDS
 from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.framework import CycleState, EventResource, Status
+from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.pod_topology_spread.plugin import HARD_SPREAD, SOFT_SPREAD, PodTopologySpread
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
@@ -117,9 +117,3 @@ def test_score(case: Case) -> None:
 def test_hint(case: Case) -> None:
     kind = EventResource.NODE if "Node" in case.source else EventResource.POD
     assert hint(built(case, LIST), case, kind) == case["hint"]
-
-
-@pytest.mark.parametrize("case", cases("pod_topology_spread", "sign"))
-def test_sign(case: Case) -> None:
-    answer = built(case, SYSTEM).sign(incoming(case))
-    assert answer == [] if case["signable"] else isinstance(answer, Status)

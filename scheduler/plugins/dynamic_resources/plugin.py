@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node
     from scheduler.api.dynamic_resources import ClaimReference
-    from scheduler.framework.interface import SignFragment
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult
     from scheduler.snapshot.columns import IntArray
@@ -70,7 +69,6 @@ _EXTENDED_NOT_BUILT: Final = unresolvable(
 _CANNOT_FIT: Final = unresolvable("cannot fit resource")
 _NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 _STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
-_NOT_SIGNABLE: Final = unschedulable("pods with dra resource claims are not signable")
 
 
 class _Wanted(NamedTuple):
@@ -218,10 +216,6 @@ class DynamicResources(Plugin):
         except ClaimError:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.QUEUE
-
-    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """Pods with claims do not share verdicts; to all others this plugin says nothing."""
-        return _NOT_SIGNABLE if pod.spec.resource_claims else []
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """The claims that a pod names; raises `ClaimError` for one that is not there for it."""

@@ -33,8 +33,7 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import LABELS_SIGNER_NAME
-from scheduler.framework.status import Rejections, Status, skip, unresolvable, unschedulable
+from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.filtering import (
     FILTER_STATE,
     Domains,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_index import PodKind, PodRule
@@ -289,18 +287,6 @@ class InterPodAffinity(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """What other pods and their terms can tell of the pod, and its own terms."""
         return pod.kind
-
-    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """The pod's labels, which others' terms look at; pods with terms of their own do not sign.
-
-        Labels do not matter where nobody's preferences but the pod's own count.
-        """
-        affinity = pod.spec.affinity
-        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
-            return unschedulable("pods with InterPodAffinity are not signable")
-        if self.args.ignore_preferred_terms_of_existing_pods:
-            return []
-        return [(LABELS_SIGNER_NAME, dict(pod.labels))]
 
 
 def _filter_state(state: CycleState) -> FilterState:

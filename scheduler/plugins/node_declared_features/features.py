@@ -71,10 +71,6 @@ class FeatureRegistry:
         """The known features that a node declares."""
         return self.known_among(node.status.declared_features)
 
-    def text_of(self, features: frozenset[str]) -> str:
-        """A set of known features as one digit for each known feature, 1 for those in it."""
-        return "".join("1" if name in features else "0" for name in self.names)
-
 
 def _never(spec: PodSpec) -> bool:
     """Whether a pod is placed does not depend on it; updates and connections do."""

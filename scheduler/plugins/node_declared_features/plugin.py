@@ -19,7 +19,6 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import FEATURES_SIGNER_NAME
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins.node_declared_features.features import DEFAULT_FEATURES
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.api.core import PodSpec
-    from scheduler.framework.interface import SignFragment
     from scheduler.plugins.node_declared_features.features import FeatureRegistry, Version
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -109,10 +107,6 @@ class NodeDeclaredFeatures(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """Nothing of other pods than the one that has changed."""
         return ()
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The features that the pod needs."""
-        return [(FEATURES_SIGNER_NAME, self.features.text_of(self._needed_by(pod.spec)))]
 
     def _needed_by(self, spec: PodSpec) -> frozenset[str]:
         return self.features.infer_for_pod_scheduling(spec, self.version)

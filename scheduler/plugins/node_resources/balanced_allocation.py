@@ -22,13 +22,11 @@ from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, skip
-from scheduler.plugins._device_classes import sign_requests
 from scheduler.plugins.node_resources.resource_allocation import Share, ShareRule, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import FloatArray, IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -71,10 +69,6 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         return requests_of(self._resources, pod.requests.resources)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """What the pod asks for. Pods that devices may provide for do not share verdicts."""
-        return sign_requests(self.handle, pod)
 
 
 def _improvement(shares: Sequence[Share], nodes_total: int) -> IntArray:

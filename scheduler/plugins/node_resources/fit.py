@@ -43,7 +43,6 @@ from scheduler.framework.status import (
 from scheduler.plugins._device_classes import (
     DRA_EXTENDED_RESOURCE,
     backed_by_devices,
-    sign_requests,
 )
 from scheduler.plugins.node_resources.resource_allocation import (
     Scorer,
@@ -58,7 +57,6 @@ from scheduler.snapshot.columns import ABSENT, uniform_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
 
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -278,10 +276,6 @@ class NodeResourcesFit(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """What the pod asks for."""
         return tuple(sorted(pod.spec_requests.items()))
-
-    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """What the pod asks for. Pods that devices may provide for do not share verdicts."""
-        return sign_requests(self.handle, pod)
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:

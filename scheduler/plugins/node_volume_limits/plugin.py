@@ -30,7 +30,6 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import (
     Rejections,
     Status,
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from scheduler.api.storage import CSIDriver
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -231,10 +229,6 @@ class NodeVolumeLimits(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's volumes."""
-        return [volumes_fragment(pod)]
 
 
 def _limits(csi_node: CSINode) -> Mapping[str, int]:

@@ -30,7 +30,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.likeness import same_parts
-from scheduler.framework.status import Rejections, Status, skip, unschedulable
+from scheduler.framework.status import Rejections, Status, skip
 from scheduler.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     LISTED_KINDS,
@@ -47,7 +47,6 @@ from scheduler.plugins.pod_topology_spread.scoring import SoftSpread
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -61,11 +60,6 @@ _MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
 
 #: What error texts call the two kinds of constraints.
 _WORDS: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
-
-_OWN_CONSTRAINTS: Final = unschedulable("pods with topology constraints are not signable")
-_DEFAULT_CONSTRAINTS: Final = unschedulable(
-    "pods with default topology constraints are not signable"
-)
 
 
 class PodTopologySpread(Plugin):
@@ -242,12 +236,6 @@ class PodTopologySpread(Plugin):
         takes_labels = any(constraint.match_label_keys for constraint in own)
         labels = tuple(sorted(pod.labels.items())) if takes_labels else ()
         return pod.namespace, same_parts(own), labels
-
-    def sign(self, pod: PodInfo) -> list[SignFragment] | Status:
-        """Nothing: where a pod may go depends on all other pods, unless no constraint applies."""
-        if pod.spec.topology_spread_constraints:
-            return _OWN_CONSTRAINTS
-        return _DEFAULT_CONSTRAINTS if self._has_defaults else []
 
 
 def _hard_spread(state: CycleState) -> HardSpread:

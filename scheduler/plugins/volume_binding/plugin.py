@@ -35,7 +35,6 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.signers import volumes_fragment
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.api.core import Pod
-    from scheduler.framework.interface import SignFragment
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -199,10 +197,6 @@ class VolumeBinding(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
-
-    def sign(self, pod: PodInfo) -> list[SignFragment]:
-        """The pod's volumes."""
-        return [volumes_fragment(pod)]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Changes of volumes, claims and classes, of nodes' labels, and of the storage left."""
