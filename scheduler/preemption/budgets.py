@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from scheduler.api.policy import PodDisruptionBudget
-    from scheduler.snapshot.pod_index import PodKind
     from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.pod_kind import PodKind
 
 
 class _Budget(NamedTuple):

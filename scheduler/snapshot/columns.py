@@ -8,7 +8,7 @@ and the answers are gathered, which is what makes thousands of rows as cheap as 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Final, Generic, TypeVar, cast, overload
+from typing import Final, Generic, NewType, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,17 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int32]
+
+#: The position of a node in a node table, from 0; in the snapshot's table also its position in
+#: scheduling order.
+Row = NewType("Row", int)
+#: The number by which the pod indexes identify a node: its row in the cache's table. A node keeps
+#: its slot until it is deleted; then another node may get it.
+Slot = NewType("Slot", int)
+#: The number of a hypothetical node in a dry run, from 0: its row in the what-if table.
+World = NewType("World", int)
+#: The position of a value in the dictionary of a column, from 0; `ABSENT` for no value.
+ValueCode = NewType("ValueCode", int)
 
 S = TypeVar("S", bound=np.generic)
 V = TypeVar("V", bound=Hashable)

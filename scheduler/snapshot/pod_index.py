@@ -1,322 +1,278 @@
-"""Which kinds of pods run where: counting pods by a rule without looking at every pod.
+"""The pods of all nodes by pod kind, label and affinity term; weighted counts of pods per node.
 
-Spreading and pod affinity ask of a pod only its namespace, labels, affinity terms and whether it is
-on its way out. Pods that are alike in these are one `PodKind`; a rule is asked once per kind, and
-its answer is counted for all of them:
+    weight(kind)               called when the weight function is new, and when a kind is new
+    counts[slot] += weight     when a pod of that kind is added to or removed from a node
 
-    rule(kind) -> weight          asked when the rule is new, and when a kind is new
-    counts[node] += weight        when a pod of that kind comes or goes
-
-A rule's counts are kept up to date from then on, so that asking again costs one copy. The least
-recently used rules are forgotten.
+Counts are kept up to date from then on, so that a repeated query costs one copy. They are cached
+per weight function; the least recently used ones are evicted.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
 
-from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
-from scheduler.snapshot.columns import IntArray, grown
-from scheduler.snapshot.kinds_by_label import KindsByLabel
-from scheduler.snapshot.slot_index import SlotIndex
-from scheduler.snapshot.terms_in_use import TermsInUse
+from scheduler.api.pod_affinity import NO_TERMS
+from scheduler.lru_cache import LruCache
+from scheduler.snapshot.columns import IntArray, Slot, grown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from scheduler.api.core import Affinity, Pod
     from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.pod_kind import PodKind, PodWeight
 
-#: Rules whose counts are kept; the least recently used one goes first.
-RULES_MAX: Final = 128
+#: The number of weight functions whose counts are cached.
+WEIGHTS_MAX: Final = 128
+#: The number of label keys that are indexed. An index over a label such as the pod's name is as
+#: large as the number of pods, so only keys that queries use have one.
+LABEL_KEYS_MAX: Final = 32
 
-#: Up to so many new kinds are looked at one by one.
+#: Up to this many new kinds, all of them are weighed; beyond it an index narrows the search.
 _NEW_KINDS_MAX: Final = 8
-#: Up to so many slots are counted one by one.
+#: Up to this many slots, counts are added one by one; beyond it by one numpy operation.
 _SLOTS_MAX: Final = 16
 
 _CAPACITY_MIN: Final = 16
 _COMPACT_MIN: Final = 64
 
-
-class PodKind:
-    """What pods have in common as far as selectors and affinity terms can tell. One per kind."""
-
-    __slots__ = ("__weakref__", "affinity", "is_terminating", "labels", "namespace")
-
-    def __init__(
-        self,
-        namespace: str,
-        labels: Mapping[str, str],
-        affinity: AffinityTerms,
-        *,
-        is_terminating: bool,
-    ) -> None:
-        self.namespace: Final = namespace
-        self.labels: Final = labels
-        self.affinity: Final = affinity
-        self.is_terminating: Final = is_terminating
-
-    def __repr__(self) -> str:
-        return f"PodKind({self.namespace}, {dict(self.labels)})"
+_NO_TERMS_FOUND: Final[Mapping[str, frozenset[AffinityTerm]]] = {}
 
 
-class PodRule(Hashable, Protocol):
-    """What a pod counts for, by its kind. Equal rules must be equal objects, and give the same.
+class PodsBySlot:
+    """The base of indexes over the pods of all nodes: finds the pods that were added or removed.
 
-    `namespaces` are the only ones in which the rule answers anything but 0; None means any.
-    `asks_affinity` says that it answers 0 for pods without affinity terms.
+    Nodes are identified by slot: a number that a node keeps until it is deleted.
     """
 
-    @property
-    def namespaces(self) -> frozenset[str] | None:
-        """Where to look."""
-        ...
+    def __init__(self) -> None:
+        self._pods: Final[dict[Slot, Mapping[str, PodInfo]]] = {}
 
-    @property
-    def asks_affinity(self) -> bool:
-        """Whether only pods with affinity terms matter."""
-        ...
+    def set_pods(self, slot: Slot, pods: Mapping[str, PodInfo]) -> bool:
+        """Set the pods on a slot, by uid. `pods` is kept and must not change afterwards.
 
-    def __call__(self, kind: PodKind) -> int:
-        """What one pod of this kind counts for; 0 if it does not count."""
-        ...
+        Returns True if they differ from those before.
+        """
+        self._ensure_capacity(slot)
+        before = self._pods.get(slot, {})
+        if pods:
+            self._pods[slot] = pods
+        else:
+            self._pods.pop(slot, None)
+        if before == pods:
+            return False
+        for uid, pod in before.items():
+            if pods.get(uid) is not pod:
+                self._remove(slot, pod)
+        for uid, pod in pods.items():
+            if before.get(uid) is not pod:
+                self._add(slot, pod)
+        return True
 
+    def keep_only(self, slots: Iterable[Slot]) -> None:
+        """Remove the pods on all other slots."""
+        for slot in self._pods.keys() - set(slots):
+            self.set_pods(slot, {})
 
-class LabelRule(PodRule, Protocol):
-    """A rule that knows which labels it looks for, so that not all kinds need to be looked at."""
+    def _ensure_capacity(self, slot: Slot) -> None:
+        """Grow the arrays so that `slot` is a valid index, even for a node without pods."""
+        raise NotImplementedError
 
-    @property
-    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
-        """Labels of which a kind has at least one if it counts; None if it may have none."""
-        ...
+    def _add(self, slot: Slot, pod: PodInfo) -> None:
+        raise NotImplementedError
 
-
-class TermRule(PodRule, Protocol):
-    """A rule that answers 0 for all kinds but those that use one of some terms."""
-
-    @property
-    def terms(self) -> Collection[AffinityTerm]:
-        """The terms that count, as the index has them (`anti_affinity_terms`)."""
-        ...
-
-
-_parsed_terms: Final[weakref.WeakValueDictionary[tuple[str, bytes], AffinityTerms]] = (
-    weakref.WeakValueDictionary()
-)
-_kinds: Final[weakref.WeakValueDictionary[tuple[object, ...], PodKind]] = (
-    weakref.WeakValueDictionary()
-)
-
-
-def kind_of(pod: Pod) -> PodKind:
-    """The kind a pod is of; the same object for all that are alike."""
-    metadata = pod.metadata
-    terms = _terms_of(pod.spec.affinity, metadata.namespace)
-    is_terminating = metadata.deletion_timestamp is not None
-    key = (metadata.namespace, frozenset(metadata.labels.items()), terms, is_terminating)
-    kind = _kinds.get(key)
-    if kind is None:
-        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating=is_terminating)
-        _kinds[key] = kind
-    return kind
+    def _remove(self, slot: Slot, pod: PodInfo) -> None:
+        raise NotImplementedError
 
 
-def _terms_of(affinity: Affinity | None, namespace: str) -> AffinityTerms:
-    """The terms of a pod; the same object for all pods that say the same, as long as one lives."""
-    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
-        return NO_TERMS
-    text = msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
-    terms = _parsed_terms.get((namespace, text))
-    if terms is None:
-        terms = _parsed_terms[namespace, text] = parse_affinity(affinity, namespace)
-    return terms
+class _KindOnNodes:
+    """The number of pods of one kind on each slot, and the cached counts that include them."""
 
-
-class _Group:
-    """The pods of one kind: how many on which slot, and which rules count them for how much."""
-
-    __slots__ = ("counted", "kind", "number", "slots")
+    __slots__ = ("included_in", "kind", "number", "slots")
 
     def __init__(self, kind: PodKind, number: int) -> None:
         self.kind: Final = kind
-        #: Groups are numbered as they come; a kind that comes back is a new group.
+        #: Numbers only grow; a kind that was removed and is added again gets a new one.
         self.number: Final = number
-        self.slots: Final[dict[int, int]] = {}
-        self.counted: list[tuple[_Tally, int]] = []
+        self.slots: Final[dict[Slot, int]] = {}
+        self.included_in: list[tuple[_CachedCounts, int]] = []
 
-    def forget_dropped(self) -> None:
-        """Stop counting for rules that nobody keeps any more."""
-        self.counted = [(tally, weight) for tally, weight in self.counted if not tally.is_dropped]
+    def drop_evicted(self) -> None:
+        """Stop updating counts that the cache has evicted."""
+        self.included_in = [(c, weight) for c, weight in self.included_in if not c.is_evicted]
 
 
-class _Tally:
-    """A rule's counts by slot, right for all groups up to a number."""
+class _CachedCounts:
+    """The weighted counts per slot of one weight function.
 
-    __slots__ = ("counts", "is_dropped", "rule", "up_to")
+    Kinds with a number above `up_to` are not included yet.
+    """
 
-    def __init__(self, rule: PodRule, capacity: int) -> None:
-        self.rule: Final = rule
-        self.counts: IntArray = np.zeros(capacity, dtype=np.int64)
+    __slots__ = ("by_slot", "is_evicted", "up_to", "weight")
+
+    def __init__(self, weight: PodWeight, capacity: int) -> None:
+        self.weight: Final = weight
+        self.by_slot: IntArray = np.zeros(capacity, dtype=np.int64)
         self.up_to = 0
-        self.is_dropped = False
+        self.is_evicted = False
 
-    def take_in(self, group: _Group) -> None:
-        """Count a group that is new to this rule."""
-        weight = self.rule(group.kind)
+    def include(self, kind: _KindOnNodes) -> None:
+        """Add the pods of a kind that is not included yet."""
+        weight = self.weight(kind.kind)
         if not weight:
             return
-        group.counted.append((self, weight))
-        if len(group.slots) <= _SLOTS_MAX:
-            for slot, number in group.slots.items():
-                self.counts[slot] += number * weight
+        kind.included_in.append((self, weight))
+        if len(kind.slots) <= _SLOTS_MAX:
+            for slot, number in kind.slots.items():
+                self.by_slot[slot] += number * weight
         else:
-            slots = np.fromiter(group.slots.keys(), dtype=np.int64, count=len(group.slots))
-            numbers = np.fromiter(group.slots.values(), dtype=np.int64, count=len(group.slots))
-            self.counts[slots] += numbers * weight
+            slots = np.fromiter(kind.slots.keys(), dtype=np.int64, count=len(kind.slots))
+            numbers = np.fromiter(kind.slots.values(), dtype=np.int64, count=len(kind.slots))
+            self.by_slot[slots] += numbers * weight
 
 
-class PodIndex(SlotIndex):
+class PodIndex(PodsBySlot):
     """The pods of all nodes, by kind."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._groups: Final[dict[PodKind, _Group]] = {}
-        self._by_namespace: Final[dict[str, dict[PodKind, _Group]]] = {}
-        self._with_affinity: Final[dict[PodKind, _Group]] = {}
-        #: In the order of their numbers; those that have died are cleared out now and then.
-        self._in_order: list[_Group] = []
-        self._by_label: Final = KindsByLabel(self._groups)
+        self._kinds: Final[dict[PodKind, _KindOnNodes]] = {}
+        self._by_namespace: Final[dict[str, dict[PodKind, _KindOnNodes]]] = {}
+        self._with_affinity: Final[dict[PodKind, _KindOnNodes]] = {}
+        #: Ordered by number; removed kinds are cleared out now and then.
+        self._in_order: list[_KindOnNodes] = []
+        self._by_label: Final = _LabelIndex(self._kinds)
         self._last_number = 0
         self._capacity = _CAPACITY_MIN
-        self._tallies: Final[dict[PodRule, _Tally]] = {}
-        self._by_term: Final[dict[AffinityTerm, dict[PodKind, _Group]]] = {}
-        #: The required anti-affinity terms of the pods there are.
-        self.anti_affinity_terms: Final = TermsInUse()
-        #: All their other terms: required affinity, and preferences.
-        self.affinity_terms: Final = TermsInUse()
+        self._counts: Final[LruCache[PodWeight, _CachedCounts]] = LruCache(WEIGHTS_MAX)
+        self._by_term: Final[dict[AffinityTerm, dict[PodKind, _KindOnNodes]]] = {}
+        #: The required anti-affinity terms of all pods.
+        self.anti_affinity_terms: Final = AffinityTermIndex()
+        #: The other terms of all pods: required affinity and both preferences.
+        self.affinity_terms: Final = AffinityTermIndex()
 
     # Reading.
 
     @property
     def anti_affinity_keys(self) -> Collection[str]:
-        """The topology keys of all required anti-affinity terms of the pods there are."""
+        """The topology keys of the required anti-affinity terms of all pods."""
         return self.anti_affinity_terms.topology_keys
 
     @property
     def affinity_keys(self) -> Collection[str]:
-        """The topology keys of all their other terms: required affinity, and preferences."""
+        """The topology keys of the other terms of all pods."""
         return self.affinity_terms.topology_keys
 
-    def counts(self, rule: PodRule) -> IntArray:
-        """What the pods on each slot count for by a rule. Not to be written to, or kept."""
-        tally = self._tallies.pop(rule, None)
-        if tally is None:
-            if len(self._tallies) >= RULES_MAX:
-                self._tallies.pop(next(iter(self._tallies))).is_dropped = True
-            tally = _Tally(rule, self._capacity)
-            for group in self._candidates(rule):
-                tally.take_in(group)
-        elif tally.up_to < self._last_number:
-            self._catch_up(tally)
-        tally.up_to = self._last_number
-        self._tallies[rule] = tally
-        return tally.counts
+    def counts(self, weight: PodWeight) -> IntArray:
+        """Return the sum of the pods' weights per slot. Do not write to it or keep it."""
+        counts = self._counts.touch(weight)
+        if counts is None:
+            counts = _CachedCounts(weight, self._capacity)
+            for kind in self._candidates(weight):
+                counts.include(kind)
+            evicted = self._counts.put(weight, counts)
+            if evicted is not None:
+                evicted.is_evicted = True
+        elif counts.up_to < self._last_number:
+            self._include_new_kinds(counts)
+        counts.up_to = self._last_number
+        return counts.by_slot
 
-    def _candidates(self, rule: PodRule) -> Iterable[_Group]:
-        """All groups that may count by a rule, and some that do not."""
-        groups = self._narrowed(rule)
-        if groups is not None:
-            return groups
-        if rule.asks_affinity:
+    def _candidates(self, weight: PodWeight) -> Iterable[_KindOnNodes]:
+        """Return all kinds with a weight, and possibly kinds without."""
+        kinds = self._narrowed(weight)
+        if kinds is not None:
+            return kinds
+        if weight.needs_affinity_terms:
             return self._with_affinity.values()
-        if rule.namespaces is None:
-            return self._groups.values()
+        if weight.namespaces is None:
+            return self._kinds.values()
         return [
-            group
-            for namespace in rule.namespaces
-            for group in self._by_namespace.get(namespace, {}).values()
+            kind
+            for namespace in weight.namespaces
+            for kind in self._by_namespace.get(namespace, {}).values()
         ]
 
-    def _narrowed(self, rule: PodRule) -> Iterable[_Group] | None:
-        """Likewise, if the rule knows what it looks for; None if it does not."""
-        # Asked by attribute: to ask whether it is of a protocol takes longer than all the rest.
-        terms: Collection[AffinityTerm] | None = getattr(rule, "terms", None)
+    def _narrowed(self, weight: PodWeight) -> Iterable[_KindOnNodes] | None:
+        """Return the candidates that an index finds; None if no index applies."""
+        # `getattr` instead of `isinstance`, which for protocols takes longer than all the rest.
+        terms: Collection[AffinityTerm] | None = getattr(weight, "terms", None)
         if terms is not None:
-            users = [self._by_term.get(term, {}) for term in terms]
-            return users[0].values() if len(users) == 1 else _merged(users).values()
-        labels: Collection[tuple[str, str]] | None = getattr(rule, "wanted_labels", None)
+            found = [self._by_term.get(term, {}) for term in terms]
+            return found[0].values() if len(found) == 1 else _merged(found).values()
+        labels: Collection[tuple[str, str]] | None = getattr(weight, "wanted_labels", None)
         return None if labels is None else self._by_label.find(labels)
 
-    def _catch_up(self, tally: _Tally) -> None:
-        """Count the groups that have come since; dead ones have no slots, and do no harm."""
-        rule, up_to = tally.rule, tally.up_to
-        groups = self._narrowed(rule) if self._last_number - up_to > _NEW_KINDS_MAX else None
-        if groups is not None:
-            for group in groups:
-                if group.number > up_to:
-                    tally.take_in(group)
+    def _include_new_kinds(self, counts: _CachedCounts) -> None:
+        """Add the kinds that are new since the last query; removed kinds have no slots."""
+        weight, up_to = counts.weight, counts.up_to
+        kinds = self._narrowed(weight) if self._last_number - up_to > _NEW_KINDS_MAX else None
+        if kinds is not None:
+            for kind in kinds:
+                if kind.number > up_to:
+                    counts.include(kind)
             return
-        namespaces = rule.namespaces
-        for group in reversed(self._in_order):
-            if group.number <= up_to:
+        namespaces = weight.namespaces
+        for kind in reversed(self._in_order):
+            if kind.number <= up_to:
                 return
-            if group.slots and (namespaces is None or group.kind.namespace in namespaces):
-                tally.take_in(group)
+            if kind.slots and (namespaces is None or kind.kind.namespace in namespaces):
+                counts.include(kind)
 
     # Writing.
 
-    def _make_room(self, slot: int) -> None:
-        if slot >= self._capacity:
-            self._grow(slot)
+    def _ensure_capacity(self, slot: Slot) -> None:
+        if slot < self._capacity:
+            return
+        self._capacity = max(self._capacity * 2, slot + 1)
+        for counts in self._counts.values():
+            counts.by_slot = grown(counts.by_slot, self._capacity)
+        for kind in self._kinds.values():
+            kind.drop_evicted()  # their counts do not grow
 
-    def _add(self, slot: int, pod: PodInfo) -> None:
-        group = self._groups.get(pod.kind)
-        if group is None:
-            group = self._new_group(pod.kind)
-        group.slots[slot] = group.slots.get(slot, 0) + 1
-        if len(group.counted) > RULES_MAX:
-            group.forget_dropped()
-        for tally, weight in group.counted:
-            tally.counts[slot] += weight
+    def _add(self, slot: Slot, pod: PodInfo) -> None:
+        kind = self._kinds.get(pod.kind)
+        if kind is None:
+            kind = self._add_kind(pod.kind)
+        kind.slots[slot] = kind.slots.get(slot, 0) + 1
+        if len(kind.included_in) > WEIGHTS_MAX:
+            kind.drop_evicted()
+        for counts, weight in kind.included_in:
+            counts.by_slot[slot] += weight
 
-    def _remove(self, slot: int, pod: PodInfo) -> None:
-        group = self._groups[pod.kind]
-        left = group.slots[slot] - 1
+    def _remove(self, slot: Slot, pod: PodInfo) -> None:
+        kind = self._kinds[pod.kind]
+        left = kind.slots[slot] - 1
         if left:
-            group.slots[slot] = left
+            kind.slots[slot] = left
         else:
-            del group.slots[slot]
-        for tally, weight in group.counted:
-            tally.counts[slot] -= weight
-        if not group.slots:
-            self._drop_group(group)
+            del kind.slots[slot]
+        for counts, weight in kind.included_in:
+            counts.by_slot[slot] -= weight
+        if not kind.slots:
+            self._remove_kind(kind)
 
-    def _new_group(self, kind: PodKind) -> _Group:
+    def _add_kind(self, kind: PodKind) -> _KindOnNodes:
         self._last_number += 1
-        group = self._groups[kind] = _Group(kind, self._last_number)
-        self._by_namespace.setdefault(kind.namespace, {})[kind] = group
-        self._by_label.add(kind, group)
-        self._in_order.append(group)
+        added = self._kinds[kind] = _KindOnNodes(kind, self._last_number)
+        self._by_namespace.setdefault(kind.namespace, {})[kind] = added
+        self._by_label.add(kind, added)
+        self._in_order.append(added)
         if kind.affinity is not NO_TERMS:
-            self._with_affinity[kind] = group
+            self._with_affinity[kind] = added
             anti_affinity, others = kind.affinity.required_anti_affinity, _other_terms(kind)
             self.anti_affinity_terms.add(anti_affinity)
             self.affinity_terms.add(others)
             for term in (*anti_affinity, *others):
-                self._by_term.setdefault(term, {})[kind] = group
-        return group
+                self._by_term.setdefault(term, {})[kind] = added
+        return added
 
-    def _drop_group(self, group: _Group) -> None:
-        kind = group.kind
-        del self._groups[kind]
+    def _remove_kind(self, removed: _KindOnNodes) -> None:
+        kind = removed.kind
+        del self._kinds[kind]
         self._by_label.remove(kind)
         in_namespace = self._by_namespace[kind.namespace]
         del in_namespace[kind]
@@ -328,19 +284,12 @@ class PodIndex(SlotIndex):
             self.anti_affinity_terms.remove(anti_affinity)
             self.affinity_terms.remove(others)
             for term in {*anti_affinity, *others}:
-                users = self._by_term[term]
-                del users[kind]
-                if not users:
+                kinds = self._by_term[term]
+                del kinds[kind]
+                if not kinds:
                     del self._by_term[term]
-        if len(self._in_order) > _COMPACT_MIN + 2 * len(self._groups):
-            self._in_order = [group for group in self._in_order if group.slots]
-
-    def _grow(self, slot: int) -> None:
-        self._capacity = max(self._capacity * 2, slot + 1)
-        for tally in self._tallies.values():
-            tally.counts = grown(tally.counts, self._capacity)
-        for group in self._groups.values():
-            group.forget_dropped()  # their counts do not grow
+        if len(self._in_order) > _COMPACT_MIN + 2 * len(self._kinds):
+            self._in_order = [kind for kind in self._in_order if kind.slots]
 
     def check(self) -> None:
         """Verify that all counts are the sums over the pods; raises AssertionError. For tests."""
@@ -349,23 +298,132 @@ class PodIndex(SlotIndex):
         )
         kept = {
             (kind, slot): number
-            for kind, group in self._groups.items()
-            for slot, number in group.slots.items()
+            for kind, on_nodes in self._kinds.items()
+            for slot, number in on_nodes.slots.items()
         }
         assert kept == dict(found), "pods by kind"
-        for rule in list(self._tallies):
+        for weight in list(self._counts):
             expected = np.zeros(self._capacity, dtype=np.int64)
             for (kind, slot), number in kept.items():
-                expected[slot] += number * rule(kind)
-            assert (self.counts(rule) == expected).all(), f"counts by {rule}"
+                expected[slot] += number * weight(kind)
+            assert (self.counts(weight) == expected).all(), f"counts by {weight}"
 
 
-def _merged(groups: Iterable[Mapping[PodKind, _Group]]) -> dict[PodKind, _Group]:
-    return {kind: group for some in groups for kind, group in some.items()}
+def _merged(found: Iterable[Mapping[PodKind, _KindOnNodes]]) -> dict[PodKind, _KindOnNodes]:
+    return {kind: on_nodes for some in found for kind, on_nodes in some.items()}
 
 
 def _other_terms(kind: PodKind) -> list[AffinityTerm]:
-    """All terms of a kind but its required anti-affinity."""
+    """Return all terms of a kind but its required anti-affinity."""
     terms = kind.affinity
     preferred = (*terms.preferred_affinity, *terms.preferred_anti_affinity)
     return [*terms.required_affinity, *(weighted.term for weighted in preferred)]
+
+
+class _LabelIndex:
+    """Finds pod kinds by label. A label key is indexed from the first query that uses it on."""
+
+    def __init__(self, kinds: Mapping[PodKind, _KindOnNodes]) -> None:
+        self._kinds: Final = kinds
+        self._by_key: Final[LruCache[str, dict[str, dict[PodKind, _KindOnNodes]]]] = LruCache(
+            LABEL_KEYS_MAX
+        )
+
+    def find(self, labels: Iterable[tuple[str, str]]) -> Collection[_KindOnNodes]:
+        """Return all kinds with at least one of these labels, each once."""
+        found: dict[PodKind, _KindOnNodes] = {}
+        for key, value in labels:
+            by_value = self._by_key.touch(key)
+            if by_value is None:
+                by_value = {}
+                for kind, on_nodes in self._kinds.items():
+                    if key in kind.labels:
+                        by_value.setdefault(kind.labels[key], {})[kind] = on_nodes
+                self._by_key.put(key, by_value)
+            found.update(by_value.get(value, {}))
+        return found.values()
+
+    def add(self, kind: PodKind, on_nodes: _KindOnNodes) -> None:
+        """Add a new kind to the index of each of its labels."""
+        for key, by_value in self._by_key.items():
+            if key in kind.labels:
+                by_value.setdefault(kind.labels[key], {})[kind] = on_nodes
+
+    def remove(self, kind: PodKind) -> None:
+        """Remove a kind."""
+        for key, by_value in self._by_key.items():
+            value = kind.labels.get(key)
+            if value is not None:
+                kinds = by_value[value]
+                del kinds[kind]
+                if not kinds:
+                    del by_value[value]
+
+
+class AffinityTermIndex:
+    """The affinity terms of existing pods, found by the labels of a pod that they match.
+
+    A term that requires a label to have one of some values is in the bucket of each of these
+    labels. For an incoming pod only the buckets of its own labels are searched, and the terms that
+    require no certain label.
+    """
+
+    def __init__(self) -> None:
+        #: The number of pod kinds with each term.
+        self._uses: Final[dict[AffinityTerm, int]] = {}
+        self._by_label: Final[dict[tuple[str, str], dict[AffinityTerm, None]]] = {}
+        self._without_label: Final[dict[AffinityTerm, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._uses)
+
+    def __contains__(self, term: object) -> bool:
+        return term in self._uses
+
+    @property
+    def topology_keys(self) -> Collection[str]:
+        """The topology keys of all terms."""
+        return {term.topology_key for term in self._uses}
+
+    def add(self, terms: Iterable[AffinityTerm]) -> None:
+        """Add the terms of one pod kind."""
+        for term in terms:
+            uses = self._uses.get(term, 0)
+            self._uses[term] = uses + 1
+            if not uses:
+                for bucket in self._buckets(term):
+                    bucket[term] = None
+
+    def remove(self, terms: Iterable[AffinityTerm]) -> None:
+        """Remove the terms of one pod kind; raises KeyError for an unknown term."""
+        for term in terms:
+            self._uses[term] -= 1
+            if not self._uses[term]:
+                del self._uses[term]
+                for bucket in self._buckets(term):
+                    del bucket[term]
+                for label in term.wanted_labels or ():
+                    if not self._by_label[label]:
+                        del self._by_label[label]
+
+    def _buckets(self, term: AffinityTerm) -> list[dict[AffinityTerm, None]]:
+        wanted = term.wanted_labels
+        if wanted is None:
+            return [self._without_label]
+        return [self._by_label.setdefault(label, {}) for label in wanted]
+
+    def matching(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> Mapping[str, frozenset[AffinityTerm]]:
+        """Return the terms that match a pod, by topology key; keys without any are left out."""
+        found: dict[str, list[AffinityTerm]] = {}
+        buckets = [self._without_label] if self._without_label else []
+        by_label = self._by_label
+        buckets += [by_label[label] for label in labels.items() if label in by_label]
+        for bucket in buckets:
+            for term in bucket:
+                if term.matches(namespace, labels, namespace_labels):
+                    found.setdefault(term.topology_key, []).append(term)
+        if not found:
+            return _NO_TERMS_FOUND
+        return {key: frozenset(terms) for key, terms in found.items()}

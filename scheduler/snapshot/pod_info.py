@@ -10,8 +10,8 @@ import msgspec
 from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
-from scheduler.snapshot.pod_index import PodKind, kind_of
-from scheduler.snapshot.volume_index import PodVolumes, volumes_of
+from scheduler.snapshot.pod_kind import PodKind, kind_of
+from scheduler.snapshot.pod_volumes import PodVolumes, volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

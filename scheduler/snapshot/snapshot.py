@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from scheduler.snapshot.columns import Slot
 from scheduler.snapshot.images import Image, ImageTable
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.snapshot.columns import IntArray
-    from scheduler.snapshot.pod_index import PodRule
+    from scheduler.snapshot.pod_kind import PodWeight
 
 
 class NodeNotFoundError(KeyError):
@@ -82,12 +83,12 @@ class Snapshot:
         """
         return self._slots
 
-    def count_pods(self, rule: PodRule) -> IntArray:
-        """What the pods on each node count for by a rule, in scheduling order.
+    def count_pods(self, weight: PodWeight) -> IntArray:
+        """Return the sum of the pods' weights per node, in scheduling order.
 
-        Asked again, the same rule costs one copy, whatever the number of pods.
+        A repeated query costs one copy, whatever the number of pods.
         """
-        return self.pod_index.counts(rule).take(self._slots)
+        return self.pod_index.counts(weight).take(self._slots)
 
     def update(
         self,
@@ -105,7 +106,7 @@ class Snapshot:
         if order is not None:
             self.table = self.table.rearranged(source, order)
             self.images.forget_rows()
-            slots = [source.row_of[name] for name in order]
+            slots = [Slot(source.row_of[name]) for name in order]
             self.pod_index.keep_only(slots)
             self.volume_index.keep_only(slots)
             for slot, pods in zip(slots, self.table.pods, strict=True):
@@ -116,7 +117,8 @@ class Snapshot:
             for source_row in changed_rows:
                 row = self.table.row_of.get(source.names[source_row])
                 if row is not None:
+                    slot = Slot(source_row)
                     self.table.copy_row(row, source, source_row)
-                    self.pod_index.set_pods(source_row, self.table.pods[row])
-                    self.volume_index.set_pods(source_row, self.table.pods[row])
+                    self.pod_index.set_pods(slot, self.table.pods[row])
+                    self.volume_index.set_pods(slot, self.table.pods[row])
         self.images.apply(images)

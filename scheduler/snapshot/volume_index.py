@@ -1,75 +1,33 @@
-"""Which claims and disks the pods on the nodes use: asked by name, without looking at every pod."""
+"""An index of the claims and disks that the pods on the nodes use."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from scheduler.api.disks import Disk, conflicts, disks_of
-from scheduler.snapshot.columns import IntArray, grown
-from scheduler.snapshot.slot_index import SlotIndex
+from scheduler.api.disks import Disk, conflicts
+from scheduler.snapshot.columns import IntArray, Slot, grown
+from scheduler.snapshot.pod_index import PodsBySlot
+from scheduler.snapshot.pod_volumes import NO_VOLUMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scheduler.api.core import Pod, Volume
     from scheduler.snapshot.pod_info import PodInfo
 
 _CAPACITY_MIN: Final = 16
 
 
-class PodVolumes(NamedTuple):
-    """What of a pod's volumes other pods may feel. Most pods have nothing of the kind."""
-
-    #: The claims the pod names itself, once for each volume that does; not those made for it.
-    claims: tuple[str, ...] = ()
-    disks: tuple[Disk, ...] = ()
-    #: Whether a volume may have to be attached to the node.
-    may_be_attached: bool = False
-
-
-NO_VOLUMES: Final = PodVolumes()
-
-
-def volumes_of(pod: Pod) -> PodVolumes:
-    """What of a pod's volumes other pods may feel; `NO_VOLUMES` itself if that is nothing."""
-    volumes = pod.spec.volumes
-    if not volumes or not any(
-        _may_be_attached(volume) or volume.iscsi or volume.rbd for volume in volumes
-    ):
-        return NO_VOLUMES
-    claims = (volume.persistent_volume_claim for volume in volumes)
-    return PodVolumes(
-        tuple(claim.claim_name for claim in claims if claim is not None),
-        disks_of(pod),
-        any(_may_be_attached(volume) for volume in volumes),
-    )
-
-
-def _may_be_attached(volume: Volume) -> bool:
-    return bool(
-        volume.persistent_volume_claim is not None
-        or volume.ephemeral is not None
-        or volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.azure_disk is not None
-        or volume.azure_file is not None
-        or volume.cinder is not None
-        or volume.vsphere_volume is not None
-        or volume.portworx_volume is not None
-    )
-
-
-class VolumeIndex(SlotIndex):
-    """The claims and disks in use, and which slots have lately changed."""
+class VolumeIndex(PodsBySlot):
+    """The number of uses of each claim and disk, and a version per slot that grows on changes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._claim_users: Final[Counter[tuple[str, str]]] = Counter()
-        #: By a disk's identity and by slot: how it is mounted there, and how often.
-        self._mounts: Final[dict[tuple[str, ...], dict[int, Counter[Disk]]]] = {}
+        #: By a disk's identity and by slot: the number of mounts of each sort.
+        self._mounts: Final[dict[tuple[str, ...], dict[Slot, Counter[Disk]]]] = {}
         self._version = 0
         self._versions: IntArray = np.zeros(_CAPACITY_MIN, dtype=np.int64)
 
@@ -77,21 +35,21 @@ class VolumeIndex(SlotIndex):
 
     @property
     def version(self) -> int:
-        """Goes up with every change of any slot's volumes."""
+        """A number that grows with every change of a slot's volumes."""
         return self._version
 
-    def changed_since(self, version: int) -> list[int]:
-        """The slots whose pods' volumes are not what they were at an earlier version."""
+    def changed_since(self, version: int) -> list[Slot]:
+        """Return the slots whose volumes have changed after an earlier version."""
         if version == self._version:
             return []
-        return (self._versions > version).nonzero()[0].tolist()
+        return cast("list[Slot]", (self._versions > version).nonzero()[0].tolist())
 
     def claim_users(self, namespace: str, name: str) -> int:
-        """How many volumes of the pods on all nodes are this claim."""
+        """Return the number of volumes on all nodes that use this claim."""
         return self._claim_users.get((namespace, name), 0)
 
-    def slots_without_room_for(self, disks: Iterable[Disk]) -> set[int]:
-        """The slots with a pod that keeps one of these disks from being mounted there."""
+    def slots_without_room_for(self, disks: Iterable[Disk]) -> set[Slot]:
+        """Return the slots with a mount that conflicts with one of these disks."""
         return {
             slot
             for disk in disks
@@ -101,8 +59,8 @@ class VolumeIndex(SlotIndex):
 
     # Writing.
 
-    def set_pods(self, slot: int, pods: Mapping[str, PodInfo]) -> bool:
-        """Likewise, of those pods only that have volumes which others may feel."""
+    def set_pods(self, slot: Slot, pods: Mapping[str, PodInfo]) -> bool:
+        """Set the pods on a slot; only those whose volumes can conflict are kept and compared."""
         with_volumes = {uid: pod for uid, pod in pods.items() if pod.volumes is not NO_VOLUMES}
         has_changed = super().set_pods(slot, with_volumes)
         if has_changed:
@@ -110,17 +68,17 @@ class VolumeIndex(SlotIndex):
             self._versions[slot] = self._version
         return has_changed
 
-    def _make_room(self, slot: int) -> None:
+    def _ensure_capacity(self, slot: Slot) -> None:
         if slot >= len(self._versions):
             self._versions = grown(self._versions, max(2 * len(self._versions), slot + 1))
 
-    def _add(self, slot: int, pod: PodInfo) -> None:
+    def _add(self, slot: Slot, pod: PodInfo) -> None:
         for claim in pod.volumes.claims:
             self._claim_users[pod.namespace, claim] += 1
         for disk in pod.volumes.disks:
             self._mounts.setdefault(disk.identity, {}).setdefault(slot, Counter())[disk] += 1
 
-    def _remove(self, slot: int, pod: PodInfo) -> None:
+    def _remove(self, slot: Slot, pod: PodInfo) -> None:
         for claim in pod.volumes.claims:
             key = (pod.namespace, claim)
             self._claim_users[key] -= 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Node
-    from scheduler.snapshot.pod_index import PodKind
+    from scheduler.snapshot.pod_kind import PodKind
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "pods", GPU)
@@ -59,7 +59,7 @@ class CountsA(NamedTuple):
     """Counts the pods labelled `app=a`."""
 
     namespaces: None = None
-    asks_affinity: bool = False
+    needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
         """1 for each."""

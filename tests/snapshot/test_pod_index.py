@@ -1,4 +1,4 @@
-"""Counting pods by rule: right after any history, and each rule is asked once per kind of pod."""
+"""Counts of pods: right after any history; a weight function is called once per pod kind."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.api.pod_affinity import AffinityTerm
+from scheduler.api.selectors import EVERYTHING, NOTHING, Requirement, Selector
 from scheduler.snapshot import PodInfo, pod_index
-from scheduler.snapshot.pod_index import PodIndex, PodKind
+from scheduler.snapshot.columns import Slot
+from scheduler.snapshot.pod_index import LABEL_KEYS_MAX, AffinityTermIndex, PodIndex
 from scheduler.testing import make_pod, snapshot_of
 from scheduler.testing.builders import make_node
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
-    from scheduler.api.pod_affinity import AffinityTerm
+    from scheduler.snapshot.pod_kind import PodKind
 
 
 class Labelled(NamedTuple):
@@ -23,7 +28,7 @@ class Labelled(NamedTuple):
 
     value: str
     namespaces: frozenset[str] | None = frozenset({"default"})
-    asks_affinity: bool = False
+    needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
         """1 for each."""
@@ -35,7 +40,7 @@ class AntiAffinityTerms(NamedTuple):
     """Counts required anti-affinity terms."""
 
     namespaces: None = None
-    asks_affinity: bool = True
+    needs_affinity_terms: bool = True
 
     def __call__(self, kind: PodKind) -> int:
         """As many as there are."""
@@ -47,7 +52,7 @@ class Wanting(NamedTuple):
 
     wanted_labels: frozenset[tuple[str, str]]
     namespaces: None = None
-    asks_affinity: bool = False
+    needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
         """1 for each."""
@@ -59,7 +64,7 @@ class Using(NamedTuple):
 
     terms: frozenset[AffinityTerm]
     namespaces: None = None
-    asks_affinity: bool = True
+    needs_affinity_terms: bool = True
 
     def __call__(self, kind: PodKind) -> int:
         """As many as there are."""
@@ -149,7 +154,7 @@ def test_rules_that_know_what_they_look_for_ask_no_other_kinds() -> None:
     index.set_pods(1, _on(*others, _pod("q", "a", key="zone")))
     assert index.counts(rule)[:2].tolist() == [1, 1]
     assert asked == ["a", "a"]
-    terms = index.anti_affinity_terms.about("default", {"app": "app-7"}, {})["zone"]
+    terms = index.anti_affinity_terms.matching("default", {"app": "app-7"}, {})["zone"]
     assert index.counts(Using(terms))[:2].tolist() == [1, 0]
     index.set_pods(2, _on(*kinds[5:10]))
     assert index.counts(Using(terms))[:3].tolist() == [1, 0, 1]
@@ -170,7 +175,7 @@ def test_topology_keys_are_those_of_the_pods_there_are() -> None:
 def test_the_least_recently_used_rule_is_forgotten_and_may_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pod_index, "RULES_MAX", 2)
+    monkeypatch.setattr(pod_index, "WEIGHTS_MAX", 2)
     index = PodIndex()
     index.set_pods(0, _on(_pod("p"), _pod("q", "b"), _pod("r", "c")))
     for _ in range(2):
@@ -219,3 +224,85 @@ def test_counts_are_right_after_any_history(
             index.keep_only(range(20))
         index.counts(rules[step % 5])
         index.check()
+
+
+def _wanting(*labels: tuple[str, str]) -> Wanting:
+    return Wanting(frozenset(labels))
+
+
+def test_kinds_are_found_by_each_of_their_labels_once() -> None:
+    index = PodIndex()
+    web = PodInfo(make_pod("p", labels={"app": "web", "tier": "x"}))
+    index.set_pods(Slot(0), _on(web, _pod("q", "db"), PodInfo(make_pod("r"))))
+    assert index.counts(_wanting(("app", "web"), ("tier", "x")))[0] == 1
+    assert index.counts(_wanting(("app", "web"), ("app", "db")))[0] == 2
+    assert index.counts(_wanting(("app", "cache"), ("name", "web")))[0] == 0
+    assert index.counts(_wanting())[0] == 0
+
+
+def test_a_label_key_that_was_evicted_is_indexed_again() -> None:
+    index = PodIndex()
+    index.set_pods(Slot(0), _on(_pod("p", "web")))
+    assert index.counts(_wanting(("app", "web")))[0] == 1
+    keys = [(f"key-{number}", "x") for number in range(LABEL_KEYS_MAX)]
+    assert index.counts(_wanting(*keys))[0] == 0
+    index.set_pods(Slot(0), {})
+    assert index.counts(_wanting(("app", "web"), ("app", "x")))[0] == 0
+    index.set_pods(Slot(1), _on(_pod("q", "web")))
+    assert index.counts(_wanting(("app", "web"), ("app", "y")))[1] == 1
+
+
+def term(*requirements: Requirement, key: str = "zone") -> AffinityTerm:
+    selector = Selector(requirements) if requirements else EVERYTHING
+    return AffinityTerm(frozenset({"own"}), selector, key, NOTHING)
+
+
+WEB = term(Requirement("app", "In", ("web",)))
+WEB_OR_DB = term(Requirement("tier", "Exists"), Requirement("app", "In", ("web", "db")), key="host")
+UNTIERED = term(Requirement("tier", "DoesNotExist"))
+ALL = term(key="host")
+NOBODY = AffinityTerm(frozenset({"own"}), NOTHING, "rack", NOTHING)
+
+
+def test_terms_are_found_by_the_pod_they_mean() -> None:
+    terms = AffinityTermIndex()
+    terms.add([WEB, WEB_OR_DB, UNTIERED, NOBODY])
+    assert terms.matching("own", {"app": "web"}, {}) == {"zone": {WEB, UNTIERED}}
+    assert terms.matching("own", {"app": "db", "tier": "x"}, {}) == {"host": {WEB_OR_DB}}
+    assert terms.matching("other", {"app": "web"}, {}) == {}
+    assert set(terms.topology_keys) == {"zone", "host", "rack"}
+
+
+def test_a_term_is_there_until_its_last_user_has_gone() -> None:
+    terms = AffinityTermIndex()
+    terms.add([WEB])
+    terms.add([WEB])
+    terms.remove([WEB])
+    assert terms.matching("own", {"app": "web"}, {}) == {"zone": {WEB}}
+    terms.remove([WEB])
+    assert not terms.matching("own", {"app": "web"}, {})
+    assert (len(terms), list(terms.topology_keys)) == (0, [])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    st.lists(st.lists(st.sampled_from((WEB, WEB_OR_DB, UNTIERED, ALL, NOBODY)), max_size=3)),
+    st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("web", "db", "x"))),
+    st.data(),
+)
+def test_what_is_found_is_what_asking_all_would_find(
+    users: Sequence[Sequence[AffinityTerm]], labels: dict[str, str], data: st.DataObject
+) -> None:
+    terms = AffinityTermIndex()
+    for user in users:
+        terms.add(user)
+    gone = data.draw(st.integers(0, len(users)))
+    for user in users[:gone]:
+        terms.remove(user)
+    left = {term for user in users[gone:] for term in user}
+    expected: dict[str, set[AffinityTerm]] = {}
+    for used in left:
+        if used.matches("own", labels, {}):
+            expected.setdefault(used.topology_key, set()).add(used)
+    assert terms.matching("own", labels, {}) == expected
+    assert all((used in terms) == (used in left) for used in (WEB, WEB_OR_DB, UNTIERED, ALL))

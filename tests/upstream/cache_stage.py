@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.snapshot import NodeInfo
-    from scheduler.snapshot.pod_index import PodKind
+    from scheduler.snapshot.pod_kind import PodKind
     from tests.upstream.loading import Case
 
 
@@ -56,7 +56,7 @@ class _HasTerms:
 
     namespaces = None
     wanted_labels = None
-    asks_affinity = True
+    needs_affinity_terms = True
 
     def __init__(self, *, anti: bool) -> None:
         self.anti: Final = anti

@@ -4,8 +4,8 @@ A domain is the set of nodes with one value of a topology key. Pods are counted 
 (`scheduler.snapshot.pod_index`), and the counts of a domain's nodes are added up, all domains at
 once. There are two directions:
 
-    terms of the incoming pod     mean existing pods    `MeantByAll`, `MeantByEach`
-    terms of existing pods        mean the incoming pod `UsersOf`, `UsersOfWeighted`
+    terms of the incoming pod     mean existing pods    `MatchesAllTerms`, `SumOfMatchingTerms`
+    terms of existing pods        mean the incoming pod `CountOfExistingTerms`, `SumOfExistingTerms`
 
 `FilterState` is what PreFilter has counted in both, and judges nodes by it.
 Mirrors `filtering.go` and `scoring.go` of `pkg/scheduler/framework/plugins/interpodaffinity`.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scheduler.api.pod_affinity import AffinityTerm
     from scheduler.snapshot.columns import BoolArray, FloatArray, IntArray
     from scheduler.snapshot.nodes import NodeInfo
-    from scheduler.snapshot.pod_index import PodKind, PodRule
+    from scheduler.snapshot.pod_kind import PodKind, PodWeight
     from scheduler.snapshot.snapshot import Snapshot
 
 _NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
@@ -63,7 +63,7 @@ class _Rule:
         return self._hash
 
 
-class MeantByAll(_Rule):
+class MatchesAllTerms(_Rule):
     """Counts the pods that every one of the incoming pod's terms means; none if it has no term.
 
     Namespace selectors are asked about a namespace without labels: what they select has been put
@@ -72,7 +72,7 @@ class MeantByAll(_Rule):
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
 
-    asks_affinity: Final = False
+    needs_affinity_terms: Final = False
 
     def __init__(self, terms: tuple[AffinityTerm, ...]) -> None:
         super().__init__(terms)
@@ -93,15 +93,15 @@ class MeantByAll(_Rule):
         )
 
 
-class MeantByEach(_Rule):
+class SumOfMatchingTerms(_Rule):
     """Adds up the weights of those of the incoming pod's terms that mean a pod.
 
-    Namespace selectors are asked as by `MeantByAll`.
+    Namespace selectors are asked as by `MatchesAllTerms`.
     """
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
 
-    asks_affinity: Final = False
+    needs_affinity_terms: Final = False
 
     def __init__(self, terms: tuple[tuple[int, AffinityTerm], ...]) -> None:
         super().__init__(terms)
@@ -120,12 +120,12 @@ class MeantByEach(_Rule):
         )
 
 
-class UsersOf(_Rule):
+class CountOfExistingTerms(_Rule):
     """Counts required anti-affinity terms of existing pods: those that are among some terms."""
 
     __slots__ = ("terms",)
 
-    asks_affinity: Final = True
+    needs_affinity_terms: Final = True
     namespaces: Final = None
 
     def __init__(self, terms: frozenset[AffinityTerm]) -> None:
@@ -137,7 +137,7 @@ class UsersOf(_Rule):
         return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
 
 
-class UsersOfWeighted(_Rule):
+class SumOfExistingTerms(_Rule):
     """Adds up the weights of existing pods' other terms that are among some terms.
 
     Preferred anti-affinity counts against, required affinity for `hard_weight`.
@@ -146,7 +146,7 @@ class UsersOfWeighted(_Rule):
 
     __slots__ = ("_hard_weight", "terms")
 
-    asks_affinity: Final = True
+    needs_affinity_terms: Final = True
     namespaces: Final = None
 
     def __init__(self, terms: frozenset[AffinityTerm], hard_weight: int) -> None:
@@ -259,7 +259,7 @@ class Topology:
         self._snapshot: Final = snapshot
         self._numbers: Final[dict[str, IntArray]] = {}
 
-    def counted(self, topology_key: str, *rules: PodRule) -> Domains:
+    def counted(self, topology_key: str, *rules: PodWeight) -> Domains:
         """Count the pods on all nodes by the sum of some rules, and add them up by domain."""
         numbers = self._numbers.get(topology_key)
         if numbers is None:
@@ -274,7 +274,7 @@ class Topology:
         sums[0] = 0.0
         return Domains(numbers, sums, is_empty=not np.count_nonzero(sums))
 
-    def counted_by(self, rules: Mapping[str, PodRule]) -> dict[str, Domains]:
+    def counted_by(self, rules: Mapping[str, PodWeight]) -> dict[str, Domains]:
         """Count by one rule for each topology key."""
         return {key: self.counted(key, rule) for key, rule in rules.items()}
 
@@ -286,9 +286,9 @@ class Required(NamedTuple):
     asked by topology key.
     """
 
-    affinity: MeantByAll
+    affinity: MatchesAllTerms
     affinity_keys: frozenset[str]
-    anti_affinity: Mapping[str, MeantByEach]
+    anti_affinity: Mapping[str, SumOfMatchingTerms]
 
     @staticmethod
     def of(affinity: Iterable[AffinityTerm], anti_affinity: Iterable[AffinityTerm]) -> Required:
@@ -296,9 +296,9 @@ class Required(NamedTuple):
         affinity = tuple(affinity)
         by_key = by_topology_key((1, term) for term in anti_affinity)
         return Required(
-            MeantByAll(affinity),
+            MatchesAllTerms(affinity),
             frozenset(term.topology_key for term in affinity),
-            {key: MeantByEach(terms) for key, terms in by_key.items()},
+            {key: SumOfMatchingTerms(terms) for key, terms in by_key.items()},
         )
 
 

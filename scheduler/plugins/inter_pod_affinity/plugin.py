@@ -36,18 +36,18 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.filtering import (
     FILTER_STATE,
+    CountOfExistingTerms,
     Domains,
     FilterState,
     Incoming,
-    MeantByEach,
     Required,
+    SumOfExistingTerms,
+    SumOfMatchingTerms,
     Topology,
-    UsersOf,
-    UsersOfWeighted,
     by_topology_key,
     is_open,
 )
-from scheduler.snapshot.pod_index import kind_of
+from scheduler.snapshot.pod_kind import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
-    from scheduler.snapshot.pod_index import PodKind, PodRule
     from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.pod_kind import PodKind, PodWeight
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 #: What an incoming pod's preferred terms ask about other pods, by topology key.
-_Preferred = Mapping[str, MeantByEach]
+_Preferred = Mapping[str, SumOfMatchingTerms]
 
 
 #: The weights of what speaks for and against each domain, by topology key.
@@ -91,9 +91,11 @@ class InterPodAffinity(Plugin):
             return unresolvable(f"parsing pod: {terms.message}")
         in_use = snapshot.pod_index.anti_affinity_terms
         namespace_labels = self._labels_of_namespace(kind.namespace)
-        about = in_use.about(kind.namespace, kind.labels, namespace_labels)
+        about = in_use.matching(kind.namespace, kind.labels, namespace_labels)
         topology = Topology(snapshot)
-        existing = topology.counted_by({key: UsersOf(found) for key, found in about.items()})
+        existing = topology.counted_by(
+            {key: CountOfExistingTerms(found) for key, found in about.items()}
+        )
         existing = {key: domains for key, domains in existing.items() if domains}
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return skip()
@@ -131,16 +133,16 @@ class InterPodAffinity(Plugin):
         terms = kind.affinity
         if terms.errors:
             raise ValueError(f"failed to parse pod: {terms.message}")
-        rules: dict[str, list[PodRule]] = {
+        rules: dict[str, list[PodWeight]] = {
             key: [rule] for key, rule in self._preferred_by(terms).items()
         }
         in_use = snapshot.pod_index.affinity_terms
         if in_use:
             weight = self.args.hard_pod_affinity_weight
             namespace_labels = self._labels_of_namespace(kind.namespace)
-            about = in_use.about(kind.namespace, kind.labels, namespace_labels)
+            about = in_use.matching(kind.namespace, kind.labels, namespace_labels)
             for key, found in about.items():
-                rules.setdefault(key, []).append(UsersOfWeighted(found, weight))
+                rules.setdefault(key, []).append(SumOfExistingTerms(found, weight))
         topology = Topology(snapshot)
         counted = (topology.counted(key, *asked) for key, asked in rules.items())
         scores = tuple(domains for domains in counted if domains)
@@ -189,7 +191,7 @@ class InterPodAffinity(Plugin):
             both = [(weight, self._closed(term)) for weight, term in terms.preferred_affinity]
             both += [(-w, self._closed(term)) for w, term in terms.preferred_anti_affinity]
             by_key = by_topology_key(both)
-            preferred = {key: MeantByEach(weighted) for key, weighted in by_key.items()}
+            preferred = {key: SumOfMatchingTerms(weighted) for key, weighted in by_key.items()}
             self._preferred[terms] = preferred
         return preferred
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from scheduler.api.core import LabelSelector, OwnerReference
     from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
     from scheduler.framework.handle import Handle
-    from scheduler.snapshot.pod_index import PodKind
     from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.pod_kind import PodKind
 
 #: What `whenUnsatisfiable` says.
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
@@ -71,7 +71,7 @@ class MatchingPods:
 
     __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces")
 
-    asks_affinity: Final = False
+    needs_affinity_terms: Final = False
 
     def __init__(self, namespace: str, selector: Selector) -> None:
         requirements = sorted((r.key, r.operator, r.values) for r in selector.requirements)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
     from scheduler.snapshot.columns import BoolArray, Codes, IntArray
     from scheduler.snapshot.nodes import Nodes
-    from scheduler.snapshot.pod_index import PodKind
     from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.snapshot.pod_kind import PodKind
     from scheduler.snapshot.snapshot import Snapshot
 
 ERR_REASON_CONSTRAINTS_NOT_MATCH: Final = "node(s) didn't match pod topology spread constraints"

@@ -1,0 +1,111 @@
+"""Pod kinds: pods that selectors and affinity terms cannot tell apart share one object.
+
+Spreading and pod affinity read only a pod's namespace, labels, affinity terms and deletion
+timestamp. A weight function is therefore called once per pod kind, not once per pod.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from scheduler.api.core import Affinity, Pod
+    from scheduler.api.pod_affinity import AffinityTerm
+
+
+class PodKind:
+    """Namespace, labels, affinity terms and deletion of a set of pods. One object per kind."""
+
+    __slots__ = ("__weakref__", "affinity", "is_terminating", "labels", "namespace")
+
+    def __init__(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        affinity: AffinityTerms,
+        *,
+        is_terminating: bool,
+    ) -> None:
+        self.namespace: Final = namespace
+        self.labels: Final = labels
+        self.affinity: Final = affinity
+        self.is_terminating: Final = is_terminating
+
+    def __repr__(self) -> str:
+        return f"PodKind({self.namespace}, {dict(self.labels)})"
+
+
+class PodWeight(Hashable, Protocol):
+    """A weight per pod kind. It is a cache key: functions with equal results must be equal."""
+
+    @property
+    def namespaces(self) -> frozenset[str] | None:
+        """The namespaces whose pods can have a weight other than 0; None for all namespaces."""
+        ...
+
+    @property
+    def needs_affinity_terms(self) -> bool:
+        """True if pods without affinity terms have weight 0."""
+        ...
+
+    def __call__(self, kind: PodKind) -> int:
+        """Return the weight of one pod of this kind; 0 if the pod does not count."""
+        ...
+
+
+class LabelWeight(PodWeight, Protocol):
+    """A weight function that names the labels it needs, so that an index can narrow the search."""
+
+    @property
+    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
+        """Labels of which every kind with a weight has at least one; None if there are none."""
+        ...
+
+
+class TermWeight(PodWeight, Protocol):
+    """A weight function that is 0 for all kinds without one of certain affinity terms."""
+
+    @property
+    def terms(self) -> Collection[AffinityTerm]:
+        """The terms, as the pod index holds them (`PodIndex.anti_affinity_terms`)."""
+        ...
+
+
+_parsed_terms: Final[weakref.WeakValueDictionary[tuple[str, bytes], AffinityTerms]] = (
+    weakref.WeakValueDictionary()
+)
+_kinds: Final[weakref.WeakValueDictionary[tuple[object, ...], PodKind]] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def kind_of(pod: Pod) -> PodKind:
+    """Return the pod's kind; the same object for all pods of that kind."""
+    metadata = pod.metadata
+    terms = _terms_of(pod.spec.affinity, metadata.namespace)
+    is_terminating = metadata.deletion_timestamp is not None
+    key = (metadata.namespace, frozenset(metadata.labels.items()), terms, is_terminating)
+    kind = _kinds.get(key)
+    if kind is None:
+        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating=is_terminating)
+        _kinds[key] = kind
+    return kind
+
+
+def _terms_of(affinity: Affinity | None, namespace: str) -> AffinityTerms:
+    """Return the parsed terms; the same object for all pods with equal terms."""
+    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+        return NO_TERMS
+    text = msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    terms = _parsed_terms.get((namespace, text))
+    if terms is None:
+        terms = _parsed_terms[namespace, text] = parse_affinity(affinity, namespace)
+    return terms
