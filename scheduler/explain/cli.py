@@ -1,4 +1,4 @@
-"""The command `kubesched-explain`."""
+"""The command `kubesched-explain`: its options, and one function per source of pods."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
-from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, read_manifests
-from scheduler.explain.pod_defaults import with_api_defaults
+from scheduler.explain.cluster import (
+    Cluster,
+    ClusterError,
+    read_api_server,
+    read_manifests,
+    with_api_defaults,
+)
 from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.scenarios import (
     Scenario,
@@ -33,7 +38,7 @@ from scheduler.explain.world import World
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scheduler.api.core import Pod
     from scheduler.config import KubeSchedulerConfiguration
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from scheduler.explain.world import Decision
     from scheduler.framework.status import Status
 
-#: For how many nodes it is said what would have to change.
+#: The number of nodes for which remedies are shown.
 _NEAREST_MAX: Final = 3
 _FAILURES: Final = (
     ClientError,
@@ -53,52 +58,74 @@ _FAILURES: Final = (
 )
 
 
+_SOURCE_OPTIONS: Final = (
+    click.option(
+        "--scenarios",
+        metavar="FILE|-",
+        multiple=True,
+        help="Recorded scenarios, one JSON object per line, gzipped or not; - is standard input.",
+    ),
+    click.option(
+        "--manifests",
+        metavar="FILE",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="YAML or JSON with nodes and pods; pods without a node are decided in order.",
+    ),
+    click.option("--kubeconfig", metavar="FILE", help="Read nodes and pods from an API server."),
+    click.option("--master", metavar="URL", default="", help="The API server's address."),
+)
+_DECISION_OPTIONS: Final = (
+    click.option("--pod", metavar="NS/NAME", multiple=True, help="Decide only these pods."),
+    click.option(
+        "--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration."
+    ),
+    click.option("--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "jsonl"]),
+        default="table",
+        show_default=True,
+        help="A table for people, or the format of recorded decisions.",
+    ),
+    click.option(
+        "--nodes-max", type=click.IntRange(min=1), help="The longest list of nodes to show."
+    ),
+)
+_STORY_OPTIONS: Final = (
+    click.option(
+        "--story",
+        metavar="POD",
+        help="Show what has happened to a pod, NAME or NS/NAME, instead of deciding; "
+        "needs --server.",
+    ),
+    click.option("--server", metavar="URL", default="", help="The port of a running scheduler."),
+    click.option("--token", default="", help="A bearer token for the scheduler's port."),
+    click.option(
+        "--certificate-authority",
+        metavar="FILE",
+        default="",
+        help="The authority that signed the scheduler's certificate.",
+    ),
+    click.option(
+        "--insecure-skip-tls-verify",
+        is_flag=True,
+        help="Do not verify the scheduler's certificate.",
+    ),
+)
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed((*_SOURCE_OPTIONS, *_DECISION_OPTIONS, *_STORY_OPTIONS)):
+        command = option(command)
+    return command
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--scenarios",
-    metavar="FILE|-",
-    multiple=True,
-    help="Recorded scenarios, one JSON object per line, gzipped or not; - reads standard input.",
-)
-@click.option(
-    "--manifests",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="YAML or JSON with nodes and pods; pods without a node are decided in order.",
-)
-@click.option("--kubeconfig", metavar="FILE", help="Read nodes and pods from an API server.")
-@click.option("--master", metavar="URL", default="", help="The API server's address.")
-@click.option("--pod", metavar="NS/NAME", multiple=True, help="Decide only these pods.")
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
-@click.option("--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "jsonl"]),
-    default="table",
-    show_default=True,
-    help="For people, or in the recorded decisions' format.",
-)
-@click.option("--nodes-max", type=click.IntRange(min=1), help="Show at most so many nodes a list.")
-@click.option(
-    "--story",
-    metavar="POD",
-    help="Tell what has happened to a pod, NAME or NS/NAME, instead of deciding anything; "
-    "goes with --server.",
-)
-@click.option("--server", metavar="URL", default="", help="The port of the scheduler to ask.")
-@click.option("--token", default="", help="Who asks the scheduler.")
-@click.option(
-    "--certificate-authority",
-    metavar="FILE",
-    default="",
-    help="Who vouches for the scheduler's certificate.",
-)
-@click.option(
-    "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate of the scheduler's."
-)
+@_with_options
 def main(
+    *,
     scenarios: tuple[str, ...],
     manifests: tuple[Path, ...],
     kubeconfig: str | None,
@@ -112,48 +139,40 @@ def main(
     server: str,
     token: str,
     certificate_authority: str,
-    *,
     insecure_skip_tls_verify: bool,
 ) -> None:
-    """Say what the scheduler decides for pods, and why.
+    """Explain the scheduler's decisions for pods.
 
     The cluster comes from recorded scenarios, from manifests, or from an API server; nothing is
-    ever written to it. With --story, a running scheduler says what it has done.
+    ever written to it. With --story, show what a running scheduler has done with a pod.
     """
     sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master), story is not None]
     if sum(sources) != 1:
         raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig, --story")
     if bool(server) != (story is not None):
         raise click.UsageError("--story and --server go together")
-    if story is not None:
-        port = SchedulerPort(
-            url=server,
-            token=token,
-            certificate_authority=certificate_authority,
-            verify=not insecure_skip_tls_verify,
-        )
-        _print_story(port, story)
-        return
-    find_plugins_in_working_directory()
+    if output == "jsonl" and not scenarios:
+        raise click.UsageError("-o jsonl goes with --scenarios")
     with _one_line_errors():
+        if story is not None:
+            port = SchedulerPort(
+                url=server,
+                token=token,
+                certificate_authority=certificate_authority,
+                verify=not insecure_skip_tls_verify,
+            )
+            _print_story(port, story)
+            return
+        find_plugins_in_working_directory()
+        printer = _Printer(only=frozenset(pod), nodes_max=nodes_max)
         if output == "jsonl":
-            if not scenarios:
-                raise click.UsageError("-o jsonl goes with --scenarios")
-            _print_decisions(scenarios, plugin)
-            return
-        show = _Printer(only=frozenset(pod), nodes_max=nodes_max)
-        if scenarios:
-            for scenario in _scenarios(scenarios):
-                show.heading(scenario.name)
-                show.decisions(world_of(scenario, plugin), scenario.pods)
-            return
-        settings = load_config(config) if config else default_config()
-        cluster = (
-            read_manifests(manifests)
-            if manifests
-            else asyncio.run(read_api_server(kubeconfig or "", master, SystemClock()))
-        )
-        show.cluster(settings, cluster, plugin)
+            _print_json_lines(scenarios, plugin)
+        elif scenarios:
+            _print_scenarios(printer, scenarios, plugin)
+        else:
+            settings = load_config(config) if config else default_config()
+            cluster = _cluster(manifests, kubeconfig=kubeconfig or "", master=master)
+            printer.cluster(settings, cluster, plugin)
 
 
 class _Printer:
@@ -165,13 +184,13 @@ class _Printer:
         self._nodes_max: Final = nodes_max
 
     def heading(self, name: str) -> None:
-        """A line before the decisions of one scenario."""
+        """Print the title of a scenario."""
         self._console.rule(name, align="left")
 
     def cluster(
         self, config: KubeSchedulerConfiguration, cluster: Cluster, plugins: Iterable[str]
     ) -> None:
-        """The decisions for a cluster's pods that have no node."""
+        """Print the decisions for the cluster's pods that have no node."""
         known = {pod.key for pod in cluster.pods}
         if missing := sorted(self._only - known):
             raise ClusterError(f"no such pod: {', '.join(missing)}")
@@ -186,7 +205,7 @@ class _Printer:
         self.decisions(world, waiting)
 
     def decisions(self, world: World, pods: Iterable[Pod]) -> None:
-        """The decisions for these pods, in order, each seeing the ones before."""
+        """Print the decisions for pods in order; each decision includes the pods placed before."""
         for pod in pods:
             decision = world.decide(with_api_defaults(pod))
             if not self._only or decision.pod.key in self._only:
@@ -195,11 +214,16 @@ class _Printer:
                     self._console.print(remedies_table(*_remedies(world, decision)))
 
 
+def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:
+    if manifests:
+        return read_manifests(manifests)
+    return asyncio.run(read_api_server(kubeconfig, master, SystemClock()))
+
+
 def _print_story(port: SchedulerPort, pod: str) -> None:
-    with _one_line_errors():
-        story = asyncio.run(port.story(pod, clock=SystemClock()))
-        # The terminal breaks long lines where it must, and nobody else does.
-        Console().print(story_lines(story), soft_wrap=True)
+    story = asyncio.run(port.story(pod, clock=SystemClock()))
+    # Long lines are left to the terminal to wrap, so that copied text has no extra line breaks.
+    Console().print(story_lines(story), soft_wrap=True)
 
 
 def _remedies(world: World, decision: Decision) -> tuple[Status | None, list[NodeRemedies]]:
@@ -207,7 +231,13 @@ def _remedies(world: World, decision: Decision) -> tuple[Status | None, list[Nod
     return nearest_nodes(framework, world.snapshot, decision.pod, nodes_max=_NEAREST_MAX)
 
 
-def _print_decisions(paths: Iterable[str], plugins: tuple[str, ...]) -> None:
+def _print_scenarios(printer: _Printer, paths: Iterable[str], plugins: tuple[str, ...]) -> None:
+    for scenario in _scenarios(paths):
+        printer.heading(scenario.name)
+        printer.decisions(world_of(scenario, plugins), scenario.pods)
+
+
+def _print_json_lines(paths: Iterable[str], plugins: tuple[str, ...]) -> None:
     out = sys.stdout.buffer
     for scenario in _scenarios(paths):
         out.write(msgspec.json.encode(decided(scenario, plugins)) + b"\n")

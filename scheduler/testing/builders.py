@@ -1,7 +1,7 @@
-"""Pods, nodes and snapshots in one line each.
+"""Build pods, nodes and snapshots in one line each.
 
-What is left out is what a fresh object has; uids follow from names, so that runs can be compared.
-Structured parts (affinity, tolerations, ...) may be given as the API writes them, in dictionaries,
+Every argument has a default. A uid is derived from the name, so that two runs can be compared.
+Structured parts (affinity, tolerations, ...) may be given as dictionaries, as the API writes them,
 or as the structs of `scheduler.api.core`.
 """
 
@@ -58,10 +58,10 @@ def make_pod(
     creation_timestamp: datetime | None = None,
     deletion_timestamp: datetime | None = None,
 ) -> core.Pod:
-    """A pod with one container, unless `containers` says otherwise.
+    """Return a pod with the given containers, or with one container by default.
 
-    `requests`, `limits`, `image` and `host_ports` go into that container; `spread` are its topology
-    spread constraints.
+    `requests`, `limits`, `image` and `host_ports` describe the default container. `spread` holds
+    the topology spread constraints.
     """
     if containers is None:
         containers = [_container(requests or {}, limits or {}, image, host_ports)]
@@ -128,7 +128,7 @@ def make_node(
     images: Mapping[str, int] | None = None,
     resource_version: str = "1",
 ) -> core.Node:
-    """A node of four cores and 16Gi, labelled with its own name.
+    """Return a node of 4 cores and 16Gi by default, labelled with its host name.
 
     `images` maps image names to their sizes in bytes.
     """
@@ -155,9 +155,9 @@ def make_node(
 
 
 def snapshot_of(nodes: Iterable[core.Node], pods: Iterable[core.Pod] = ()) -> Snapshot:
-    """A snapshot of these nodes, in this order, with these pods on them.
+    """Return a snapshot of the nodes, in the given order, with the pods on them.
 
-    Pods without a node are left out; raises KeyError for a pod on a node that is not there.
+    Pods without a node are left out. Raises KeyError if a pod's node is missing.
     """
     table = NodeTable()
     images = ImageStates()

@@ -1,13 +1,19 @@
-"""Tries a plugin on random clusters, for what its author cannot see by looking at it.
+"""Run a plugin on random clusters and check the rules that every plugin must follow.
 
     from scheduler.testing import check_plugin
 
     def test_gpu_guard_is_a_good_plugin():
         check_plugin(GpuGuard, twin=FastGpuGuard)
 
-The plugin must give the same answers to the same question, whoever asks and however often; write
-nothing to what it is shown; answer only what its methods may answer; say of a node what it says of
-it, whichever other nodes are in view; and score in range. A twin must agree with it.
+The rules:
+
+- Equal calls return equal results, on the same instance and on a new one.
+- Arguments are never modified.
+- Each method returns only values that its contract allows.
+- The result for a node does not depend on the other nodes in the argument or on their order.
+- A dry run does not change the state of the real run.
+- Scores are in range.
+- If a `twin` is given, it returns the same results.
 """
 
 from __future__ import annotations
@@ -42,8 +48,8 @@ if TYPE_CHECKING:
 _SEEDS: Final = range(25)
 
 
-class _Answers(NamedTuple):
-    """All that a plugin has to say of one pod."""
+class _Results(NamedTuple):
+    """A plugin's results for one pod."""
 
     pre_enqueue: Status | None
     pre_filter: PreFilterResult | Status | None
@@ -60,11 +66,12 @@ def check_plugin(
     seeds: Iterable[int] = _SEEDS,
     labels: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Run a plugin over a random cluster for each seed; raises AssertionError with the story.
+    """Check a plugin on one random cluster per seed.
 
-    `args` is what `pluginConfig` would give the plugin. `twin` is a class that must say the same,
-    the vectorised form of the rule say. `labels` are label keys, with values, that the plugin looks
-    at: nodes and pods carry them at random, beside `app`, `disk`, `gpu` and zones.
+    Raises AssertionError with the broken rule, the seed and the pod. `args` are the plugin's
+    arguments as in `pluginConfig`. `twin` is a second class that must return the same results, for
+    example the vectorised form of the rule. `labels` maps further label keys to their values: nodes
+    and pods get them at random, beside `app`, `disk`, `gpu` and zones.
     """
     for seed in seeds:
         cluster = random_cluster(seed, labels=labels)
@@ -73,17 +80,17 @@ def check_plugin(
         other = _Trial(twin, args, seed, cluster) if twin is not None else None
         first.check_events()
         for pod in map(PodInfo, cluster.incoming):
-            answers = first.ask(pod)
-            first.expect_same(answers, first.ask(pod), "answered differently when asked again")
-            first.expect_same(answers, again.ask(pod), "answered differently when made anew")
+            answers = first.results(pod)
+            first.expect_same(answers, first.results(pod), "answered differently when asked again")
+            first.expect_same(answers, again.results(pod), "answered differently when made anew")
             if other is not None:
-                twins = other.ask(pod)
+                twins = other.results(pod)
                 common = answers._replace(verdicts=twins.verdicts, scores=twins.scores)
                 first.expect_same(answers, common, f"and {other.name} disagree")
 
 
 class _Trial:
-    """One instance of a plugin on one cluster; every complaint tells which."""
+    """One instance of a plugin on one cluster. Failures name the seed and the pod."""
 
     def __init__(
         self, plugin_class: type[Plugin], args: object, seed: int, cluster: RandomCluster
@@ -97,8 +104,8 @@ class _Trial:
         self._plugin: Final = Registry([plugin_class]).create(plugin_class.name, args, handle)
         self._pod: PodInfo | None = None
 
-    def ask(self, pod: PodInfo) -> _Answers:
-        """Put one pod through all the points at which a plugin decides."""
+    def results(self, pod: PodInfo) -> _Results:
+        """Run all extension points for one pod and return the results."""
         self._pod = pod
         before = _fingerprint(self._snapshot, pod)
         answers = self._answers(pod, CycleState())
@@ -107,7 +114,7 @@ class _Trial:
                 self.fail(f"wrote to what it was shown: {what}")
         return answers
 
-    def _answers(self, pod: PodInfo, state: CycleState) -> _Answers:
+    def _answers(self, pod: PodInfo, state: CycleState) -> _Results:
         nodes = self._snapshot.nodes
         pre_enqueue = self._status("pre_enqueue", pod)
         pre_filter = self._pre_filter(state, pod, nodes)
@@ -121,10 +128,10 @@ class _Trial:
         feasible = nodes.take(np.array([verdict is None for verdict in verdicts], dtype=bool))
         scores = self._scores(state, pod, feasible) if len(feasible) else []
         fragments = self._call("sign", pod)
-        return _Answers(pre_enqueue, pre_filter, verdicts, scores, fragments)
+        return _Results(pre_enqueue, pre_filter, verdicts, scores, fragments)
 
     def check_events(self) -> None:
-        """What the plugin registers for must be events with hints."""
+        """Check that `events_to_register` returns events with hints."""
         events = self._call("events_to_register")
         if events is None:
             return
@@ -134,8 +141,8 @@ class _Trial:
             if not isinstance(event, ClusterEventWithHint):
                 self._wrong("events_to_register", event, "a ClusterEventWithHint")
 
-    def expect_same(self, answers: _Answers, others: _Answers, what: str) -> None:
-        """Complain if two sets of answers about one pod differ, naming the first difference."""
+    def expect_same(self, answers: _Results, others: _Results, what: str) -> None:
+        """Fail if two sets of results for one pod differ, naming the first difference."""
         names = list(self._snapshot.names)
         feasible = [n for n, v in zip(names, answers.verdicts, strict=True) if v is None]
         for field, about in (("verdicts", names), ("scores", feasible)):
@@ -148,7 +155,7 @@ class _Trial:
             if one != other:
                 self.fail(f"{what}: {field}: {one} and {other}")
 
-    # The points.
+    # Extension points.
 
     def _pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: Nodes
@@ -179,7 +186,7 @@ class _Trial:
     def _check_pieces(
         self, state: CycleState, pod: PodInfo, nodes: Nodes, verdicts: Sequence[Status | None]
     ) -> None:
-        """A node's verdict may not depend on which other nodes are in view, nor on their order."""
+        """Check that a node's verdict does not depend on the other nodes or on their order."""
         backwards = np.arange(len(nodes))[::-1]
         if self._verdicts(state, pod, nodes.take(backwards)) != list(verdicts)[::-1]:
             self.fail("filters a node differently when the nodes are in another order")
@@ -194,7 +201,7 @@ class _Trial:
     def _check_dry_run(
         self, state: CycleState, pod: PodInfo, nodes: Nodes, verdicts: Sequence[Status | None]
     ) -> None:
-        """A pod that comes and goes again in a dry run must leave no trace in the verdicts."""
+        """Check that adding and removing a pod in a dry run leaves the verdicts unchanged."""
         metadata = msgspec.structs.replace(pod.pod.metadata, name="guest", uid="guest")
         guest = PodInfo(msgspec.structs.replace(pod.pod, metadata=metadata), like=pod)
         guest = guest.assigned_to(nodes.name(0))
@@ -249,10 +256,10 @@ class _Trial:
             self._wrong(method, answer, f"{total} integers")
         return scores
 
-    # Asking.
+    # Calls.
 
     def _status(self, method: str, *arguments: object) -> Status | None:
-        """What a method answers that may only reject or say nothing."""
+        """Call a method that returns a rejection or None."""
         answer = self._call(method, *arguments)
         if answer is None:
             return None
@@ -261,14 +268,14 @@ class _Trial:
         return None if answer.is_success else answer
 
     def _call(self, method: str, *arguments: object) -> object:
-        """What a method answers; None where the plugin has no such method."""
-        ask = getattr(self._plugin, method, None)
-        if ask is None:
+        """Call a method of the plugin. Return None if the plugin does not define it."""
+        bound = getattr(self._plugin, method, None)
+        if bound is None:
             return None
-        if inspect.iscoroutinefunction(ask):
+        if inspect.iscoroutinefunction(bound):
             self.fail(f"{method} must not be async: it decides, and may not wait")
         try:
-            answer: object = ask(*arguments)
+            answer: object = bound(*arguments)
         except Exception as error:
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
         return answer
@@ -277,7 +284,7 @@ class _Trial:
         self.fail(f"{method} answered {answer!r}: expected {wanted}")
 
     def fail(self, what: str, cause: Exception | None = None) -> NoReturn:
-        """Tell the story, and how to have it told again."""
+        """Raise AssertionError with the message and a call that reproduces the failure."""
         pod = f", pod {self._pod.key}" if self._pod is not None else ""
         raise AssertionError(
             f"{self.name} {what}\n"
@@ -287,7 +294,7 @@ class _Trial:
 
 
 def _fingerprint(snapshot: Snapshot, pod: PodInfo) -> dict[str, object]:
-    """Everything a plugin is shown, to tell whether it is still the same."""
+    """Return everything that a plugin can read, to detect modifications."""
     table = snapshot.table
     facts: dict[str, object] = {f"pod {pod.key}": msgspec.json.encode(pod.pod)}
     for row, name in enumerate(table.names):

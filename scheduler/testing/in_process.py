@@ -1,7 +1,7 @@
-"""A whole scheduler inside the test's own process: real HTTP, and a clock that the test holds.
+"""Run a whole scheduler inside the test's process: real HTTP, and a clock under the test's control.
 
-The scheduler runs as a task of the running event loop. Besides starting and stopping it, a test can
-ask whether it has come to rest, which no process across a socket can tell.
+The scheduler is a task of the running event loop. A test can read whether it is idle, which a
+process cannot show across a socket.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class RunningScheduler:
-    """A scheduler that is running."""
+    """A running scheduler, as the test sees it."""
 
     def __init__(self, app: SchedulerApp, task: asyncio.Task[None], *, url: str = "") -> None:
         self._app: Final = app
         self._task: Final = task
-        #: Where its endpoints are served; empty unless that was asked for.
+        #: The URL of the scheduler's own port; empty without `serve`.
         self.url: Final = url
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing will happen until an object changes or time passes.
+        """True if nothing will happen until an object changes or time passes.
 
-        Raises what the scheduler has failed with, if it has.
+        Raises the scheduler's own exception if it has failed.
         """
         if self._task.done():
             self._task.result()
@@ -46,15 +46,15 @@ class RunningScheduler:
 
     @property
     def resource_versions(self) -> Mapping[str, str]:
-        """How far it has followed the API server, by kind."""
+        """The last resource version that the scheduler has seen, by kind."""
         return self._app.last_resource_versions
 
     def statistics(self) -> AppStatistics:
-        """What it has done and has before it."""
+        """Return counts of decisions and of pods in the queue."""
         return self._app.statistics()
 
     def check(self) -> None:
-        """Verify the invariants of its cache and queue; raises AssertionError."""
+        """Check the invariants of cache and queue. Raises AssertionError."""
         self._app.check()
 
 
@@ -69,13 +69,13 @@ async def run_in_process(
     serve: bool = False,
     identity: str = "in-process",
 ) -> AsyncIterator[RunningScheduler]:
-    """Run a scheduler until the block is left; raises as `kubesched` would complain.
+    """Run a scheduler until the `async with` block ends.
 
-    `config` is a KubeSchedulerConfiguration file, by default upstream's defaults, but for leader
-    election: a scheduler in a test is alone as a rule. A file that does not say no to it, as in
-    `leaderElection: {leaderElect: false}`, gets it; two that stand for one lease need two
-    identities. With `serve`, its health, numbers and stories are at `url`: plain HTTP, and open to
-    all.
+    `config` is a KubeSchedulerConfiguration file. Without it the scheduler has upstream's defaults,
+    but no leader election. A file enables leader election unless it sets
+    `leaderElection: {leaderElect: false}`; two schedulers with one lease need different
+    identities. With `serve`, health, metrics and stories are served at `url`, over plain HTTP and
+    without authentication. Raises ConfigError for an invalid configuration.
     """
     settings = load_config(config) if config else _without_election(default_config())
     if errors := validate_config(settings):
@@ -106,7 +106,7 @@ async def _serve(
     app: SchedulerApp,
     clock: Clock,
 ) -> str:
-    # Here, so that a scheduler that serves nothing does not load what it takes to serve.
+    # Imported here: a scheduler that serves nothing does not load the modules of `serving`.
     from scheduler.serving.composition import serve_app_for_tests
 
     return (await stack.enter_async_context(serve_app_for_tests(config, app, clock=clock))).url

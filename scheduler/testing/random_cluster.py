@@ -1,7 +1,7 @@
-"""Small random clusters, the same for the same seed: what `check_plugin` tries plugins on.
+"""Small random clusters for `check_plugin`, the same for the same seed.
 
-Everything that in-tree rules look at occurs in them now and then: zones, taints and tolerations,
-cordons, extended resources, host ports, images, selectors, affinities, priorities.
+They contain everything that in-tree plugins read: zones, taints and tolerations, cordons, extended
+resources, host ports, images, selectors, affinities, priorities.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _IMAGES: Final = {"registry/app:1": 300 * 1024**2, "registry/db:2": 900 * 1024**
 
 
 class RandomCluster(NamedTuple):
-    """Nodes, the pods that run on them, and some that have no node yet."""
+    """Nodes, their running pods, and pods without a node."""
 
     nodes: Sequence[Node]
     running: Sequence[Pod]
@@ -53,7 +53,7 @@ class RandomCluster(NamedTuple):
 def random_cluster(
     seed: int, *, labels: Mapping[str, Sequence[str]] | None = None
 ) -> RandomCluster:
-    """A cluster of up to ten nodes; `labels` are more keys and values to draw labels from."""
+    """Return a cluster of up to ten nodes. `labels` adds keys and values to draw labels from."""
     maker = _Maker(random.Random(seed), {**_LABELS, **(labels or {})})
     nodes = [maker.node(f"node-{n}") for n in range(maker.rng.randint(1, _NODES_MAX))]
     running = [
@@ -65,58 +65,58 @@ def random_cluster(
 
 
 class _Maker:
-    """Draws the parts of a cluster, one after another, from one generator."""
+    """Draws nodes and pods from one random generator."""
 
     def __init__(self, rng: random.Random, labels: Mapping[str, Sequence[str]]) -> None:
         self.rng: Final = rng
         self._labels: Final = labels
 
     def node(self, name: str) -> Node:
-        """A node with a bit of everything."""
+        """Return a node with random properties."""
         allocatable = {"cpu": f"{self.rng.randint(1, 8)}", "memory": f"{self.rng.randint(1, 16)}Gi"}
         allocatable["pods"] = f"{self.rng.choice((2, 5, 110))}"
-        if self._now_and_then(3):
+        if self._one_in(3):
             allocatable[_GPU] = "4"
         return make_node(
             name,
             labels=self._some_labels(),
             zone=self.rng.choice(_ZONES),
             allocatable=allocatable,
-            taints=[self.rng.choice(_TAINTS)] if self._now_and_then(3) else [],
-            unschedulable=self._now_and_then(8),
-            images={image: size for image, size in _IMAGES.items() if self._now_and_then(3)},
+            taints=[self.rng.choice(_TAINTS)] if self._one_in(3) else [],
+            unschedulable=self._one_in(8),
+            images={image: size for image, size in _IMAGES.items() if self._one_in(3)},
         )
 
     def pod(self, name: str, *, node: str = "") -> Pod:
-        """A pod with a bit of everything, on a node or on none yet."""
+        """Return a pod with random properties, on `node` if that is given."""
         requests = {"cpu": f"{self.rng.choice((100, 500, 2000))}m", "memory": "256Mi", _GPU: "1"}
-        requests = {r: amount for r, amount in requests.items() if self._now_and_then(2)}
+        requests = {r: amount for r, amount in requests.items() if self._one_in(2)}
         return make_pod(
             name,
             namespace=self.rng.choice(("default", "other")),
             labels=self._some_labels(),
             requests=requests,
             image=self.rng.choice(("", *_IMAGES)),
-            host_ports=[self.rng.choice((80, 8080))] if self._now_and_then(4) else [],
+            host_ports=[self.rng.choice((80, 8080))] if self._one_in(4) else [],
             node_name=node,
             priority=self.rng.choice((None, 0, 10)),
-            tolerations=[t for t in _TOLERATIONS if self._now_and_then(4)],
+            tolerations=[t for t in _TOLERATIONS if self._one_in(4)],
             node_selector=self._node_selector(),
-            affinity=self._affinity() if self._now_and_then(4) else None,
+            affinity=self._affinity() if self._one_in(4) else None,
         )
 
-    def _now_and_then(self, one_in: int) -> bool:
-        return self.rng.randrange(one_in) == 0
+    def _one_in(self, number: int) -> bool:
+        return self.rng.randrange(number) == 0
 
     def _some_labels(self) -> dict[str, str]:
         return {
             key: self.rng.choice(list(values))
             for key, values in self._labels.items()
-            if self._now_and_then(2)
+            if self._one_in(2)
         }
 
     def _node_selector(self) -> dict[str, str]:
-        return {"disk": self.rng.choice(_LABELS["disk"])} if self._now_and_then(6) else {}
+        return {"disk": self.rng.choice(_LABELS["disk"])} if self._one_in(6) else {}
 
     def _affinity(self) -> dict[str, object]:
         zones = {

@@ -1,4 +1,4 @@
-"""What an API server would have added to a pod that was read from a file.
+"""The defaults that an API server fills in, for pods that were read from a file.
 
 Source: `pkg/apis/core/v1/defaults_test.go` (`TestPodResourcesDefaults`,
 `TestSetDefaultPodSpecHostNetwork`), v1.36.3.
@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.quantity import parse_quantity
-from scheduler.explain.pod_defaults import with_api_defaults
+from scheduler.explain.cluster import with_api_defaults
 from scheduler.testing import make_pod
 
 if TYPE_CHECKING:
