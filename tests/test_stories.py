@@ -10,11 +10,11 @@ from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.observer import HintAnswer, Place, PodMove, PodsStay
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import (
-    Attempt,
+    Attempted,
     Bound,
-    NodeVerdict,
     Nominated,
     PodStories,
+    RejectedNodes,
     WaitingOnPermit,
 )
 from scheduler.testing import make_pod
@@ -24,8 +24,8 @@ def queued(name: str = "web", uid: str = "u1") -> QueuedPodInfo:
     return QueuedPodInfo(PodInfo(make_pod(name, uid=uid)), timestamp=0.0)
 
 
-def told(stories: PodStories, name: str = "web") -> Any:
-    story = stories.told("default", name)
+def story_of(stories: PodStories, name: str = "web") -> Any:
+    story = stories.as_json("default", name)
     return None if story is None else msgspec.json.decode(story)
 
 
@@ -39,7 +39,7 @@ def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
     stories.pod_moved(
         PodMove(2.5, queued(), Place.UNSCHEDULABLE, Place.BACKOFF, "AssignedPodDelete", (hint,))
     )
-    [entry] = told(stories)["entries"]
+    [entry] = story_of(stories)["entries"]
     assert entry == {
         "time": 2.5,
         "kind": "moved",
@@ -54,7 +54,7 @@ def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
 def test_an_event_that_did_not_help_is_told_as_such() -> None:
     stories = PodStories()
     stories.pod_moved(moved(queued(), Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, "NodeAdd"))
-    [entry] = told(stories)["entries"]
+    [entry] = story_of(stories)["entries"]
     assert entry["kind"] == "asked"
     assert entry["text"] == "NodeAdd does not help: stays unschedulable"
 
@@ -62,11 +62,11 @@ def test_an_event_that_did_not_help_is_told_as_such() -> None:
 def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
     stories = PodStories()
     scores = (("NodeResourcesFit", 47), ("ImageLocality", 3))
-    attempt = Attempt(
+    attempt = Attempted(
         1.0, 2, "scheduled", node="n1", evaluated_nodes=5, feasible_nodes=3, scores=scores
     )
     stories.add(queued().pod_info, attempt)
-    [entry] = told(stories)["entries"]
+    [entry] = story_of(stories)["entries"]
     assert entry["text"] == (
         "attempt 2: n1, one of 3 feasible of 5 evaluated nodes, "
         "with the score 50 (NodeResourcesFit 47, ImageLocality 3)"
@@ -77,11 +77,11 @@ def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
 
 def test_a_failed_attempt_tells_who_turned_down_how_many_nodes() -> None:
     stories = PodStories()
-    verdict = NodeVerdict("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
+    rejected = RejectedNodes("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
     message = "0/4 nodes are available: 4 Insufficient cpu."
-    attempt = Attempt(1.0, 1, "unschedulable", message=message, verdicts=(verdict,))
+    attempt = Attempted(1.0, 1, "unschedulable", message=message, verdicts=(rejected,))
     stories.add(queued().pod_info, attempt)
-    [entry] = told(stories)["entries"]
+    [entry] = story_of(stories)["entries"]
     assert entry["text"] == f"attempt 1: unschedulable: {message}"
     assert entry["verdicts"] == [
         {
@@ -102,7 +102,7 @@ def test_nomination_permit_and_bind_have_their_words() -> None:
         Bound(4.0, "n1"),
     ):
         stories.add(queued().pod_info, entry)
-    assert [entry["text"] for entry in told(stories)["entries"]] == [
+    assert [entry["text"] for entry in story_of(stories)["entries"]] == [
         "nominated to n1",
         "nominated to no node",
         "waiting on permit for n1: Gang for 90s",
@@ -114,7 +114,7 @@ def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
     stories = PodStories()
     stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
     stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
-    story = told(stories)
+    story = story_of(stories)
     assert story["uid"] == "new"
     assert [entry["event"] for entry in story["entries"]] == ["y"]
 
@@ -125,9 +125,27 @@ def test_what_is_said_late_of_a_pod_is_no_part_of_the_story_of_the_next_one_of_i
     stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
     stories.add(queued(uid="old").pod_info, Bound(2.0, "n"))
     stories.pod_moved(moved(queued(uid="new"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
-    story = told(stories)
+    story = story_of(stories)
     assert (story["uid"], [entry["event"] for entry in story["entries"]]) == ("new", ["y", "z"])
     assert stories.known() == ["default/web"]
+
+
+def test_late_entries_of_any_predecessor_are_dropped() -> None:
+    stories = PodStories(pods_max=2)
+    stories.pod_moved(moved(queued(uid="first"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    for other in ("a", "b"):  # the story of the first pod is dropped: there are too many
+        stories.pod_moved(moved(queued(other, other), Place.OUTSIDE, Place.ACTIVE))
+    for uid in ("second", "third"):
+        stories.pod_moved(moved(queued(uid=uid), Place.OUTSIDE, Place.ACTIVE, uid))
+    stories.add(queued(uid="second").pod_info, Bound(2.0, "n"))
+    stories.add(queued(uid="first").pod_info, Bound(2.0, "n"))
+    stories.pod_moved(moved(queued(uid="first"), Place.IN_FLIGHT, Place.OUTSIDE))
+    stories.pod_moved(moved(queued(uid="third"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
+    story = story_of(stories)
+    assert (story["uid"], [entry["event"] for entry in story["entries"]]) == (
+        "third",
+        ["third", "z"],
+    )
 
 
 def test_the_longest_untouched_story_goes_first() -> None:
@@ -135,14 +153,14 @@ def test_the_longest_untouched_story_goes_first() -> None:
     for name in ("a", "b", "a", "c"):
         stories.pod_moved(moved(queued(name, name), Place.OUTSIDE, Place.ACTIVE))
     assert stories.known() == ["default/a", "default/c"]
-    assert told(stories, "b") is None
+    assert story_of(stories, "b") is None
 
 
 def test_a_story_too_long_loses_its_oldest_entries_and_says_how_many() -> None:
     stories = PodStories(entries_max=2)
     for number in range(5):
         stories.add(queued().pod_info, Bound(float(number), f"n{number}"))
-    story = told(stories)
+    story = story_of(stories)
     assert story["dropped"] == 3
     assert [entry["node"] for entry in story["entries"]] == ["n3", "n4"]
 
@@ -159,7 +177,7 @@ def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> N
     for seconds in (1.0, 2.0, 3.0):
         stories.pods_stay(PodsStay(seconds, pods, Place.UNSCHEDULABLE, "NodeAdd", (hint,)))
     assert stories.known() == known
-    entries = told(stories, "p7")["entries"]
+    entries = story_of(stories, "p7")["entries"]
     # What was before the pod began to wait is not about this wait.
     assert [(entry["time"], entry["kind"]) for entry in entries] == [
         (1.5, "moved"),
@@ -168,11 +186,11 @@ def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> N
     ]
     assert entries[1]["hints"] == [{"plugin": "Fit", "event": "NodeAdd", "answer": "QueueSkip"}]
     stories.pod_moved(moved(pods.pop("default/p7"), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd"))
-    assert [entry["kind"] for entry in told(stories, "p7")["entries"]] == ["moved", "moved"]
+    assert [entry["kind"] for entry in story_of(stories, "p7")["entries"]] == ["moved", "moved"]
 
 
 def test_what_does_not_help_a_few_is_kept_in_their_own_stories() -> None:
     stories = PodStories()
     pods = {"default/a": queued("a", "ua"), "default/b": queued("b", "ub")}
     stories.pods_stay(PodsStay(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ()))
-    assert [told(stories, name)["entries"][0]["kind"] for name in "ab"] == ["asked", "asked"]
+    assert [story_of(stories, name)["entries"][0]["kind"] for name in "ab"] == ["asked", "asked"]

@@ -33,12 +33,9 @@ from scheduler.client import (
     RestClient,
     RestEventWriter,
 )
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
-from scheduler.cycle.scheduling_loop import Scheduler
+from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.catalogue import Family, Moment, families
@@ -47,6 +44,7 @@ from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot import Snapshot
+from scheduler.stories import PodStories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -74,7 +72,6 @@ class AppStatistics(NamedTuple):
     """What the scheduler has done and has before it."""
 
     attempts: Mapping[str, int]
-    bound: int
     queue: QueueStatistics
     cache: CacheStatistics
     writes: DispatcherStatistics
@@ -104,9 +101,8 @@ class SchedulerApp:
     ) -> None:
         self._clock: Final = clock
         self._max_in_unschedulable_pods_seconds: Final = max_in_unschedulable_pods_seconds
-        self._recorder: Final = AttemptRecorder(
-            clock=clock, metrics=SchedulerMetrics(clock.monotonic)
-        )
+        self._metrics: Final = SchedulerMetrics(clock.monotonic)
+        self._stories: Final = PodStories()
         self._exposition: Final = Exposition(self._metric_families)
         rng = random.Random(seed)
         self._client: Final = _client(config, connection, clock)
@@ -132,7 +128,7 @@ class SchedulerApp:
             identity=identity,
             clock=clock,
             seed=seed,
-            metrics=self._recorder.metrics,
+            metrics=self._metrics,
         )
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
         #: Whether this one may schedule: it leads, or there is no election.
@@ -149,7 +145,7 @@ class SchedulerApp:
         rng: random.Random,
         tie_break: str,
     ) -> None:
-        clock, snapshot, metrics = self._clock, Snapshot(), self._recorder.metrics
+        clock, snapshot, metrics = self._clock, Snapshot(), self._metrics
         waiting_pods = WaitingPods(clock, metrics)
         parts = SchedulerParts(
             snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods, metrics=metrics
@@ -159,47 +155,28 @@ class SchedulerApp:
         self._queue = self._build_queue(config)
         self._dispatcher = ApiDispatcher(self._client, clock)
         self._complete(parts)
-        failures = FailureHandler(
-            queue=self._queue,
-            dispatcher=self._dispatcher,
-            pod_lister=self._find_pod,
-            clock=clock,
-            recorder=self._recorder,
-            spawn=self._spawn,
-        )
-        self._binding_cycle = BindingCycle(
-            cache=self._cache,
-            queue=self._queue,
-            dispatcher=self._dispatcher,
-            failures=failures,
-            waiting_pods=waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
-            recorder=self._recorder,
-            clock=clock,
-        )
-        self._schedule_one = ScheduleOne(
+        cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self._cache,
             queue=self._queue,
-            snapshot=snapshot,
             algorithm=SchedulingAlgorithm(
                 snapshot,
                 tie_break=RandomTie(rng) if tie_break == "random" else FirstInOrder(),
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             ),
-            binding_cycle=self._binding_cycle,
-            failures=failures,
+            api=self._dispatcher,
             waiting_pods=waiting_pods,
-            recorder=self._recorder,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=self._find_pod,
+            clock=clock,
+            attempts=Attempts(clock=clock, metrics=metrics, stories=self._stories),
             spawn=self._spawn,
         )
-        self._scheduler = Scheduler(
-            queue=self._queue,
+        self._scheduling_loop = SchedulingLoop(
+            cycle_parts,
             ready=self._ready,
             deadline_moved=self._deadline_moved,
-            schedule_one=self._schedule_one,
             dispatcher=self._dispatcher,
-            clock=clock,
         )
         self._add_handlers(waiting_pods)
 
@@ -230,8 +207,8 @@ class SchedulerApp:
             max_in_unschedulable_pods_seconds=self._max_in_unschedulable_pods_seconds,
             on_ready=self._ready.set,
             on_deadline=self._deadline_moved.set,
-            observer=self._recorder.stories,
-            metrics=self._recorder.metrics,
+            observer=self._stories,
+            metrics=self._metrics,
         )
 
     def _watch_other_kinds(self) -> dict[str, Lister]:
@@ -244,7 +221,7 @@ class SchedulerApp:
                     actions,
                     queue=self._queue,
                     clock=self._clock,
-                    metrics=self._recorder.metrics,
+                    metrics=self._metrics,
                 )
                 informer.add_event_handler(
                     on_add=handler.on_add,
@@ -259,7 +236,7 @@ class SchedulerApp:
             cache=self._cache,
             queue=self._queue,
             clock=self._clock,
-            metrics=self._recorder.metrics,
+            metrics=self._metrics,
         )
         pods = PodEventHandler(
             cache=self._cache,
@@ -268,7 +245,7 @@ class SchedulerApp:
             clock=self._clock,
             scheduler_names=self.profiles.keys(),
             on_corrupted=self._stop_for,
-            metrics=self._recorder.metrics,
+            metrics=self._metrics,
         )
         self._nodes.add_event_handler(
             on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete
@@ -315,7 +292,7 @@ class SchedulerApp:
         if self._delays_cache:
             await self._start_informers(group)
         _log.info("Scheduling for %s", ", ".join(self.profiles))
-        group.create_task(self._scheduler.run(), name="scheduler")
+        group.create_task(self._scheduling_loop.run(), name="scheduler")
 
     @property
     def leader_election_problem(self) -> Callable[[], str] | None:
@@ -340,7 +317,7 @@ class SchedulerApp:
         events = self._broadcaster.statistics()
         return (
             self.has_synced
-            and self._scheduler.is_idle
+            and self._scheduling_loop.is_idle
             and not self._plugin_works
             and not self._dispatcher.statistics().backlog
             and not (events.queued or events.sending)
@@ -359,8 +336,7 @@ class SchedulerApp:
     def statistics(self) -> AppStatistics:
         """What has been done and is to be done."""
         return AppStatistics(
-            self._recorder.metrics.attempts_by_result(),
-            self._binding_cycle.bound,
+            self._metrics.attempts_by_result(),
             self._queue.statistics(),
             self._cache.statistics(),
             self._dispatcher.statistics(),
@@ -378,7 +354,7 @@ class SchedulerApp:
         )
         for line in difference.lines():
             _log.error("%s", line)
-        self._recorder.cache_compared(difference)
+        difference.record(self._metrics)
         return difference
 
     def dump(self) -> None:
@@ -409,11 +385,11 @@ class SchedulerApp:
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """What has happened to a pod, as JSON; None if nothing is known of it, or no longer."""
-        return self._recorder.stories.told(namespace, name)
+        return self._stories.as_json(namespace, name)
 
     def known_stories(self) -> Sequence[str]:
         """The pods that have a story, as `namespace/name`."""
-        return self._recorder.stories.known()
+        return self._stories.known()
 
     def _metric_families(self) -> Sequence[Family]:
         cache, queue = self._cache.statistics(), self._queue.statistics()
@@ -433,7 +409,7 @@ class SchedulerApp:
                 ("assumed_pods",): cache.assumed_pods,
             },
         )
-        return families(self._recorder.metrics, moment)
+        return families(self._metrics, moment)
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.cache.cache import Cache
+    from scheduler.metrics import SchedulerMetrics
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -43,6 +44,16 @@ class CacheDifference(NamedTuple):
                     f"Cache mismatch: missed {kind}: [{' '.join(missed)}], "
                     f"redundant {kind}: [{' '.join(redundant)}]"
                 )
+
+    def record(self, metrics: SchedulerMetrics) -> None:
+        """Count this comparison, and set the gauges of divergence."""
+        metrics.cache_comparisons[("different" if self else "equal",)] += 1
+        for kind, missed, redundant in (
+            ("nodes", self.missed_nodes, self.redundant_nodes),
+            ("pods", self.missed_pods, self.redundant_pods),
+        ):
+            metrics.cache_divergence[kind, "missed"] = len(missed)
+            metrics.cache_divergence[kind, "redundant"] = len(redundant)
 
 
 def compare(

@@ -1,7 +1,9 @@
-"""The scheduling algorithm: from a pod and a snapshot to a node, or to the reasons why not.
+"""The scheduling algorithm: from a pod and a snapshot to a node, or to the reasons why none fits.
 
-Pure decision: no waiting, no clock; chance only through the generator handed in. The scheduler's
-loop and `kubesched-explain` both run exactly this.
+    find_nodes_that_fit_pod --> feasible nodes --> prioritize_nodes --> scores --> select_host
+
+Each step is pure: no waiting, no clock, randomness only from the generator passed in. The
+scheduling cycle runs them through `schedule_pod`, `kubesched-explain` runs them one by one.
 Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`, `prioritizeNodes`).
 """
 
@@ -28,16 +30,16 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: Below this many nodes all of them are looked at.
+#: With fewer nodes than this, all of them are evaluated.
 _FEASIBLE_NODES_MIN: Final = 100
-#: The adaptive share never goes below this.
+#: The lower bound of the adaptive percentage.
 _PERCENTAGE_MIN: Final = 5
-#: Filters run over at least this many nodes at a time: fewer cost more than they save.
+#: Filters run over at least this many nodes at a time: smaller blocks cost more than they save.
 _BLOCK_MIN: Final = 1024
 
 
 class NoNodesAvailableError(Exception):
-    """The cluster has no node at all."""
+    """The snapshot has no node."""
 
     def __init__(self) -> None:
         super().__init__(NO_NODES_AVAILABLE)
@@ -47,45 +49,50 @@ class TieBreak(Protocol):
     """Chooses one of several nodes with the highest score."""
 
     def __call__(self, nodes: Nodes, best: IntArray) -> int:
-        """One of the positions in `best`, which are in scheduling order."""
+        """Return one element of `best`: positions in `nodes`, shape (ties,), ascending."""
         ...
 
 
 class FirstInOrder:
-    """Takes the first in scheduling order."""
+    """Takes the first node in scheduling order."""
 
     def __call__(self, nodes: Nodes, best: IntArray) -> int:
-        """The first of these."""
         return int(best[0])
 
 
 class RandomTie:
-    """Takes any of them, by the generator's word."""
+    """Takes a random one of the nodes."""
 
     def __init__(self, rng: Rng) -> None:
         self._rng: Final = rng
 
     def __call__(self, nodes: Nodes, best: IntArray) -> int:
-        """Any of these."""
         return int(best[self._rng.randrange(len(best))] if len(best) > 1 else best[0])
 
 
-class Verdict(NamedTuple):
-    """A pod's place, and how it was found."""
+class ScheduleResult(NamedTuple):
+    """The node chosen for a pod, and how it was found."""
 
     suggested_host: str
-    #: The nodes that were looked at, and those of them that fit.
+    #: The number of nodes that were filtered.
     evaluated_nodes: int
-    feasible: Nodes
+    feasible_nodes: Nodes
     diagnosis: Diagnosis
-    #: None where one node alone was feasible: it is taken unscored.
+    #: None if a single node was feasible: it is taken without scoring.
     scores: NodeScores | None
-    #: Where among the feasible nodes the chosen one is.
-    position: int = 0
+    #: The position of the chosen node in `feasible_nodes`.
+    position: int
+
+    def host_scores(self) -> tuple[tuple[str, int], ...]:
+        """Return each plugin's name and weighted score of the chosen node."""
+        if self.scores is None:
+            return ()
+        by_plugin = self.scores.by_plugin
+        return tuple((plugin, int(by_plugin[plugin][self.position])) for plugin in by_plugin)
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
-    """After how many feasible nodes the search may stop; 0 percent is adaptive.
+    """Return the number of feasible nodes at which the search stops; 0 percent is adaptive.
 
     Source: `numFeasibleNodesToFind`.
     """
@@ -97,10 +104,10 @@ def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
 
 
 class SchedulingAlgorithm:
-    """Finds a node for one pod after another over one snapshot.
+    """Finds nodes for one pod after another over one snapshot.
 
-    `next_start_node_index` moves on with every search that stopped early, so that all nodes get
-    their turn. `exhaustive` never stops early, whatever the percentages say.
+    `next_start_node_index` advances with every search that stopped early, so that all nodes are
+    evaluated in rotation. An `exhaustive` search never stops early, whatever the percentages are.
     """
 
     def __init__(
@@ -111,47 +118,23 @@ class SchedulingAlgorithm:
         percentage_of_nodes_to_score: int = 0,
         exhaustive: bool = False,
     ) -> None:
-        self._snapshot: Final = snapshot
+        self.snapshot: Final = snapshot
         self._tie_break: Final = tie_break
         self._percentage: Final = percentage_of_nodes_to_score
         self._exhaustive: Final = exhaustive
         self.next_start_node_index = 0
 
-    def schedule_pod(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: PodInfo,
-        *,
-        score_single_node: bool = False,
-    ) -> Verdict:
-        """Find the best node.
-
-        Raises `NoNodesAvailableError`, `FitError` if no node fits, or `PluginFailedError`.
-        `score_single_node` scores even where there is no choice, for whoever wants to see it.
-        """
-        feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
-        if not len(feasible):
-            raise FitError(pod, len(self._snapshot), diagnosis)
-        evaluated = len(feasible) + len(diagnosis.node_to_status)
-        if len(feasible) == 1 and not score_single_node:
-            return Verdict(feasible.name(0), evaluated, feasible, diagnosis, None)
-        scores = prioritize_nodes(framework, state, pod, feasible)
-        position = self.select_host(feasible, scores.total)
-        host = feasible.name(position)
-        return Verdict(host, evaluated, feasible, diagnosis, scores, position)
-
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: PodInfo
     ) -> tuple[Nodes, Diagnosis]:
-        """The feasible nodes, and why the others are not.
+        """Return the nodes that fit the pod, and the diagnosis of the others.
 
         Raises `NoNodesAvailableError` or `PluginFailedError`.
         """
-        if not len(self._snapshot):
+        if not len(self.snapshot):
             raise NoNodesAvailableError
-        all_nodes = self._snapshot.nodes
-        table = self._snapshot.table
+        all_nodes = self.snapshot.nodes
+        table = self.snapshot.table
         diagnosis = Diagnosis(NodeToStatus(table.names, table.row_of))
         outcome = framework.pre_filters.run(state, pod, all_nodes)
         diagnosis.unschedulable_plugins |= outcome.plugins_with_nodes
@@ -180,13 +163,26 @@ class SchedulingAlgorithm:
             with framework.meter.point("Filter"):
                 search.run(framework, state, pod)
         finally:
-            # Even after an error, lest every search begin where the last one failed.
+            # Even after an error, so that the next search does not begin where this one failed.
             self._move_start(search.found + len(diagnosis.node_to_status))
         return search.feasible, diagnosis
 
-    def select_host(self, nodes: Nodes, total: IntArray) -> int:
-        """The position of one of the nodes with the highest total score."""
-        return self._tie_break(nodes, np.flatnonzero(total == total.max()))
+    def select_host(
+        self, feasible: Nodes, diagnosis: Diagnosis, scores: NodeScores | None
+    ) -> ScheduleResult:
+        """Choose one of the nodes with the highest total score; without scores the first node."""
+        position = 0
+        if scores is not None:
+            best = np.flatnonzero(scores.total == scores.total.max())
+            position = self._tie_break(feasible, best)
+        return ScheduleResult(
+            suggested_host=feasible.name(position),
+            evaluated_nodes=len(feasible) + len(diagnosis.node_to_status),
+            feasible_nodes=feasible,
+            diagnosis=diagnosis,
+            scores=scores,
+            position=position,
+        )
 
     def _evaluate_nominated_node(
         self,
@@ -196,12 +192,12 @@ class SchedulingAlgorithm:
         name: str,
         diagnosis: Diagnosis,
     ) -> Nodes:
-        """Look at the node that a preemption has prepared, before all others.
+        """Filter the pod's nominated node, before all others.
 
-        A node that is gone, or a plugin that fails here, only means that the search goes on.
+        If the node is deleted or a plugin fails here, nothing is feasible and the search goes on.
         """
-        row = self._snapshot.table.row_of.get(name)
-        nodes = self._snapshot.nodes
+        row = self.snapshot.table.row_of.get(name)
+        nodes = self.snapshot.nodes
         if row is not None:
             search = self._search(framework, nodes.slice(row, row + 1), diagnosis)
             try:
@@ -227,13 +223,13 @@ class SchedulingAlgorithm:
         )
 
     def _move_start(self, processed: int) -> None:
-        self.next_start_node_index = (self.next_start_node_index + processed) % len(self._snapshot)
+        self.next_start_node_index = (self.next_start_node_index + processed) % len(self.snapshot)
 
 
 def prioritize_nodes(
     framework: Framework, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> NodeScores:
-    """The scores of the feasible nodes; without any score plugin all are worth 1.
+    """Score the feasible nodes. If the profile has no score plugin, each node's total is 1.
 
     Raises `PluginFailedError`.
     """
@@ -242,12 +238,28 @@ def prioritize_nodes(
     return framework.scores.run(state, pod, nodes)
 
 
-class _Search:
-    """The first feasible nodes from a start on, as many as are wanted (`findNodesThatPassFilters`).
+async def schedule_pod(
+    algorithm: SchedulingAlgorithm, framework: Framework, state: CycleState, pod: PodInfo
+) -> ScheduleResult:
+    """Find the best node for the pod. A node that alone is feasible is taken without scoring.
 
-    Filters run over blocks of nodes, but what is found is what Go finds with a single worker, that
-    looks at one node after another until one more than wanted would fit: that decides which
-    rejections are recorded, and whether a plugin that fails on some node is met at all.
+    Raises `NoNodesAvailableError`, `FitError` if no node fits, or `PluginFailedError`.
+    It is a coroutine because upstream calls HTTP extenders after filtering and after scoring; its
+    steps themselves do not wait.
+    """
+    feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+    if not len(feasible):
+        raise FitError(pod, len(algorithm.snapshot), diagnosis)
+    scores = prioritize_nodes(framework, state, pod, feasible) if len(feasible) > 1 else None
+    return algorithm.select_host(feasible, diagnosis, scores)
+
+
+class _Search:
+    """Finds the first `wanted` feasible nodes from `start` on (`findNodesThatPassFilters`).
+
+    Filters run over blocks of nodes, but the result is that of Go with a single worker, which
+    filters one node after another until it has met one feasible node more than wanted. That decides
+    which rejections are recorded, and whether the search meets a node on which a plugin fails.
     """
 
     def __init__(self, nodes: Nodes, *, start: int, wanted: int, diagnosis: Diagnosis) -> None:
@@ -256,11 +268,11 @@ class _Search:
         self._wanted: Final = wanted
         self._diagnosis: Final = diagnosis
         self._chosen: Final[list[Nodes]] = []
-        #: How many feasible nodes there are so far.
+        #: The number of feasible nodes so far.
         self.found = 0
 
     def run(self, framework: Framework, state: CycleState, pod: PodInfo) -> None:
-        """Look at the nodes; raises `PluginFailedError`, what was found until then stays."""
+        """Filter the nodes. Raises `PluginFailedError`; what was found until then stays."""
         if not framework.filters:
             order = np.arange(self._wanted, dtype=np.int64) + self._start
             self._choose(self._nodes.take(order % max(len(self._nodes), 1)))
@@ -284,7 +296,7 @@ class _Search:
 
     @property
     def feasible(self) -> Nodes:
-        """The feasible nodes, in the order in which they were looked at."""
+        """The feasible nodes, in the order in which they were filtered."""
         parts = [part for part in self._chosen if len(part)]
         if not parts:
             return self._nodes.slice(0, 0)
@@ -296,7 +308,7 @@ class _Search:
 
 
 def _blocks(nodes: Nodes, start: int, size: int) -> list[Nodes]:
-    """The nodes from `start` around to it again, in runs that are slices of the columns."""
+    """Split the nodes, from `start` round to `start` again, into slices of at most `size`."""
     blocks = []
     for begin, end in ((start, len(nodes)), (0, start)):
         blocks += [nodes.slice(first, min(first + size, end)) for first in range(begin, end, size)]
@@ -306,7 +318,7 @@ def _blocks(nodes: Nodes, start: int, size: int) -> list[Nodes]:
 def _first(
     block: Nodes, rejections: Rejections | None, wanted: int, diagnosis: Diagnosis
 ) -> tuple[Nodes, bool]:
-    """At most so many feasible nodes of a block, and whether the search stops here."""
+    """Return at most `wanted` feasible nodes of a block, and True if the search stops here."""
     if rejections is None:
         return (block, False) if len(block) <= wanted else (block.slice(0, wanted), True)
     codes = rejections.codes

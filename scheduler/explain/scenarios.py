@@ -145,15 +145,15 @@ def decision_json(decision: Decision) -> Json:
 
 
 def _placement_json(decision: Decision) -> Json:
-    verdict = decision.verdict
-    assert verdict is not None, "a scheduled pod has a verdict"
-    assert verdict.scores is not None, "explained pods are always scored"
-    names = verdict.feasible.names
-    total = verdict.scores.total.tolist()
+    result = decision.schedule_result
+    assert result is not None, "a scheduled pod has a result"
+    assert result.scores is not None, "explained pods are always scored"
+    names = result.feasible_nodes.names
+    total = result.scores.total.tolist()
     highest = max(total)
-    by_plugin = {plugin: s.tolist() for plugin, s in verdict.scores.by_plugin.items()}
+    by_plugin = {plugin: s.tolist() for plugin, s in result.scores.by_plugin.items()}
     return {
-        "node": verdict.suggested_host,
+        "node": result.suggested_host,
         "best": sorted(n for n, score in zip(names, total, strict=True) if score == highest),
         "evaluated": decision.counts[0],
         "feasible": decision.counts[1],

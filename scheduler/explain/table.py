@@ -1,4 +1,4 @@
-"""A pod's verdict for a person: who turned down which node, what the others scored, who won."""
+"""A decision as tables: the rejections of each node, the scores of the others, the chosen node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from scheduler.cycle.schedule_pod import Verdict
+    from scheduler.cycle.schedule_pod import ScheduleResult
     from scheduler.explain.remedies import NodeRemedies
     from scheduler.explain.world import Decision, PostFilterOutcome
     from scheduler.framework.status import Status
@@ -42,8 +42,8 @@ def decision_table(decision: Decision, *, nodes_max: int | None = None) -> Rende
         parts += _rejections(decision.diagnosis, nodes_max)
     if decision.post_filter is not None:
         parts += _room(decision.post_filter, nodes_max)
-    if decision.verdict is not None:
-        parts += _scores(decision.verdict, nodes_max)
+    if decision.schedule_result is not None:
+        parts += _scores(decision.schedule_result, nodes_max)
     return Group(*parts, Text())
 
 
@@ -66,11 +66,11 @@ def remedies_table(status: Status | None, nodes: Sequence[NodeRemedies]) -> Rend
 def _headline(decision: Decision) -> Text:
     text = Text.assemble((decision.pod.key, "bold"), "  ")
     text.append(decision.result, _STYLES[decision.result])
-    if decision.verdict is not None and decision.result == "scheduled":
-        verdict = decision.verdict
+    if decision.schedule_result is not None and decision.result == "scheduled":
+        result = decision.schedule_result
         text.append(
-            f" on {verdict.suggested_host}, "
-            f"{len(verdict.feasible)} of {verdict.feasible.total} nodes feasible"
+            f" on {result.suggested_host}, "
+            f"{len(result.feasible_nodes)} of {result.feasible_nodes.total} nodes feasible"
         )
     elif decision.result == "ignored":
         text.append(f": no profile is named {decision.pod.spec.scheduler_name}")
@@ -118,18 +118,18 @@ def _criterion(preemption: Preemption, number: int) -> str:
     return CRITERIA[number] if preemption.has_default_criteria else f"best by rule {number + 1}"
 
 
-def _scores(verdict: Verdict, nodes_max: int | None) -> list[RenderableType]:
-    if verdict.scores is None:
+def _scores(result: ScheduleResult, nodes_max: int | None) -> list[RenderableType]:
+    if result.scores is None:
         return []
-    plugins = list(verdict.scores.by_plugin)
+    plugins = list(result.scores.by_plugin)
     table = _table("feasible node", "total", *plugins, right_from=1)
-    totals = verdict.scores.total.tolist()
-    columns = [scores.tolist() for scores in verdict.scores.by_plugin.values()]
-    names = verdict.feasible.names
+    totals = result.scores.total.tolist()
+    columns = [scores.tolist() for scores in result.scores.by_plugin.values()]
+    names = result.feasible_nodes.names
     order = sorted(range(len(names)), key=lambda position: (-totals[position], names[position]))
     for position in order[:nodes_max]:
         name = names[position]
-        won = name == verdict.suggested_host
+        won = name == result.suggested_host
         table.add_row(
             f"{name} <- winner" if won else name,
             str(totals[position]),

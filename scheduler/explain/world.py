@@ -18,7 +18,12 @@ from scheduler.client.kinds import KINDS
 from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm, Verdict
+from scheduler.cycle.schedule_pod import (
+    NoNodesAvailableError,
+    ScheduleResult,
+    SchedulingAlgorithm,
+    prioritize_nodes,
+)
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
@@ -58,12 +63,12 @@ class Decision(NamedTuple):
     """What became of a pod.
 
     `result` is `scheduled`, `unschedulable`, `gated` (a PreEnqueue plugin holds it back), `ignored`
-    (no profile answers for it) or `error`. `status` is the verdict of a gate or a failure.
+    (no profile answers for it) or `error`. `status` is that of a gate or a failure.
     """
 
     pod: PodInfo
     result: str
-    verdict: Verdict | None = None
+    schedule_result: ScheduleResult | None = None
     diagnosis: Diagnosis | None = None
     status: Status | None = None
     message: str = ""
@@ -163,7 +168,7 @@ class World:
         state = CycleState()
         try:
             sampled = self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
-            verdict = self._exhaustive.schedule_pod(framework, state, info, score_single_node=True)
+            result = self._schedule(framework, state, info)
         except FitError as error:
             return Decision(
                 info,
@@ -179,7 +184,19 @@ class World:
             return Decision(info, "error", status=failure, message=str(error))
         found, searched = sampled[0], sampled[1].node_to_status
         counts = (len(found) + len(searched), len(found))
-        return self._assume(framework, state, info, verdict, counts)
+        return self._assume(framework, state, info, result, counts)
+
+    def _schedule(self, framework: Framework, state: CycleState, pod: PodInfo) -> ScheduleResult:
+        """Filter all nodes and score those that fit, even if it is a single one.
+
+        Raises as `find_nodes_that_fit_pod` does, and `FitError` if no node fits.
+        """
+        algorithm = self._exhaustive
+        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+        if not len(feasible):
+            raise FitError(pod, len(self.snapshot), diagnosis)
+        scores = prioritize_nodes(framework, state, pod, feasible)
+        return algorithm.select_host(feasible, diagnosis, scores)
 
     def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, fit_error: FitError
@@ -205,19 +222,20 @@ class World:
         framework: Framework,
         state: CycleState,
         pod: PodInfo,
-        verdict: Verdict,
+        result: ScheduleResult,
         counts: tuple[int, int],
     ) -> Decision:
-        assumed = pod.assigned_to(verdict.suggested_host)
+        host = result.suggested_host
+        assumed = pod.assigned_to(host)
         self._cache.assume_pod(assumed)
         self._nominator.delete_nominated_pod_if_exists(pod)
-        status = framework.binding.reserve(state, assumed, verdict.suggested_host)
+        status = framework.binding.reserve(state, assumed, host)
         if status is None:
-            return Decision(pod, "scheduled", verdict, verdict.diagnosis, counts=counts)
-        framework.binding.unreserve(state, assumed, verdict.suggested_host)
+            return Decision(pod, "scheduled", result, result.diagnosis, counts=counts)
+        framework.binding.unreserve(state, assumed, host)
         self._cache.forget_pod(assumed)
-        result = "unschedulable" if status.is_rejected else "error"
-        return Decision(pod, result, verdict, verdict.diagnosis, status, status.message)
+        outcome = "unschedulable" if status.is_rejected else "error"
+        return Decision(pod, outcome, result, result.diagnosis, status, status.message)
 
 
 def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:

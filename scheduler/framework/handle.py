@@ -137,6 +137,14 @@ class ApiWriter(Protocol):
         ...
 
 
+class Background(Protocol):
+    """Runs a coroutine in the background, under a name for debuggers."""
+
+    def __call__(self, work: Coroutine[None, None, None], name: str, /) -> object:
+        """Return at once; the coroutine starts later."""
+        ...
+
+
 class Lister(Protocol):
     """Objects of one kind as the informers know them; not the snapshot, and maybe newer."""
 

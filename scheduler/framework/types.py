@@ -95,15 +95,6 @@ class PreBindPreFlightResult(NamedTuple):
     skip: bool = False
 
 
-class ScheduleResult(NamedTuple):
-    """Where a pod goes, and how many nodes it took to find out."""
-
-    suggested_host: str = ""
-    evaluated_nodes: int = 0
-    feasible_nodes: int = 0
-    nominating_info: NominatingInfo | None = None
-
-
 class Diagnosis:
     """Why a pod did not fit: each node's status, and who is to blame."""
 

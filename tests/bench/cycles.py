@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.profiles import build_profiles
@@ -17,15 +17,15 @@ from scheduler.cache import Cache
 from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
-from scheduler.testing import make_node, make_pod
+from scheduler.stories import PodStories
+from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ class _Bench:
         for pod in running:
             self._cache.add_pod(PodInfo(pod))
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
-        recorder = AttemptRecorder(clock=clock, metrics=SchedulerMetrics(clock.monotonic))
-        waiting_pods = WaitingPods(clock, recorder.metrics)
+        self._metrics, stories = SchedulerMetrics(clock.monotonic), PodStories()
+        waiting_pods = WaitingPods(clock, self._metrics)
         parts = SchedulerParts(
             snapshot=snapshot,
             clock=clock,
             rng=rng,
             waiting_pods=waiting_pods,
-            metrics=recorder.metrics,
+            metrics=self._metrics,
         )
         profiles = build_profiles(default_config(), parts)
         framework = next(iter(profiles.values()))
@@ -103,34 +103,25 @@ class _Bench:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=lambda namespace, name: None,
-            observer=recorder.stories,
+            observer=stories,
         )
         parts.nominator = self._queue.nominator
         parts.listers = {plural: FakeLister() for plural in KINDS}
-        failures = _Failures()
-        self._schedule_one = ScheduleOne(
-            recorder=recorder,
+        self._cycle_parts = CycleParts(
             profiles=profiles,
             cache=self._cache,
             queue=self._queue,
-            snapshot=snapshot,
             algorithm=SchedulingAlgorithm(
                 snapshot,
                 tie_break=RandomTie(rng),
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             ),
-            binding_cycle=BindingCycle(
-                recorder=recorder,
-                cache=self._cache,
-                queue=self._queue,
-                dispatcher=None,
-                failures=failures,
-                waiting_pods=waiting_pods,
-                pods_in_pre_bind=parts.pods_in_pre_bind,
-                clock=clock,
-            ),
-            failures=failures,
+            api=FakeHandle(),
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=lambda namespace, name: None,
+            clock=clock,
+            attempts=Attempts(clock=clock, metrics=self._metrics, stories=stories),
             spawn=self._drop,
         )
 
@@ -139,17 +130,15 @@ class _Bench:
         for pod in pods:
             self._queue.add(PodInfo(pod), 0.0)
         while (queued := self._queue.pop_nowait(0.0)) is not None:
-            _run_to_the_end(self._schedule_one.schedule_one(queued))
+            _run_to_the_end(schedule_one(self._cycle_parts, queued))
             self._queue.done(queued.uid)
+        failed = {**self._metrics.attempts_by_result(), "scheduled": 0}
+        if any(failed.values()):
+            raise RuntimeError(f"not all pods were scheduled: {failed}")
 
     @staticmethod
     def _drop(work: Coroutine[None, None, None], name: str) -> None:
         work.close()
-
-
-class _Failures:
-    def handle(self, framework: object, queued: object, status: object, info: object) -> NoReturn:
-        raise RuntimeError(f"{queued} was not scheduled: {status}")
 
 
 def _run_to_the_end(work: Coroutine[None, None, None]) -> None:

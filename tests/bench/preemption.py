@@ -20,15 +20,14 @@ from scheduler.cache import Cache
 from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
 
@@ -86,14 +85,14 @@ class _Bench:
     def __init__(self, nodes_total: int, running: Iterable[Pod], waiting: Iterable[Pod]) -> None:
         cache = _cache(nodes_total, running)
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
-        recorder = AttemptRecorder(clock=clock, metrics=SchedulerMetrics(clock.monotonic))
-        waiting_pods = WaitingPods(clock, recorder.metrics)
+        metrics, stories = SchedulerMetrics(clock.monotonic), PodStories()
+        waiting_pods = WaitingPods(clock, metrics)
         parts = SchedulerParts(
             snapshot=snapshot,
             clock=clock,
             rng=rng,
             waiting_pods=waiting_pods,
-            metrics=recorder.metrics,
+            metrics=metrics,
         )
         parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
         parts.spawn = self._drop
@@ -109,36 +108,20 @@ class _Bench:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
-            observer=recorder.stories,
+            observer=stories,
         )
         parts.nominator = self._queue.nominator
-        failures = FailureHandler(
-            recorder=recorder,
-            queue=self._queue,
-            dispatcher=_Unused(),
-            pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
-            clock=clock,
-            spawn=self._drop,
-        )
-        self._schedule_one = ScheduleOne(
-            recorder=recorder,
+        self._cycle_parts = CycleParts(
             profiles=profiles,
             cache=cache,
             queue=self._queue,
-            snapshot=snapshot,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=RandomTie(rng)),
-            binding_cycle=BindingCycle(
-                recorder=recorder,
-                cache=cache,
-                queue=self._queue,
-                dispatcher=_Unused(),
-                failures=failures,
-                waiting_pods=waiting_pods,
-                pods_in_pre_bind=parts.pods_in_pre_bind,
-                clock=clock,
-            ),
-            failures=failures,
+            api=FakeHandle(),
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
+            clock=clock,
+            attempts=Attempts(clock=clock, metrics=metrics, stories=stories),
             spawn=self._drop,
         )
 
@@ -153,7 +136,7 @@ class _Bench:
             self._queue.add(PodInfo(pod), 0.0)
         while (queued := self._queue.pop_nowait(0.0)) is not None:
             try:
-                self._schedule_one.schedule_one(queued).send(None)
+                schedule_one(self._cycle_parts, queued).send(None)
             except StopIteration:
                 continue
             raise RuntimeError("the scheduling cycle waited")
@@ -161,7 +144,3 @@ class _Bench:
     @staticmethod
     def _drop(work: Coroutine[None, None, None], name: str) -> None:
         work.close()
-
-
-class _Unused:
-    """Stands where the dispatcher would, of which only dropped work makes use."""

@@ -18,15 +18,14 @@ from scheduler.cache import Cache
 from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
+from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
 
@@ -46,16 +45,15 @@ class Stage:
         self._clock, self._share = SystemClock(), PartSharing()
         self._pods: dict[str, Pod] = {}
         snapshot, rng = Snapshot(), random.Random(0)
-        self._recorder = AttemptRecorder(
-            clock=self._clock, metrics=SchedulerMetrics(self._clock.monotonic)
-        )
-        waiting_pods = WaitingPods(self._clock, self._recorder.metrics)
+        self._metrics = SchedulerMetrics(self._clock.monotonic)
+        self._stories = PodStories()
+        waiting_pods = WaitingPods(self._clock, self._metrics)
         parts = SchedulerParts(
             snapshot=snapshot,
             clock=self._clock,
             rng=rng,
             waiting_pods=waiting_pods,
-            metrics=self._recorder.metrics,
+            metrics=self._metrics,
         )
         parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": _Pods(self._pods)}
         parts.spawn = _drop
@@ -63,8 +61,8 @@ class Stage:
         (self._framework,) = build_profiles(default_config(), parts).values()
         self.queue = self._build_queue()
         parts.nominator = self.queue.nominator
-        self._schedule_one = self._build_cycle(parts, RandomTie(rng))
-        metrics = self._recorder.metrics
+        self._cycle_parts = self._build_cycle(parts, RandomTie(rng))
+        metrics = self._metrics
         self.node_events = NodeEventHandler(
             cache=self.cache, queue=self.queue, clock=self._clock, metrics=metrics
         )
@@ -90,37 +88,21 @@ class Stage:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=self._find_pod,
-            observer=self._recorder.stories,
+            observer=self._stories,
         )
 
-    def _build_cycle(self, parts: SchedulerParts, tie_break: RandomTie) -> ScheduleOne:
-        failures = FailureHandler(
-            recorder=self._recorder,
-            queue=self.queue,
-            dispatcher=None,
-            pod_lister=self._find_pod,
-            clock=self._clock,
-            spawn=_drop,
-        )
-        return ScheduleOne(
-            recorder=self._recorder,
+    def _build_cycle(self, parts: SchedulerParts, tie_break: RandomTie) -> CycleParts:
+        return CycleParts(
             profiles={self._framework.profile_name: self._framework},
             cache=self.cache,
             queue=self.queue,
-            snapshot=parts.snapshot,
             algorithm=SchedulingAlgorithm(parts.snapshot, tie_break=tie_break),
-            binding_cycle=BindingCycle(
-                recorder=self._recorder,
-                cache=self.cache,
-                queue=self.queue,
-                dispatcher=None,
-                failures=failures,
-                waiting_pods=parts.waiting_pods,
-                pods_in_pre_bind=parts.pods_in_pre_bind,
-                clock=self._clock,
-            ),
-            failures=failures,
+            api=FakeHandle(),
             waiting_pods=parts.waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=self._find_pod,
+            clock=self._clock,
+            attempts=Attempts(clock=self._clock, metrics=self._metrics, stories=self._stories),
             spawn=_drop,
         )
 
@@ -134,7 +116,7 @@ class Stage:
         while len(self.queue.active_q):
             queued = self.queue.pop_nowait(self._clock.now())
             assert queued is not None, "it is active"
-            _run_to_the_end(self._schedule_one.schedule_one(queued))
+            _run_to_the_end(schedule_one(self._cycle_parts, queued))
             bound += self._confirm(self._pods[queued.key])
         return bound
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scheduler.cache import Cache, CacheDifference, compare, dump_nodes, dump_pods
+from scheduler.metrics import SchedulerMetrics
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 
@@ -81,3 +82,17 @@ def test_a_node_that_is_gone_but_has_pods_is_shown_as_deleted() -> None:
 
 def test_pods_are_a_line_each() -> None:
     assert len(list(dump_pods([make_pod("p"), make_pod("q")]))) == 2
+
+
+def test_a_comparison_is_counted_and_its_outcome_stands_until_the_next() -> None:
+    metrics = SchedulerMetrics()
+    CacheDifference(missed_nodes=("a", "b"), redundant_pods=("p",)).record(metrics)
+    assert metrics.cache_divergence == {
+        ("nodes", "missed"): 2,
+        ("nodes", "redundant"): 0,
+        ("pods", "missed"): 0,
+        ("pods", "redundant"): 1,
+    }
+    CacheDifference().record(metrics)
+    assert set(metrics.cache_divergence.values()) == {0}
+    assert metrics.cache_comparisons == {("different",): 1, ("equal",): 1}

@@ -18,10 +18,9 @@ from scheduler.cache import Cache
 from scheduler.client import NotFound, ServerError
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler, truncated
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.failure_handler import truncated
+from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.framework import (
     CycleState,
@@ -35,10 +34,12 @@ from scheduler.framework import (
     wait,
 )
 from scheduler.framework.types import PODS_TO_ACTIVATE, NominatingInfo, NominatingMode
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
+from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod
 
 if TYPE_CHECKING:
@@ -99,35 +100,18 @@ class Line:
         parts.nominator, parts.api = self.queue.nominator, dispatcher
         parts.event_recorder_of = lambda profile: self.handle_of_plugins
         parts.activate, parts.listers = lambda pods: None, {}
-        self._recorder = recorder = AttemptRecorder(clock=self.clock)
-        failures = FailureHandler(
-            recorder=recorder,
-            queue=self.queue,
-            dispatcher=dispatcher,
-            pod_lister=self._find,
-            clock=self.clock,
-            spawn=self._spawn,
-        )
-        binding_cycle = BindingCycle(
-            recorder=recorder,
-            cache=self.cache,
-            queue=self.queue,
-            dispatcher=dispatcher,
-            failures=failures,
-            waiting_pods=waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
-            clock=self.clock,
-        )
-        self.schedule_one = ScheduleOne(
-            recorder=recorder,
+        self._metrics = SchedulerMetrics()
+        self.cycle_parts = CycleParts(
             profiles={"default-scheduler": self.framework},
             cache=self.cache,
             queue=self.queue,
-            snapshot=snapshot,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
-            binding_cycle=binding_cycle,
-            failures=failures,
+            api=dispatcher,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=self._find,
+            clock=self.clock,
+            attempts=Attempts(clock=self.clock, metrics=self._metrics, stories=PodStories()),
             spawn=self._spawn,
         )
         for name in nodes:
@@ -135,7 +119,7 @@ class Line:
 
     @property
     def attempts(self) -> dict[str, int]:
-        return self._recorder.metrics.attempts_by_result()
+        return self._metrics.attempts_by_result()
 
     def _find(self, namespace: str, name: str) -> Pod | None:
         return self.known.get(f"{namespace}/{name}")
@@ -149,7 +133,7 @@ class Line:
         self.queue.add(PodInfo(pod), self.clock.now())
         queued = self.queue.pop_nowait(self.clock.now())
         assert queued is not None
-        await self.schedule_one.schedule_one(queued)
+        await schedule_one(self.cycle_parts, queued)
         await self.finish()
         self.queue.check()
         self.cache.check()
@@ -276,7 +260,7 @@ async def test_a_pod_deleted_meanwhile_is_let_go_of() -> None:
     queued = line.queue.pop_nowait(0.0)
     assert queued is not None
     del line.known["default/pod"]
-    await line.schedule_one.schedule_one(queued)
+    await schedule_one(line.cycle_parts, queued)
     assert (line.places, line.events) == ({}, [])
 
 
@@ -297,7 +281,7 @@ async def test_a_pod_found_waiting_already_stays_where_it_is_and_is_told_why(
     queued = line.queue.pop_nowait(0.0)
     assert queued is not None
     line.queue.add(PodInfo(pod), 0.0)
-    await line.schedule_one.schedule_one(queued)
+    await schedule_one(line.cycle_parts, queued)
     await line.finish()
     assert line.places == {"active": ["pod"]}
     assert [event.reason for event in line.events] == ["FailedScheduling"]

@@ -17,9 +17,10 @@ from scheduler.cycle.schedule_pod import (
     FirstInOrder,
     NoNodesAvailableError,
     RandomTie,
+    ScheduleResult,
     SchedulingAlgorithm,
-    Verdict,
     num_feasible_nodes_to_find,
+    prioritize_nodes,
 )
 from scheduler.framework import (
     CycleState,
@@ -37,6 +38,7 @@ from scheduler.framework import (
 from scheduler.framework.types import FitError
 from scheduler.runtime import Framework, PluginFailedError
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from tests.cycle.running import schedule_pod
 from tests.runtime.profiles import answering, framework_of, plugin
 
 if TYPE_CHECKING:
@@ -68,10 +70,10 @@ def _schedule(
     *classes: type[Plugin],
     pod: PodInfo | None = None,
     algorithm: SchedulingAlgorithm | None = None,
-) -> Verdict:
+) -> ScheduleResult:
     framework = framework_of(*classes, handle=FakeHandle(snapshot))
     algorithm = algorithm or _algorithm(snapshot)
-    return algorithm.schedule_pod(framework, CycleState(), pod or _pod())
+    return schedule_pod(algorithm, framework, CycleState(), pod or _pod())
 
 
 # How many nodes are enough: upstream's `TestNumFeasibleNodesToFind`.
@@ -189,10 +191,10 @@ def test_a_search_finds_what_one_worker_would_find(search: tuple[list[int], int,
 def test_the_search_ends_where_one_more_would_fit(
     fates: list[int], feasible: int, rejected: int
 ) -> None:
-    verdict = _schedule(_snapshot(150), _filter(fates), SCORE)
-    assert len(verdict.feasible) == feasible
-    assert len(verdict.diagnosis.node_to_status) == rejected
-    assert verdict.diagnosis.unschedulable_plugins == ({"Fate"} if rejected else set())
+    result = _schedule(_snapshot(150), _filter(fates), SCORE)
+    assert len(result.feasible_nodes) == feasible
+    assert len(result.diagnosis.node_to_status) == rejected
+    assert result.diagnosis.unschedulable_plugins == ({"Fate"} if rejected else set())
 
 
 def test_all_nodes_get_their_turn() -> None:
@@ -202,9 +204,9 @@ def test_all_nodes_get_their_turn() -> None:
     starts = []
     for _ in range(4):
         starts.append(algorithm.next_start_node_index)
-        verdict = algorithm.schedule_pod(framework, CycleState(), _pod())
-        assert verdict.suggested_host == f"n{starts[-1]}"
-        assert (len(verdict.feasible), verdict.evaluated_nodes) == (100, 100)
+        result = schedule_pod(algorithm, framework, CycleState(), _pod())
+        assert result.suggested_host == f"n{starts[-1]}"
+        assert (len(result.feasible_nodes), result.evaluated_nodes) == (100, 100)
     assert starts == [0, 100, 200, 50]
 
 
@@ -214,30 +216,30 @@ def test_a_profiles_own_percentage_counts() -> None:
         _filter([PASSES] * 300), SCORE, handle=FakeHandle(snapshot), percentage_of_nodes_to_score=50
     )
     algorithm = _algorithm(snapshot, percentage=100)
-    assert len(algorithm.schedule_pod(framework, CycleState(), _pod()).feasible) == 150
+    assert len(schedule_pod(algorithm, framework, CycleState(), _pod()).feasible_nodes) == 150
 
 
 def test_an_exhaustive_search_looks_at_every_node() -> None:
     snapshot = _snapshot(300)
     algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
-    verdict = _schedule(snapshot, _filter([REJECTED, *[PASSES] * 299]), algorithm=algorithm)
-    assert (len(verdict.feasible), verdict.evaluated_nodes) == (299, 300)
+    result = _schedule(snapshot, _filter([REJECTED, *[PASSES] * 299]), algorithm=algorithm)
+    assert (len(result.feasible_nodes), result.evaluated_nodes) == (299, 300)
 
 
 def test_without_scores_the_first_node_that_fits_will_do() -> None:
-    verdict = _schedule(_snapshot(5), _filter([REJECTED, REJECTED, PASSES, PASSES, REJECTED]))
-    assert verdict.suggested_host == "n2"
-    assert (len(verdict.feasible), verdict.evaluated_nodes) == (1, 3)
+    result = _schedule(_snapshot(5), _filter([REJECTED, REJECTED, PASSES, PASSES, REJECTED]))
+    assert result.suggested_host == "n2"
+    assert (len(result.feasible_nodes), result.evaluated_nodes) == (1, 3)
 
 
 def test_without_filters_the_next_nodes_are_taken_as_they_come() -> None:
     snapshot = _snapshot(3)
     algorithm = _algorithm(snapshot, start=2)
-    verdict = _schedule(snapshot, SCORE, algorithm=algorithm)
-    assert verdict.feasible.names == ["n2", "n0", "n1"]
+    result = _schedule(snapshot, SCORE, algorithm=algorithm)
+    assert result.feasible_nodes.names == ["n2", "n0", "n1"]
     assert algorithm.next_start_node_index == 2
-    verdict = _schedule(snapshot, algorithm=algorithm)
-    assert verdict.feasible.names == ["n2"]
+    result = _schedule(snapshot, algorithm=algorithm)
+    assert result.feasible_nodes.names == ["n2"]
     assert algorithm.next_start_node_index == 0
 
 
@@ -246,36 +248,36 @@ def test_without_filters_the_next_nodes_are_taken_as_they_come() -> None:
 
 def test_the_best_node_wins() -> None:
     best = plugin("Best", score=lambda self, state, pod, node: int(node.name[1:]) * 10)
-    verdict = _schedule(_snapshot(4), _filter([PASSES, PASSES, PASSES, REJECTED]), best)
-    assert verdict.suggested_host == "n2"
-    assert verdict.scores is not None
-    assert verdict.scores.total.tolist() == [0, 10, 20]
-    assert (len(verdict.feasible), verdict.evaluated_nodes) == (3, 4)
+    result = _schedule(_snapshot(4), _filter([PASSES, PASSES, PASSES, REJECTED]), best)
+    assert result.suggested_host == "n2"
+    assert result.scores is not None
+    assert result.scores.total.tolist() == [0, 10, 20]
+    assert (len(result.feasible_nodes), result.evaluated_nodes) == (3, 4)
 
 
 def test_a_node_that_is_the_only_one_is_taken_unscored() -> None:
     asked = answering("Score", pre_score=ValueError("asked"), score=ValueError("asked"))
     fates = _filter([REJECTED, PASSES])
-    verdict = _schedule(_snapshot(2), fates, asked)
-    assert (verdict.suggested_host, verdict.evaluated_nodes, verdict.scores) == ("n1", 2, None)
+    result = _schedule(_snapshot(2), fates, asked)
+    assert (result.suggested_host, result.evaluated_nodes, result.scores) == ("n1", 2, None)
 
 
-def test_a_node_that_is_the_only_one_is_scored_for_whoever_wants_to_see_it() -> None:
+def test_prioritize_nodes_scores_a_single_node_too() -> None:
     snapshot = _snapshot(2)
     framework = framework_of(_filter([REJECTED, PASSES]), SCORE, handle=FakeHandle(snapshot))
-    verdict = _algorithm(snapshot).schedule_pod(
-        framework, CycleState(), _pod(), score_single_node=True
-    )
-    assert verdict.scores is not None
-    assert verdict.scores.total.tolist() == [1]
+    state, algorithm = CycleState(), _algorithm(snapshot)
+    feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, _pod())
+    scores = prioritize_nodes(framework, state, _pod(), feasible)
+    assert scores.total.tolist() == [1]
+    assert algorithm.select_host(feasible, diagnosis, scores).suggested_host == "n1"
 
 
 def test_nodes_are_worth_one_where_nobody_scores() -> None:
     snapshot = _snapshot(2)
     algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
-    verdict = _schedule(snapshot, _filter([PASSES, PASSES]), algorithm=algorithm)
-    assert verdict.scores is not None
-    assert verdict.scores.total.tolist() == [1, 1]
+    result = _schedule(snapshot, _filter([PASSES, PASSES]), algorithm=algorithm)
+    assert result.scores is not None
+    assert result.scores.total.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -377,7 +379,7 @@ def test_only_the_nodes_prefilter_has_left_are_looked_at() -> None:
 
     snapshot = _snapshot(5)
     algorithm = _algorithm(snapshot, start=3)
-    verdict = _schedule(
+    result = _schedule(
         snapshot,
         answering("A", pre_filter=PreFilterResult(frozenset({"n4", "n1"}))),
         plugin("Looks", filter_nodes=look),
@@ -386,7 +388,7 @@ def test_only_the_nodes_prefilter_has_left_are_looked_at() -> None:
     )
     # The start index counts within the nodes that are left.
     assert seen == ["n4", "n1"]
-    assert verdict.feasible.names == ["n4", "n1"]
+    assert result.feasible_nodes.names == ["n4", "n1"]
     assert algorithm.next_start_node_index == 0
 
 
@@ -409,10 +411,10 @@ def test_a_nominated_node_that_fits_is_taken_without_looking_further() -> None:
     visits, visited = _visits()
     snapshot = _snapshot(4)
     algorithm = _algorithm(snapshot, start=1)
-    verdict = _schedule(
+    result = _schedule(
         snapshot, visits, SCORE, pod=_pod(nominated_node_name="n2"), algorithm=algorithm
     )
-    assert verdict.suggested_host == "n2"
+    assert result.suggested_host == "n2"
     assert visited == ["n2"]
     assert algorithm.next_start_node_index == 1
 
@@ -421,22 +423,22 @@ def test_a_nominated_node_is_looked_at_even_where_prefilter_leaves_it_out() -> N
     """So does upstream: whoever nominated it has asked the same plugins."""
     elsewhere = answering("A", pre_filter=PreFilterResult(frozenset({"n0"})))
     visits, _ = _visits()
-    verdict = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
-    assert verdict.suggested_host == "n2"
+    result = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
+    assert result.suggested_host == "n2"
 
 
 def test_a_nominated_node_that_does_not_fit_is_counted_and_the_search_goes_on() -> None:
     visits, visited = _visits("n2")
-    verdict = _schedule(_snapshot(3), visits, SCORE, pod=_pod(nominated_node_name="n2"))
-    assert verdict.suggested_host == "n0"
+    result = _schedule(_snapshot(3), visits, SCORE, pod=_pod(nominated_node_name="n2"))
+    assert result.suggested_host == "n0"
     assert visited == ["n2", "n0", "n1", "n2"]
-    assert verdict.evaluated_nodes == 3
+    assert result.evaluated_nodes == 3
 
 
 def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
     visits, visited = _visits()
-    verdict = _schedule(_snapshot(2), visits, SCORE, pod=_pod(nominated_node_name="gone"))
-    assert verdict.suggested_host == "n0"
+    result = _schedule(_snapshot(2), visits, SCORE, pod=_pod(nominated_node_name="gone"))
+    assert result.suggested_host == "n0"
     assert visited == ["n0", "n1"]
 
 
@@ -472,8 +474,8 @@ def test_a_plugin_that_fails_is_no_reason_not_to_fit(failing: type[Plugin]) -> N
 def test_a_plugin_that_fails_on_a_node_nobody_needs_is_not_met() -> None:
     fates = [PASSES] * 150
     fates[140] = FAILS
-    verdict = _schedule(_snapshot(150), _filter(fates), SCORE)
-    assert len(verdict.feasible) == 100
+    result = _schedule(_snapshot(150), _filter(fates), SCORE)
+    assert len(result.feasible_nodes) == 100
 
 
 def test_a_frameworks_failure_is_met_once_the_search_comes_to_it() -> None:
@@ -482,7 +484,7 @@ def test_a_frameworks_failure_is_met_once_the_search_comes_to_it() -> None:
     snapshot = _snapshot(150)
     algorithm = _algorithm(snapshot)
     framework: Framework = framework_of(_filter(fates), SCORE, handle=FakeHandle(snapshot))
-    algorithm.schedule_pod(framework, CycleState(), _pod())
+    schedule_pod(algorithm, framework, CycleState(), _pod())
     with pytest.raises(PluginFailedError, match=r"broken on n140$"):
-        algorithm.schedule_pod(framework, CycleState(), _pod())
+        schedule_pod(algorithm, framework, CycleState(), _pod())
     assert algorithm.next_start_node_index == 140

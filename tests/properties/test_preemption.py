@@ -31,6 +31,7 @@ from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import schedule_pod
 from tests.properties.strategies import repeatable, snapshot, subset
 from tests.reference import (
     default_preemption,
@@ -207,7 +208,7 @@ def test_preemption(stage: Stage) -> None:
     pod, state = PodInfo(stage.pod), CycleState()
     algorithm = SchedulingAlgorithm(ours.snapshot, tie_break=FirstInOrder(), exhaustive=True)
     try:
-        algorithm.schedule_pod(ours.framework, state, pod)
+        schedule_pod(algorithm, ours.framework, state, pod)
     except FitError as error:
         diagnosis = error.diagnosis
     else:

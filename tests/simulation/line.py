@@ -16,25 +16,25 @@ from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
 from scheduler.config import default_config
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
     NoNodesAvailableError,
     RandomTie,
     SchedulingAlgorithm,
 )
-from scheduler.cycle.scheduling_loop import Scheduler
+from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_info import PodInfo
+from scheduler.stories import PodStories
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import schedule_pod
 
 from .api_store import Source
 
@@ -171,45 +171,26 @@ class Line:
         parts.listers = {**nothing, **listers}
         parts.event_recorder_of = lambda profile: sink
 
-    def _scheduler(self, parts: SchedulerParts) -> Scheduler:
-        recorder = AttemptRecorder(clock=self.clock)
-        failures = FailureHandler(
-            recorder=recorder,
-            queue=self.queue,
-            dispatcher=self.dispatcher,
-            pod_lister=self._find_pod,
-            clock=self.clock,
-            spawn=self._spawn,
-        )
-        binding_cycle = BindingCycle(
-            recorder=recorder,
-            cache=self.cache,
-            queue=self.queue,
-            dispatcher=self.dispatcher,
-            failures=failures,
-            waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
-            clock=self.clock,
-        )
-        schedule_one = ScheduleOne(
-            recorder=recorder,
+    def _scheduler(self, parts: SchedulerParts) -> SchedulingLoop:
+        attempts = Attempts(clock=self.clock, metrics=SchedulerMetrics(), stories=PodStories())
+        cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self.cache,
             queue=self.queue,
-            snapshot=self.snapshot,
             algorithm=SchedulingAlgorithm(self.snapshot, tie_break=RandomTie(self._rng)),
-            binding_cycle=binding_cycle,
-            failures=failures,
+            api=self.dispatcher,
             waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pod_lister=self._find_pod,
+            clock=self.clock,
+            attempts=attempts,
             spawn=self._spawn,
         )
-        return Scheduler(
-            queue=self.queue,
+        return SchedulingLoop(
+            cycle_parts,
             ready=self._ready,
             deadline_moved=self._deadline_moved,
-            schedule_one=schedule_one,
             dispatcher=self.dispatcher,
-            clock=self.clock,
         )
 
     def _add_handlers(self) -> None:
@@ -253,7 +234,7 @@ class Line:
                 continue
             framework = self.profiles[pod.spec.scheduler_name]
             try:
-                result = algorithm.schedule_pod(framework, CycleState(), PodInfo(pod))
+                result = schedule_pod(algorithm, framework, CycleState(), PodInfo(pod))
             except (FitError, NoNodesAvailableError):
                 continue
             found[pod.key] = result.suggested_host

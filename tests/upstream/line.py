@@ -14,15 +14,15 @@ from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
 from scheduler.client import NotFound
-from scheduler.cycle.attempt_recorder import AttemptRecorder
-from scheduler.cycle.binding_cycle import BindingCycle
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.schedule_one import ScheduleOne
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node
 
 if TYPE_CHECKING:
@@ -101,35 +101,18 @@ class Line:
             self.cache.add_node(node)
 
     def _connect(self, dispatcher: ApiDispatcher, snapshot: Snapshot) -> None:
-        recorder = AttemptRecorder(clock=self.clock)
-        self.failures = FailureHandler(
-            recorder=recorder,
-            queue=self.queue,
-            dispatcher=dispatcher,
-            pod_lister=self._find,
-            clock=self.clock,
-            spawn=self._spawn,
-        )
-        binding_cycle = BindingCycle(
-            recorder=recorder,
-            cache=self.cache,
-            queue=self.queue,
-            dispatcher=dispatcher,
-            failures=self.failures,
-            waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=self.parts.pods_in_pre_bind,
-            clock=self.clock,
-        )
-        self.schedule_one = ScheduleOne(
-            recorder=recorder,
+        attempts = Attempts(clock=self.clock, metrics=SchedulerMetrics(), stories=PodStories())
+        self.cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self.cache,
             queue=self.queue,
-            snapshot=snapshot,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
-            binding_cycle=binding_cycle,
-            failures=self.failures,
+            api=dispatcher,
             waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=self.parts.pods_in_pre_bind,
+            pod_lister=self._find,
+            clock=self.clock,
+            attempts=attempts,
             spawn=self._spawn,
         )
         self.pods = PodEventHandler(
@@ -166,7 +149,7 @@ class Line:
         """Likewise for the pod at the head of the queue."""
         queued = self.queue.pop_nowait(self.clock.now())
         assert queued is not None
-        await self.schedule_one.schedule_one(queued)
+        await schedule_one(self.cycle_parts, queued)
         await self.rest()
 
     async def rest(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from scheduler.client import ServerError
 from scheduler.config import types as config
+from scheduler.cycle.failure_handler import fail
 from scheduler.framework import Code, NominatingInfo, NominatingMode, Status, unschedulable
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.snapshot import PodInfo
@@ -219,7 +220,8 @@ async def test_failure_handler(case: Case) -> None:
     _happen(case["meanwhile"], line, old)
     info = NominatingInfo("node1", NominatingMode.OVERRIDE) if case.get("nominated") else None
     framework = line.profiles["default-scheduler"]
-    line.failures.handle(framework, queued, unschedulable("no fit"), info, 0.0)
+    attempt = line.cycle_parts.attempts.start(framework, queued)
+    fail(line.cycle_parts, attempt, unschedulable("no fit"), nominating_info=info)
     await line.rest()
     pending = {pod.key: pod for pod in line.queue.pending_pods()[0]}
     wanted = case.get("labels")

@@ -26,12 +26,15 @@ from scheduler.framework import (
     Status,
     unschedulable,
 )
+from scheduler.framework.status import NodeToStatus
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import Framework, PluginFailedError, Registry
+from scheduler.runtime.scoring import NodeScores
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import schedule_pod
 from tests.runtime.profiles import BINDER, SORT, plugin
 from tests.upstream.loading import Case, Fields, api_object, cases, pod, snapshot
 
@@ -185,17 +188,17 @@ def test_schedule_pod(case: Case) -> None:
     info = PodInfo(pod(case["pod"]))
     if "statuses" in case.fields:
         with pytest.raises(FitError) as no_fit:
-            stage.algorithm.schedule_pod(stage.framework, CycleState(), info)
+            schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
         assert no_fit.value.num_all_nodes == len(case["nodes"])
         _check_diagnosis(case, no_fit.value.diagnosis)
     elif "error" in case.fields:
         with pytest.raises(PluginFailedError) as failure:
-            stage.algorithm.schedule_pod(stage.framework, CycleState(), info)
+            schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
         assert str(failure.value) == case["error"]
     else:
-        verdict = stage.algorithm.schedule_pod(stage.framework, CycleState(), info)
-        assert verdict.suggested_host in case["one_of"]
-        assert verdict.evaluated_nodes == case.get("evaluated", len(case["nodes"]))
+        result = schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
+        assert result.suggested_host in case["one_of"]
+        assert result.evaluated_nodes == case.get("evaluated", len(case["nodes"]))
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "find_nodes"))
@@ -246,10 +249,10 @@ def test_select_host(case: Case) -> None:
             return int(best[-1])
 
     algorithm = SchedulingAlgorithm(snapshot_of([]), tie_break=Seeing())
-    position = algorithm.select_host(nodes, np.array([case["scores"][name] for name in names]))
-    host = nodes.name(position)
+    scores = NodeScores({}, np.array([case["scores"][name] for name in names]))
+    result = algorithm.select_host(nodes, Diagnosis(NodeToStatus([], {})), scores)
     assert offered == case["best"]
-    assert host == case["best"][-1]
+    assert result.suggested_host == case["best"][-1]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "fair_evaluation"))

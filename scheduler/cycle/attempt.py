@@ -1,0 +1,210 @@
+"""One attempt to schedule one pod, and the parts of the scheduler that an attempt uses.
+
+    start --> placed --> waiting on permit --> bound
+      |         |               |
+      `---------+---------------+--> failed
+
+An `Attempt` holds what the steps of the scheduling cycle and of the binding cycle share. It records
+what becomes of the pod: metrics for scrapers, and entries in the pod's story for users.
+Source: the calls of `metrics.*` in `pkg/scheduler/schedule_one.go`; stories are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.status import NodeToStatus, Status
+from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
+from scheduler.metrics.sampling import Sampler
+from scheduler.metrics.scheduler_metrics import attempts_label
+from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, WaitingOnPermit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.api.core import Pod
+    from scheduler.cache import Cache
+    from scheduler.clock import Clock
+    from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
+    from scheduler.framework.handle import ApiWriter, Background
+    from scheduler.framework.types import NominatingInfo, QueuedPodInfo
+    from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue import PriorityQueue
+    from scheduler.runtime.binding import PodsInPreBind, WaitingPods
+    from scheduler.runtime.framework import Framework
+    from scheduler.snapshot.pod_info import PodInfo
+    from scheduler.stories import PodStories
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleParts:
+    """The parts of the scheduler that the scheduling cycle and the binding cycle use.
+
+    `profiles` are by scheduler name. `pod_lister` returns the pod of a namespace and a name as the
+    informer has it, or None.
+    """
+
+    profiles: Mapping[str, Framework]
+    cache: Cache
+    queue: PriorityQueue
+    algorithm: SchedulingAlgorithm
+    api: ApiWriter
+    waiting_pods: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
+    pod_lister: Callable[[str, str], Pod | None]
+    clock: Clock
+    attempts: Attempts
+    spawn: Background
+
+    def activate(self, attempt: Attempt) -> None:
+        """Activate the pods that plugins have requested in this attempt, once."""
+        pods = attempt.state.find(PODS_TO_ACTIVATE)
+        if pods:
+            self.queue.activate(pods, self.clock.now())
+            pods.clear()
+
+
+class Attempts:
+    """Starts attempts; they record themselves in `metrics` and `stories`."""
+
+    def __init__(self, *, clock: Clock, metrics: SchedulerMetrics, stories: PodStories) -> None:
+        self.clock: Final = clock
+        self.metrics: Final = metrics
+        self.stories: Final = stories
+        self._sampler: Final = Sampler()
+
+    def start(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
+        """Return a new attempt for a popped pod. Its duration is measured from now on."""
+        state = CycleState(records_plugin_metrics=self._sampler.picks())
+        state.write(PODS_TO_ACTIVATE, {})
+        return Attempt(framework, queued, state, started=self.metrics.stopwatch(), records=self)
+
+
+class Attempt:
+    """One attempt to schedule one pod.
+
+    `queued` is the popped pod; once the pod is placed it is a copy, in which the pod's node is
+    filled in. `host` is the chosen node, empty until then. `started` is in seconds, by the metrics'
+    stopwatch.
+    """
+
+    __slots__ = ("_records", "framework", "host", "queued", "started", "state")
+
+    def __init__(
+        self,
+        framework: Framework,
+        queued: QueuedPodInfo,
+        state: CycleState,
+        *,
+        started: float,
+        records: Attempts,
+    ) -> None:
+        self.framework: Final = framework
+        self.queued = queued
+        self.state: Final = state
+        self.started: Final = started
+        self.host = ""
+        self._records: Final = records
+
+    @property
+    def pod(self) -> PodInfo:
+        """The pod; its node is filled in once it is placed."""
+        return self.queued.pod_info
+
+    def placed(self, result: ScheduleResult) -> None:
+        """Take the chosen node over and record it."""
+        metrics, queued = self._records.metrics, self.queued
+        metrics.scheduling_algorithm_duration.observe(metrics.stopwatch() - self.started)
+        entry = Attempted(
+            self._records.clock.now(),
+            queued.attempts,
+            "scheduled",
+            node=result.suggested_host,
+            evaluated_nodes=result.evaluated_nodes,
+            feasible_nodes=len(result.feasible_nodes),
+            scores=result.host_scores(),
+        )
+        self._records.stories.add(queued.pod_info, entry)
+        self.host = result.suggested_host
+        self.queued = queued.clone()
+        self.queued.pod_info = queued.pod_info.assigned_to(self.host)
+
+    def waits_on_permit(self, wait_seconds: Mapping[str, float]) -> None:
+        """Record that plugins hold the pod at Permit, each for at most so many seconds."""
+        self._records.stories.add(
+            self.pod, WaitingOnPermit(self._records.clock.now(), self.host, wait_seconds)
+        )
+
+    def binding_started(self) -> None:
+        """Count one more binding under way."""
+        self._records.metrics.goroutines[("binding",)] += 1
+
+    def binding_ended(self) -> None:
+        """Count one binding less."""
+        self._records.metrics.goroutines[("binding",)] -= 1
+
+    def bound(self) -> None:
+        """Record that the pod is bound: the attempt has succeeded."""
+        metrics, queued, now = self._records.metrics, self.queued, self._records.clock.now()
+        self._ended("scheduled")
+        metrics.pod_scheduling_attempts.observe(queued.attempts)
+        if queued.initial_attempt_timestamp is not None:
+            waited_seconds = now - queued.initial_attempt_timestamp
+            label = attempts_label(queued.attempts)
+            metrics.pod_scheduling_sli_duration.observe(waited_seconds, label)
+        if queued.was_flushed_from_unschedulable:
+            metrics.pod_scheduled_after_flush[()] += 1
+        self._records.stories.add(queued.pod_info, Bound(now, self.host))
+
+    def failed(self, status: Status, nominating_info: NominatingInfo | None) -> None:
+        """Record that the attempt has failed. To be called before the pod is requeued."""
+        metrics, now, pod = self._records.metrics, self._records.clock.now(), self.pod
+        if not self.host:
+            # The time of the algorithm includes PostFilter.
+            metrics.scheduling_algorithm_duration.observe(metrics.stopwatch() - self.started)
+        result = "unschedulable" if status.is_rejected else "error"
+        self._ended(result)
+        rejected = _rejected_nodes(status.cause) if isinstance(status.cause, FitError) else ()
+        self._records.stories.add(
+            pod,
+            Attempted(
+                now, self.queued.attempts, result, message=status.message, verdicts=tuple(rejected)
+            ),
+        )
+        if nominating_info is None or nominating_info.mode != NominatingMode.OVERRIDE:
+            return
+        node_name = nominating_info.nominated_node_name
+        if node_name or pod.pod.status.nominated_node_name:
+            self._records.stories.add(pod, Nominated(now, node_name))
+
+    def on_host_only(self, status: Status) -> Status:
+        """Wrap a rejection by Reserve or Permit in a FitError about the chosen node only.
+
+        Upstream does the same. Any other status is returned as it is.
+        """
+        if not status.is_rejected:
+            return status
+        diagnosis = Diagnosis(NodeToStatus.of_one(self.host, status))
+        diagnosis.add_plugin_status(status)
+        fit_error = FitError(self.pod, 1, diagnosis)
+        return Status(status.code, str(fit_error), cause=fit_error)
+
+    def _ended(self, result: str) -> None:
+        duration_seconds = self._records.metrics.stopwatch() - self.started
+        self._records.metrics.attempt_ended(result, self.framework.profile_name, duration_seconds)
+
+
+def _rejected_nodes(fit_error: FitError) -> list[RejectedNodes]:
+    """Return each status of the diagnosis with the number of nodes that have it."""
+    diagnosis = fit_error.diagnosis
+    whole = diagnosis.pre_filter_status
+    if whole is not None:
+        statuses = [(whole, fit_error.num_all_nodes)]
+    else:
+        statuses = diagnosis.node_to_status.statuses()
+    return [
+        RejectedNodes(status.plugin, str(status.code), tuple(status.reasons), nodes)
+        for status, nodes in statuses
+    ]
