@@ -38,7 +38,6 @@ from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgo
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
-from scheduler.metrics.catalogue import Family, Moment, families
 from scheduler.metrics.exposition import Exposition
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
@@ -103,7 +102,7 @@ class SchedulerApp:
         self._max_in_unschedulable_pods_seconds: Final = max_in_unschedulable_pods_seconds
         self._metrics: Final = SchedulerMetrics(clock.monotonic)
         self._stories: Final = PodStories()
-        self._exposition: Final = Exposition(self._metric_families)
+        self._exposition: Final = Exposition(self._metrics)
         rng = random.Random(seed)
         self._client: Final = _client(config, connection, clock)
         # Events have a limit of their own, lest they hold up bindings.
@@ -153,6 +152,7 @@ class SchedulerApp:
         self.profiles = build_profiles(config, parts, plugins=plugins)
         self._cache = Cache()
         self._queue = self._build_queue(config)
+        self._read_state_metrics()
         self._dispatcher = ApiDispatcher(self._client, clock)
         self._complete(parts)
         cycle_parts = CycleParts(
@@ -391,25 +391,20 @@ class SchedulerApp:
         """The pods that have a story, as `namespace/name`."""
         return self._stories.known()
 
-    def _metric_families(self) -> Sequence[Family]:
-        cache, queue = self._cache.statistics(), self._queue.statistics()
-        moment = Moment(
-            pending_pods={
-                ("active",): queue.active,
-                ("backoff",): queue.backoff,
-                ("unschedulable",): queue.unschedulable,
-                ("gated",): queue.gated,
-            },
-            queue_incoming_pods=self._queue.incoming_pods,
-            inflight_events=self._queue.active_q.in_flight_by_label(),
-            unschedulable_pods=self._queue.unschedulable_reasons,
-            cache_size={
-                ("nodes",): cache.nodes,
-                ("pods",): cache.pods,
-                ("assumed_pods",): cache.assumed_pods,
-            },
-        )
-        return families(self._metrics, moment)
+    def _read_state_metrics(self) -> None:
+        """Connect the metrics that are state of the queue and the cache."""
+        metrics, queue, cache = self._metrics, self._queue, self._cache
+        metrics.queue_incoming_pods.read = lambda: queue.incoming_pods.items()
+        metrics.unschedulable_pods.read = lambda: queue.unschedulable_reasons.items()
+        metrics.inflight_events.read = lambda: queue.active_q.in_flight_by_label().items()
+        metrics.pending_pods.read = lambda: [
+            ((name,), getattr(queue.statistics(), name))
+            for name in ("active", "backoff", "unschedulable", "gated")
+        ]
+        metrics.cache_size.read = lambda: [
+            ((name,), getattr(cache.statistics(), name))
+            for name in ("nodes", "pods", "assumed_pods")
+        ]
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

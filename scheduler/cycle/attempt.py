@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
-from scheduler.metrics.sampling import Sampler
+from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
 from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, WaitingOnPermit
 

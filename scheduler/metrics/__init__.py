@@ -1,11 +1,14 @@
-"""What the scheduler counts and measures, under upstream's names.
+"""The numbers that the scheduler keeps, under upstream's names.
 
-`instruments` are the numbers, `scheduler_metrics` those that the parts of a scheduler write to,
-`exposition` puts them into Prometheus' text format when /metrics is asked for. Nothing here is
-global: two schedulers in one process count for themselves.
+    instruments          counters, gauges and histograms: numbers by label values
+    scheduler_metrics    the table of all metrics; the parts of a scheduler write to its fields
+    pod_resources        requests and limits of all pods, for /metrics/resources
+    exposition           all of them in Prometheus' text format
+
+Nothing here is global: two schedulers in one process have separate numbers.
 """
 
-from scheduler.metrics.instruments import Histogram, HistogramVec, NumberVec
+from scheduler.metrics.instruments import Histogram, HistogramVec, Sampler
 from scheduler.metrics.scheduler_metrics import SchedulerMetrics, Stopwatch
 
-__all__ = ["Histogram", "HistogramVec", "NumberVec", "SchedulerMetrics", "Stopwatch"]
+__all__ = ["Histogram", "HistogramVec", "Sampler", "SchedulerMetrics", "Stopwatch"]

@@ -1,6 +1,6 @@
-"""The numbers in Prometheus' text format, written by its own client library.
+"""The metrics in Prometheus' text format, written by its own client library.
 
-Apart from the instruments, because only whoever serves /metrics needs the library.
+Separate from the instruments, because only a process that serves /metrics needs the library.
 """
 
 from __future__ import annotations
@@ -12,86 +12,98 @@ from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
-    Metric,
 )
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from scheduler.metrics.catalogue import Family, Kind
-from scheduler.metrics.instruments import Histogram, HistogramVec
+from scheduler.metrics.instruments import (
+    CellVec,
+    Histogram,
+    HistogramVec,
+    Kind,
+    Metric,
+    NumberVec,
+    StateVec,
+)
+from scheduler.metrics.scheduler_metrics import METRICS, SchedulerMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-#: The text format that every scraper reads.
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+    from prometheus_client.metrics_core import Metric as Family
 
-_text_of: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
+    from scheduler.metrics.instruments import LabelValues
 
-
-class _Families(Collector):
-    """Families as the library's registry wants them."""
-
-    def __init__(self, families: Callable[[], Iterable[Family]]) -> None:
-        self._families: Final = families
-
-    def collect(self) -> Iterator[Metric]:
-        """One metric of the library's for each family with values; called by the registry."""
-        return (metric for f in self._families() if (metric := _metric(f)).samples)
+_go_float: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
 
 
 class Exposition:
-    """Writes out whatever families there are when it is asked, and the process's own numbers."""
+    """Writes out the scheduler's metrics, and those of its process."""
 
-    def __init__(self, families: Callable[[], Iterable[Family]]) -> None:
-        self._families: Final = families
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self._metrics: Final = metrics
         self._everything: Final = CollectorRegistry(auto_describe=False)
-        self._everything.register(_Families(families))
+        self._everything.register(_SchedulerCollector(metrics, METRICS))
         ProcessCollector(registry=self._everything)
 
     def text(self, names: Collection[str] = ()) -> bytes:
-        """The whole page, or the families of these names alone."""
+        """Return the whole page, or only the metrics of these names."""
         if not names:
             return generate_latest(self._everything)
+        rows = {field: metric for field, metric in METRICS.items() if metric.name in names}
         some = CollectorRegistry(auto_describe=False)
-        some.register(
-            _Families(lambda: (f for f in self._families() if f.definition.name in names))
-        )
+        some.register(_SchedulerCollector(self._metrics, rows))
         return generate_latest(some)
 
 
-def _metric(family: Family) -> Metric:
-    definition, values = family
-    stability = f"[{definition.stability}] " if definition.stability else ""
-    text = f"{stability}{definition.help}"
-    if isinstance(values, Histogram):
-        return _histograms(definition.name, text, definition.labels, {(): values})
-    if isinstance(values, HistogramVec):
-        return _histograms(definition.name, text, definition.labels, values.by_labels)
-    metric: CounterMetricFamily | GaugeMetricFamily
-    if definition.kind == Kind.COUNTER:
-        metric = CounterMetricFamily(definition.name, text, labels=definition.labels)
-    else:
-        metric = GaugeMetricFamily(definition.name, text, labels=definition.labels)
-    for labels, value in sorted(values.items()):
-        metric.add_metric(labels, value)
-    return metric
+class _SchedulerCollector(Collector):
+    """Converts rows of the table of metrics to the library's types."""
+
+    def __init__(self, metrics: SchedulerMetrics, rows: Mapping[str, Metric]) -> None:
+        self._metrics: Final = metrics
+        self._rows: Final = rows
+
+    def collect(self) -> Iterator[Family]:
+        """Yield each metric that has values."""
+        for field, metric in self._rows.items():
+            family = _family(metric, getattr(self._metrics, field))
+            if family.samples:
+                yield family
 
 
-def _histograms(
-    name: str,
-    text: str,
-    label_names: tuple[str, ...],
-    histograms: Mapping[tuple[str, ...], Histogram],
-) -> HistogramMetricFamily:
-    metric = HistogramMetricFamily(name, text, labels=label_names)
-    for labels, histogram in sorted(histograms.items()):
-        metric.add_metric(labels, _cumulative(histogram), histogram.sum)
-    return metric
+def _family(metric: Metric, instrument: object) -> Family:
+    match instrument:
+        case Histogram():
+            return _histograms(metric, {(): instrument})
+        case HistogramVec():
+            return _histograms(metric, instrument.by_labels)
+        case NumberVec():
+            return _numbers(metric, instrument.items())
+        case CellVec():
+            return _numbers(metric, instrument.numbers().items())
+        case StateVec():
+            return _numbers(metric, instrument.read())
+    raise AssertionError(f"{metric.name} has no instrument")
+
+
+def _numbers(metric: Metric, numbers: Iterable[tuple[LabelValues, float]]) -> Family:
+    kind = CounterMetricFamily if metric.kind == Kind.COUNTER else GaugeMetricFamily
+    family = kind(metric.name, metric.help_text, labels=metric.labels)
+    for values, number in sorted(numbers):
+        metric.check(values)
+        family.add_metric(values, number)
+    return family
+
+
+def _histograms(metric: Metric, histograms: Mapping[LabelValues, Histogram]) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.help_text, labels=metric.labels)
+    for values, histogram in sorted(histograms.items()):
+        family.add_metric(values, _cumulative(histogram), histogram.sum)
+    return family
 
 
 def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    """Buckets as the format has them: each counts all that is not above its bound.
+    """Return the buckets of the text format: each counts all values up to its bound.
 
     Bounds are written as Go writes them, for dashboards that ask for `le="1"`.
     """
@@ -99,5 +111,5 @@ def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     total = 0
     for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
         total += count
-        buckets.append((_text_of(bound).removesuffix(".0"), float(total)))
+        buckets.append((_go_float(bound).removesuffix(".0"), float(total)))
     return buckets

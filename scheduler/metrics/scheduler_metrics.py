@@ -1,24 +1,33 @@
-"""The numbers that the parts of a scheduler write to while they work.
+"""The table of all metrics of the scheduler, as kube-scheduler v1.36.3 has them by default.
 
-What can be read off the queue and the cache at any time (pending pods, cache size) is not here:
-`scheduler.assembly.app` adds it when the metrics are asked for. Meanings and buckets are those of
-`pkg/scheduler/metrics/metrics.go` in v1.36.3; names and texts are in `catalogue`.
+A field of `SchedulerMetrics` is a metric: its name, labels, stability, help text and buckets, and
+the instrument that the parts of a scheduler write to. Help texts are part of the page /metrics,
+hence upstream's. The last two metrics are ours, under our own prefix.
+Source: `pkg/scheduler/metrics/metrics.go`, `plugins/volumebinding/metrics/metrics.go`,
+component-base `metrics/prometheus/clientgo/leaderelection/metrics.go`.
 """
 
+# ruff: noqa: RUF009  (the calls in the table return dataclass fields)
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from scheduler.metrics.instruments import (
+    CellVec,
     Histogram,
     HistogramVec,
+    Kind,
+    Metric,
     NumberVec,
-    TallyVec,
+    StateVec,
     exponential_buckets,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
 
 #: Seconds since some start, never going back: what durations are measured with.
 Stopwatch: TypeAlias = "Callable[[], float]"
@@ -30,8 +39,27 @@ _LONG: Final = exponential_buckets(0.01, 2, 20)
 _ATTEMPTS: Final = exponential_buckets(1, 2, 5)
 _VICTIMS: Final = exponential_buckets(1, 2, 7)
 
-#: From this attempt on they are counted together.
-_ATTEMPTS_TOLD_APART: Final = 15
+_COUNTER, _GAUGE, _HISTOGRAM = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+
+#: Pods with this many attempts or more share one label value.
+_ATTEMPTS_LABEL_MAX: Final = 15
+
+
+def _row(
+    make: Callable[[Metric], T],
+    name: str,
+    kind: Kind,
+    labels: tuple[str, ...],
+    stability: str,
+    help_text: str,
+    buckets: tuple[float, ...] = (),
+) -> T:
+    metric = Metric(name, kind, labels, stability, help_text, buckets)
+    return field(default_factory=lambda: make(metric), metadata={"metric": metric})
+
+
+def _histogram(metric: Metric) -> Histogram:
+    return Histogram(metric.buckets)
 
 
 class EventTimer:
@@ -51,67 +79,186 @@ class EventTimer:
         self._histogram.observe(self._stopwatch() - self._started + self._spent_seconds)
 
 
-class SchedulerMetrics:
-    """One scheduler's numbers. Durations are in seconds, by `stopwatch`.
+def _no_time() -> float:
+    return 0.0
 
-    Without a stopwatch all durations are 0: for frameworks that run where nobody measures.
+
+# fmt: off
+@dataclass(frozen=True, slots=True, eq=False)
+class SchedulerMetrics:
+    """One scheduler's numbers. Durations are in seconds, measured with `stopwatch`.
+
+    Without a stopwatch all durations are 0: for frameworks that run where no metrics are read.
     """
 
-    def __init__(self, stopwatch: Stopwatch = lambda: 0.0) -> None:
-        self.stopwatch: Final = stopwatch
-        #: By result (scheduled, unschedulable, error) and profile.
-        self.schedule_attempts: Final = NumberVec()
-        self.scheduling_attempt_duration: Final = HistogramVec(_MILLISECONDS)
-        self.scheduling_algorithm_duration: Final = Histogram(_MILLISECONDS)
-        #: By number of attempts, see `attempts_label`.
-        self.pod_scheduling_sli_duration: Final = HistogramVec(_LONG)
-        self.pod_scheduling_attempts: Final = Histogram(_ATTEMPTS)
-        #: Under no label.
-        self.pod_scheduled_after_flush: Final = NumberVec({(): 0})
-        #: By extension point, status and profile.
-        self.framework_extension_point_duration: Final = HistogramVec(_EXTENSION_POINTS)
-        #: By plugin, extension point and status; measured in one cycle of ten.
-        self.plugin_execution_duration: Final = HistogramVec(_PLUGINS)
-        #: By plugin, extension point and profile.
-        self.plugin_evaluations: Final = TallyVec()
-        #: By plugin, event and answer.
-        self.queueing_hint_execution_duration: Final = HistogramVec(_PLUGINS)
-        #: By event.
-        self.event_handling_duration: Final = HistogramVec(_EXTENSION_POINTS)
-        #: By result.
-        self.permit_wait_duration: Final = HistogramVec(_MILLISECONDS)
-        #: By operation: what is under way in the background.
-        self.goroutines: Final = NumberVec()
-        self.preemption_attempts: Final = NumberVec({(): 0})
-        self.preemption_victims: Final = Histogram(_VICTIMS)
-        #: By result (success, error).
-        self.preemption_goroutines_duration: Final = HistogramVec(_LONG)
-        self.preemption_goroutines_executions: Final = NumberVec()
-        #: By operation (predicate, assume, bind).
-        self.volume_scheduling_stage_errors: Final = NumberVec()
-        #: By election: 1 for who leads, 0 for who does not.
-        self.leader_election_master_status: Final = NumberVec()
-        #: By election: renewals that took a look at the lease first.
-        self.leader_election_slowpath: Final = NumberVec()
-        #: By what was compared and how it differs: what the last comparison has found.
-        self.cache_divergence: Final = NumberVec()
-        #: By result (equal, different).
-        self.cache_comparisons: Final = NumberVec()
+    stopwatch: Stopwatch = _no_time
+    _: KW_ONLY
+    schedule_attempts: NumberVec = _row(
+        NumberVec, "scheduler_schedule_attempts_total", _COUNTER, ("result", "profile"), "STABLE",
+        "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not "
+        "be scheduled, while 'error' means an internal scheduler problem.",
+    )
+    scheduling_attempt_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_scheduling_attempt_duration_seconds", _HISTOGRAM,
+        ("result", "profile"), "STABLE",
+        "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        _MILLISECONDS,
+    )
+    scheduling_algorithm_duration: Histogram = _row(
+        _histogram, "scheduler_scheduling_algorithm_duration_seconds", _HISTOGRAM, (), "ALPHA",
+        "Scheduling algorithm latency in seconds",
+        _MILLISECONDS,
+    )
+    event_handling_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_event_handling_duration_seconds", _HISTOGRAM, ("event",), "ALPHA",
+        "Event handling latency in seconds.",
+        _EXTENSION_POINTS,
+    )
+    preemption_victims: Histogram = _row(
+        _histogram, "scheduler_preemption_victims", _HISTOGRAM, (), "STABLE",
+        "Number of selected preemption victims",
+        _VICTIMS,
+    )
+    preemption_attempts: NumberVec = _row(
+        NumberVec, "scheduler_preemption_attempts_total", _COUNTER, (), "STABLE",
+        "Total preemption attempts in the cluster till now",
+    )
+    pending_pods: StateVec = _row(
+        StateVec, "scheduler_pending_pods", _GAUGE, ("queue",), "STABLE",
+        "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; "
+        "'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in "
+        "unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
+        "number of unschedulable pods that the scheduler never attempted to schedule because they "
+        "are gated.",
+    )
+    inflight_events: StateVec = _row(
+        StateVec, "scheduler_inflight_events", _GAUGE, ("event",), "ALPHA",
+        "Number of events currently tracked in the scheduling queue.",
+    )
+    #: Tasks in the background.
+    goroutines: NumberVec = _row(
+        NumberVec, "scheduler_goroutines", _GAUGE, ("operation",), "BETA",
+        "Number of running goroutines split by the work they do such as binding.",
+    )
+    #: By `attempts_label`.
+    pod_scheduling_sli_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_pod_scheduling_sli_duration_seconds", _HISTOGRAM, ("attempts",),
+        "BETA",
+        "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue "
+        "and might involve multiple scheduling attempts.",
+        _LONG,
+    )
+    pod_scheduling_attempts: Histogram = _row(
+        _histogram, "scheduler_pod_scheduling_attempts", _HISTOGRAM, (), "STABLE",
+        "Number of attempts to successfully schedule a pod.",
+        _ATTEMPTS,
+    )
+    pod_scheduled_after_flush: NumberVec = _row(
+        NumberVec, "scheduler_pod_scheduled_after_flush_total", _COUNTER, (), "ALPHA",
+        "Number of pods that were successfully scheduled after being flushed from "
+        "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
+        "misconfigurations or event handling issues.",
+    )
+    framework_extension_point_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_framework_extension_point_duration_seconds", _HISTOGRAM,
+        ("extension_point", "status", "profile"), "STABLE",
+        "Latency for running all plugins of a specific extension point.",
+        _EXTENSION_POINTS,
+    )
+    #: Measured in one cycle of ten, see `Sampler`.
+    plugin_execution_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_plugin_execution_duration_seconds", _HISTOGRAM,
+        ("plugin", "extension_point", "status"), "ALPHA",
+        "Duration for running a plugin at a specific extension point.",
+        _PLUGINS,
+    )
+    queueing_hint_execution_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_queueing_hint_execution_duration_seconds", _HISTOGRAM,
+        ("plugin", "event", "hint"), "ALPHA",
+        "Duration for running a queueing hint function of a plugin.",
+        _PLUGINS,
+    )
+    queue_incoming_pods: StateVec = _row(
+        StateVec, "scheduler_queue_incoming_pods_total", _COUNTER, ("queue", "event"), "STABLE",
+        "Number of pods added to scheduling queues by event and queue type.",
+    )
+    permit_wait_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_permit_wait_duration_seconds", _HISTOGRAM, ("result",), "BETA",
+        "Duration of waiting on permit.",
+        _MILLISECONDS,
+    )
+    cache_size: StateVec = _row(
+        StateVec, "scheduler_cache_size", _GAUGE, ("type",), "ALPHA",
+        "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+    )
+    unschedulable_pods: StateVec = _row(
+        StateVec, "scheduler_unschedulable_pods", _GAUGE, ("plugin", "profile"), "BETA",
+        "The number of unschedulable pods broken down by plugin name. A pod will increment the "
+        "gauge for all plugins that caused it to not schedule and so this metric have meaning only "
+        "when broken down by plugin.",
+    )
+    plugin_evaluations: CellVec = _row(
+        CellVec, "scheduler_plugin_evaluation_total", _COUNTER,
+        ("plugin", "extension_point", "profile"), "BETA",
+        "Number of attempts to schedule pods by each plugin and the extension point (available "
+        "only in PreFilter, Filter, PreScore, and Score).",
+    )
+    preemption_goroutines_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_preemption_goroutines_duration_seconds", _HISTOGRAM, ("result",),
+        "ALPHA",
+        "Duration in seconds for running goroutines for the preemption.",
+        _LONG,
+    )
+    preemption_goroutines_executions: NumberVec = _row(
+        NumberVec, "scheduler_preemption_goroutines_execution_total", _COUNTER, ("result",),
+        "ALPHA",
+        "Number of preemption goroutines executed.",
+    )
+    #: The operation is `predicate`, `assume` or `bind`.
+    volume_scheduling_stage_errors: NumberVec = _row(
+        NumberVec, "scheduler_volume_scheduling_stage_error_total", _COUNTER, ("operation",),
+        "ALPHA",
+        "Volume scheduling stage error count",
+    )
+    leader_election_master_status: NumberVec = _row(
+        NumberVec, "leader_election_master_status", _GAUGE, ("name",), "ALPHA",
+        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 "
+        "indicates master. 'name' is the string used to identify the lease. Please make sure to "
+        "group by name.",
+    )
+    #: Renewals that read the lease first.
+    leader_election_slowpath: NumberVec = _row(
+        NumberVec, "leader_election_slowpath_total", _COUNTER, ("name",), "ALPHA",
+        "Total number of slow path exercised in renewing leader leases. 'name' is the string used "
+        "to identify the lease. Please make sure to group by name.",
+    )
+    #: Set by the last comparison.
+    cache_divergence: NumberVec = _row(
+        NumberVec, "kubesched_cache_divergence", _GAUGE, ("kind", "difference"), "",
+        "Nodes and pods in which cache and queue differed from the API server's view at the last "
+        "comparison, by what was missed or was too much.",
+    )
+    #: The result is `equal` or `different`.
+    cache_comparisons: NumberVec = _row(
+        NumberVec, "kubesched_cache_comparisons_total", _COUNTER, ("result",), "",
+        "Comparisons of cache and queue with the API server's view.",
+    )
+    # fmt: on
 
     def attempt_ended(self, result: str, profile: str, duration_seconds: float) -> None:
-        """An attempt is over: `scheduled`, `unschedulable` or `error`."""
+        """Count an attempt; the result is `scheduled`, `unschedulable` or `error`."""
         self.schedule_attempts[result, profile] += 1
         self.scheduling_attempt_duration.observe(duration_seconds, result, profile)
 
     def attempts_by_result(self) -> dict[str, int]:
-        """How many attempts are over, of all profiles together."""
+        """Return the number of attempts that have ended, of all profiles together."""
         counts = {"scheduled": 0, "unschedulable": 0, "error": 0}
         for (result, _), number in self.schedule_attempts.items():
             counts[result] += int(number)
         return counts
 
     def preemption_ended(self, result: str, started: float) -> None:
-        """A preemption in the background is over: `success` or `error`."""
+        """Count a preemption in the background; the result is `success` or `error`."""
         duration_seconds = self.stopwatch() - started
         self.preemption_goroutines_duration.observe(duration_seconds, result)
         self.preemption_goroutines_executions[(result,)] += 1
@@ -124,12 +271,23 @@ class SchedulerMetrics:
         return EventTimer(self.stopwatch, self.event_handling_duration.of(label), spent_seconds)
 
     def event_handled(self, label: str, started: float) -> None:
-        """A watch event has been dealt with since then."""
+        """Observe the handling of a watch event that began at `started` (by the stopwatch)."""
         self.event_handling_duration.observe(self.stopwatch() - started, label)
 
 
+#: The definition of each metric by its field of `SchedulerMetrics`, in the order of the names.
+METRICS: Final[dict[str, Metric]] = dict(
+    sorted(
+        (
+            (row.name, row.metadata["metric"])
+            for row in fields(SchedulerMetrics)
+            if "metric" in row.metadata
+        ),
+        key=lambda row: row[1].name,
+    )
+)
+
+
 def attempts_label(attempts: int) -> str:
-    """The label of a pod that has got its node at this attempt (`getAttemptsLabel`)."""
-    if attempts >= _ATTEMPTS_TOLD_APART:
-        return f"{_ATTEMPTS_TOLD_APART}+"
-    return str(attempts)
+    """Return the label value for a pod scheduled at this attempt (`getAttemptsLabel`)."""
+    return f"{_ATTEMPTS_LABEL_MAX}+" if attempts >= _ATTEMPTS_LABEL_MAX else str(attempts)

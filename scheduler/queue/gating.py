@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from scheduler.framework import status as statuses
 from scheduler.framework.status import Code
-from scheduler.metrics.sampling import Sampler
+from scheduler.metrics import Sampler
 
 if TYPE_CHECKING:
     import logging

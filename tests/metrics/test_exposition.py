@@ -8,16 +8,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics
-from scheduler.metrics.catalogue import Definition, Family, Kind, Moment, families
 from scheduler.metrics.exposition import Exposition
-from scheduler.metrics.instruments import exponential_buckets
-
-NOTHING = Moment({}, {}, {}, {}, {})
+from scheduler.metrics.instruments import Kind, Metric, exponential_buckets
 
 
-def samples(metrics: SchedulerMetrics, moment: Moment = NOTHING) -> dict[str, float]:
+def samples(metrics: SchedulerMetrics) -> dict[str, float]:
     """Each sample by its name and labels in the order of the alphabet, as `name{label=value}`."""
-    text = Exposition(lambda: families(metrics, moment)).text().decode()
+    text = Exposition(metrics).text().decode()
     return {
         sample.name + "{" + ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items())) + "}": (
             sample.value
@@ -41,15 +38,14 @@ def test_an_attempt_is_counted_and_measured_by_result_and_profile() -> None:
     assert found[f"{name}_bucket{{le=+Inf,{labels}}}"] == 1
 
 
-def test_the_queue_and_the_cache_are_told_as_they_are_at_the_moment() -> None:
-    moment = Moment(
-        pending_pods={("gated",): 3},
-        queue_incoming_pods={("active", "NodeAdd"): 2},
-        inflight_events={("PodPopped",): 1},
-        unschedulable_pods={("NodeResourcesFit", "default-scheduler"): 4},
-        cache_size={("nodes",): 5},
-    )
-    found = samples(SchedulerMetrics(), moment)
+def test_the_state_of_queue_and_cache_is_read_when_the_page_is_written() -> None:
+    metrics = SchedulerMetrics()
+    metrics.pending_pods.read = lambda: [(("gated",), 3)]
+    metrics.queue_incoming_pods.read = lambda: [(("active", "NodeAdd"), 2)]
+    metrics.inflight_events.read = lambda: [(("PodPopped",), 1)]
+    metrics.unschedulable_pods.read = lambda: [(("NodeResourcesFit", "default-scheduler"), 4)]
+    metrics.cache_size.read = lambda: [(("nodes",), 5)]
+    found = samples(metrics)
     assert found["scheduler_pending_pods{queue=gated}"] == 3
     assert found["scheduler_queue_incoming_pods_total{event=NodeAdd,queue=active}"] == 2
     assert found["scheduler_inflight_events{event=PodPopped}"] == 1
@@ -70,7 +66,7 @@ def test_a_metric_that_nobody_has_written_to_is_left_out() -> None:
 
 
 def test_a_help_text_begins_with_the_promise_of_stability() -> None:
-    text = Exposition(lambda: families(SchedulerMetrics(), NOTHING)).text().decode()
+    text = Exposition(SchedulerMetrics()).text().decode()
     assert (
         "# HELP scheduler_preemption_attempts_total [STABLE] "
         "Total preemption attempts in the cluster till now\n"
@@ -83,7 +79,7 @@ def test_leading_is_told_in_upstreams_words() -> None:
     metrics.leader_election_master_status[("kube-scheduler",)] = 1
     metrics.leader_election_slowpath[("kube-scheduler",)] = 2
     names = ("leader_election_master_status", "leader_election_slowpath_total")
-    text = Exposition(lambda: families(metrics, NOTHING)).text(names).decode()
+    text = Exposition(metrics).text(names).decode()
     assert text == (
         "# HELP leader_election_master_status [ALPHA] Gauge of if the reporting system is master "
         "of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used "
@@ -101,7 +97,7 @@ def test_leading_is_told_in_upstreams_words() -> None:
 def test_some_metrics_can_be_asked_for_by_name() -> None:
     metrics = SchedulerMetrics()
     metrics.attempt_ended("scheduled", "default-scheduler", 0.003)
-    page = Exposition(lambda: families(metrics, NOTHING))
+    page = Exposition(metrics)
     text = page.text(["scheduler_schedule_attempts_total", "no_such_metric"]).decode()
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     assert len(samples) == 1
@@ -111,14 +107,28 @@ def test_some_metrics_can_be_asked_for_by_name() -> None:
 def test_a_bound_that_is_whole_has_no_point() -> None:
     metrics = SchedulerMetrics()
     metrics.pod_scheduling_attempts.observe(1)
-    text = Exposition(lambda: families(metrics, NOTHING)).text().decode()
+    text = Exposition(metrics).text().decode()
     assert 'scheduler_pod_scheduling_attempts_bucket{le="1"} 1.0' in text
 
 
 def test_label_values_may_hold_anything() -> None:
-    definition = Definition("odd", Kind.GAUGE, ("what",), "", "Odd.")
-    text = Exposition(lambda: [Family(definition, {('a"b\\c\nd',): 1})]).text().decode()
-    assert 'odd{what="a\\"b\\\\c\\nd"} 1.0' in text
+    metrics = SchedulerMetrics()
+    metrics.goroutines[('a"b\\c\nd',)] = 1
+    text = Exposition(metrics).text(["scheduler_goroutines"]).decode()
+    assert 'scheduler_goroutines{operation="a\\"b\\\\c\\nd"} 1.0' in text
+
+
+def test_there_is_one_value_for_each_label() -> None:
+    metrics = SchedulerMetrics()
+    with pytest.raises(ValueError, match=r"schedule_attempts_total has labels \('result', 'prof"):
+        metrics.schedule_attempts[("scheduled",)] += 1
+    with pytest.raises(ValueError, match="attempt_duration"):
+        metrics.scheduling_attempt_duration.observe(1.0, "scheduled", "profile", "one too many")
+    with pytest.raises(ValueError, match="evaluation"):
+        metrics.plugin_evaluations.cell("NodeName")
+    metrics.goroutines[()] = 1
+    with pytest.raises(ValueError, match="goroutines"):
+        Exposition(metrics).text()
 
 
 def test_a_value_on_a_bound_belongs_below_it() -> None:
@@ -131,7 +141,7 @@ def test_a_value_on_a_bound_belongs_below_it() -> None:
 
 
 def test_histograms_of_different_labels_are_apart() -> None:
-    histograms = HistogramVec((1.0,))
+    histograms = HistogramVec(Metric("odd", Kind.HISTOGRAM, ("what",), "", "Odd.", (1.0,)))
     histograms.observe(0.5, "a")
     histograms.observe(5.0, "b")
     assert histograms.by_labels[("a",)].counts == [1, 0]
