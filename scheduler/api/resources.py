@@ -13,7 +13,7 @@ from scheduler.api.names import label_key_complaints
 from scheduler.api.quantity import milli_value, parse_quantity, value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.core import Container, ContainerStatus, Pod, Quantities
 
@@ -113,31 +113,53 @@ def pod_requests(
 def _container_requests(
     pod: Pod, *, use_status: bool, non_missing: Mapping[str, int] | None
 ) -> Requests:
-    """Regular containers and sidecars run together; init containers one after another before.
-
-    The pod needs the larger of the two, resource by resource. An init container also needs what
-    the sidecars started before it hold. Source: `AggregateContainerRequests`, KEP-753.
-    """
-    statuses: Mapping[str, ContainerStatus] = {}
+    statuses: dict[str, ContainerStatus] = {}
     if use_status and (pod.status.container_statuses or pod.status.init_container_statuses):
         statuses = {
             status.name: status
             for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
         }
+        for container in pod.spec.init_containers:
+            if not is_sidecar(container):
+                statuses.pop(container.name, None)
+    return _aggregate(pod, lambda c: _requests_of(c, pod, statuses.get(c.name), non_missing))
+
+
+def pod_limits(pod: Pod) -> Requests:
+    """Return the limits of a pod in nano-units, overhead included where there is a limit.
+
+    Source: `PodLimits`.
+    """
+    limits = _aggregate(pod, lambda container: _parsed(container.resources.limits))
+    if pod.spec.resources is not None:
+        for name, text in pod.spec.resources.limits.items():
+            if is_pod_level_resource(name):
+                limits[name] = parse_quantity(text)
+    for name, nanos in _parsed(pod.spec.overhead).items():
+        if limits.get(name):
+            limits[name] += nanos
+    return limits
+
+
+def _aggregate(pod: Pod, amounts: Callable[[Container], Requests]) -> Requests:
+    """Return the resources of a pod from the `amounts` of its containers.
+
+    Regular containers and sidecars run together, init containers one after another before them.
+    The pod needs the larger of the two, resource by resource. An init container also needs what
+    the sidecars started before it hold. Source: `AggregateContainerRequests`, KEP-753.
+    """
     requests: Requests = {}
     for container in pod.spec.containers:
-        _add(requests, _requests_of(container, pod, statuses.get(container.name), non_missing))
+        _add(requests, amounts(container))
     sidecars: Requests = {}
     initializing: Requests = {}
     for container in pod.spec.init_containers:
-        status = statuses.get(container.name) if is_sidecar(container) else None
-        wanted = _requests_of(container, pod, status, non_missing)
+        wanted = amounts(container)
         if is_sidecar(container):
             _add(requests, wanted)
             _add(sidecars, wanted)
             wanted = sidecars
         else:
-            wanted = dict(wanted)
             _add(wanted, sidecars)
         _raise_to(initializing, wanted)
     _raise_to(requests, initializing)

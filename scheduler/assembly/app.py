@@ -39,6 +39,7 @@ from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.exposition import Exposition
+from scheduler.metrics.pod_resources import pod_resources_text
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.runtime.background import run_in_parallel
@@ -382,6 +383,10 @@ class SchedulerApp:
     def metrics_text(self, names: Collection[str] = ()) -> bytes:
         """What /metrics answers: all numbers, or those of these names, in Prometheus' format."""
         return self._exposition.text(names)
+
+    def pod_resources_text(self) -> bytes | None:
+        """Return the page /metrics/resources; None before this process may schedule."""
+        return pod_resources_text(self._pods.lister.list()) if self._is_active else None
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """What has happened to a pod, as JSON; None if nothing is known of it, or no longer."""

@@ -1,10 +1,13 @@
-"""The metrics in Prometheus' text format, written by its own client library.
+"""The metrics in Prometheus' text format.
 
-Separate from the instruments, because only a process that serves /metrics needs the library.
+The client library of Prometheus writes the page /metrics. `family_text` is for pages that are
+computed anew for each request, and writes numbers exactly as Go's library does.
 """
 
 from __future__ import annotations
 
+import functools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
 
     from scheduler.metrics.instruments import LabelValues
 
-_go_float: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
+_bound_text: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
+_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 class Exposition:
@@ -111,5 +115,30 @@ def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     total = 0
     for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
         total += count
-        buckets.append((_go_float(bound).removesuffix(".0"), float(total)))
+        buckets.append((_bound_text(bound).removesuffix(".0"), float(total)))
     return buckets
+
+
+def family_text(metric: Metric, samples: Iterable[tuple[LabelValues, float]]) -> str:
+    """Return the text of one metric, its samples sorted; no text without samples."""
+    lines = []
+    for values, number in sorted(samples):
+        labels = ",".join(
+            f'{name}="{value.translate(_ESCAPES)}"'
+            for name, value in zip(metric.labels, values, strict=True)
+        )
+        lines.append(f"{metric.name}{{{labels}}} {_go_float(number)}\n")
+    if not lines:
+        return ""
+    header = f"# HELP {metric.name} {metric.help_text}\n# TYPE {metric.name} {metric.kind}\n"
+    return header + "".join(lines)
+
+
+@functools.lru_cache(maxsize=4096)
+def _go_float(number: float) -> str:
+    """Return the shortest digits as Go's `%g` writes them: with an exponent from 1e+06 on."""
+    exact = Decimal(repr(number)).normalize()
+    if not number or -4 <= exact.adjusted() < 6:
+        return f"{exact:f}"
+    mantissa, _, exponent = f"{exact:e}".partition("e")
+    return f"{mantissa}e{int(exponent):+03d}"

@@ -54,6 +54,7 @@ def _endpoints(
         is_shutting_down=is_shutting_down,
         leader_election_problem=app.leader_election_problem,
         metrics_text=app.metrics_text,
+        pod_resources_text=app.pod_resources_text,
         story=app.story,
         known_stories=app.known_stories,
     )

@@ -2,7 +2,7 @@
 
     /healthz /livez /readyz     is all well, is it alive, may it be relied on (`health.py`)
     /metrics                    the scheduler's numbers, or with ?name[]=NAME some of them
-    /metrics/resources          what pods ask for, as numbers
+    /metrics/resources          requests and limits of every pod; empty unless it may schedule
     /metrics/slis               how the health checks went
     /configz                    the configuration it runs with
     /debug/pods[/NS/NAME]       which pods it can tell of, and one pod's story: ours alone
@@ -21,10 +21,12 @@ from scheduler.config.dump import encode_config
 from scheduler.serving.health import PING, HealthCheck, HealthEndpoint, handler_sync, shutdown
 from scheduler.serving.replies import (
     bytes_reply,
+    empty_reply,
     error_reply,
     json_reply,
     not_found,
     status_reply,
+    text_reply,
 )
 
 if TYPE_CHECKING:
@@ -49,18 +51,15 @@ _SLIS: Final = (
 )
 
 
-def _nothing() -> bytes:
-    return b""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sources:
     """Where the endpoints get what they show; each is asked anew for every request.
 
-    `story` returns a pod's story as JSON, or None for a pod it cannot tell of; `known_stories` the
-    pods it can tell of, as `namespace/name`. `metrics_text` is given the metrics that are asked
-    for, none for all. `leader_election_problem` says what is wrong with a leader, or nothing; it is
-    None if there is no election.
+    `story` returns a pod's story as JSON, or None for a pod without one; `known_stories` returns
+    the pods with a story, as `namespace/name`. `metrics_text` takes the names of the metrics to
+    write, none for all. `pod_resources_text` returns None before this scheduler leads.
+    `leader_election_problem` returns what is wrong with a leader, or nothing; it is None without
+    leader election.
     """
 
     config: KubeSchedulerConfiguration
@@ -68,7 +67,7 @@ class Sources:
     is_shutting_down: Callable[[], bool] = lambda: False
     leader_election_problem: Callable[[], str] | None = None
     metrics_text: Callable[[Collection[str]], bytes] = lambda names: b""
-    resource_metrics_text: Callable[[], bytes] = _nothing
+    pod_resources_text: Callable[[], bytes | None] = lambda: None
     story: Callable[[str, str], bytes | None] = lambda namespace, name: None
     known_stories: Callable[[], Sequence[str]] = tuple
 
@@ -89,7 +88,7 @@ class Endpoints:
         )
         self._paths: Final[dict[str, Callable[[web.BaseRequest], web.Response]]] = {
             "/metrics": self._metrics,
-            "/metrics/resources": lambda _: self._numbers(sources.resource_metrics_text()),
+            "/metrics/resources": self._pod_resources,
             "/metrics/slis": lambda _: self._numbers(self._slis()),
             "/configz": self._configz,
             _PODS: self._known_stories,
@@ -114,6 +113,15 @@ class Endpoints:
         # As Prometheus' own servers have it; writing all of them takes many times longer.
         names = request.query.getall("name[]", [])
         return self._numbers(self._sources.metrics_text(names))
+
+    def _pod_resources(self, request: web.BaseRequest) -> web.Response:
+        text = self._sources.pod_resources_text()
+        if text is None:
+            return empty_reply()
+        if request.method == "DELETE":
+            # As upstream: there is nothing to reset.
+            return text_reply("metrics reset\n", nosniff=False)
+        return self._numbers(text)
 
     def _numbers(self, text: bytes) -> web.Response:
         started = {"Process-Start-Time-Unix": str(int(self._started_at))}

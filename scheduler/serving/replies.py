@@ -41,6 +41,11 @@ def not_found() -> web.Response:
     return error_reply("404 page not found", status=404)
 
 
+def empty_reply() -> web.Response:
+    """Return 200 without a body."""
+    return web.Response(headers=_COMMON)
+
+
 def json_reply(value: object) -> web.Response:
     """A value as JSON."""
     return bytes_reply(go_json(value), content_type=_JSON, headers=_NOSNIFF)

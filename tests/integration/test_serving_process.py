@@ -204,6 +204,16 @@ async def test_a_scheduler_in_process_serves_plainly(api: Api, tmp_path: Path) -
         assert "scheduler_queue_incoming_pods_total" in numbers
         assert await _get(f"{scheduler.url}/readyz") == (200, "ok")
         assert (await _get(f"{scheduler.url}/debug/pods/default/web"))[0] == 200
+
+        async def resources() -> str:
+            status, page = await _get(f"{scheduler.url}/metrics/resources")
+            assert status == 200
+            return page if 'node="a"' in page else ""
+
+        assert (
+            'kube_pod_resource_request{namespace="default",node="a",pod="web",priority="0",'
+            'resource="cpu",scheduler="default-scheduler",unit="cores"} 1\n'
+        ) in await eventually(resources)
     with pytest.raises(aiohttp.ClientConnectorError):
         await _get(f"{scheduler.url}/healthz")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
+RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
 STORY = b'{"namespace":"default","name":"web","entries":[]}'
 
 
@@ -28,6 +29,7 @@ class Scheduler:
     has_synced = True
     is_shutting_down = False
     election_problem = ""
+    leads = True
 
     def story(self, namespace: str, name: str) -> bytes | None:
         if name == "broken":
@@ -40,7 +42,7 @@ class Scheduler:
             has_synced=lambda: self.has_synced,
             is_shutting_down=lambda: self.is_shutting_down,
             metrics_text=lambda names: METRICS if not names else str(names).encode(),
-            resource_metrics_text=lambda: b"",
+            pod_resources_text=lambda: RESOURCES if self.leads else None,
             story=self.story,
             known_stories=lambda: ["default/web"],
         )
@@ -58,7 +60,7 @@ class Client:
         """The status, the type of the content, and the content."""
         async with self._session.request(method, self._url + path, headers=headers) as response:
             self.headers = dict(response.headers)
-            return response.status, response.headers["Content-Type"], await response.text()
+            return response.status, response.headers.get("Content-Type", ""), await response.text()
 
 
 TEXT = "text/plain; charset=utf-8"
@@ -166,8 +168,19 @@ async def test_numbers_come_as_prometheus_text(client: Client) -> None:
     some = "/metrics?name[]=up&name[]=down"
     assert await client.ask(some) == (200, kind, "['up', 'down']")
     assert client.headers["Process-Start-Time-Unix"] == "1795311453"
-    assert await client.ask("/metrics/resources") == (200, kind, "")
+    assert await client.ask("/metrics/resources") == (200, kind, RESOURCES.decode())
     assert (await client.ask("/metrics", "DELETE"))[0] == 405
+
+
+async def test_resources_of_pods_are_shown_by_the_leader_alone(
+    client: Client, scheduler: Scheduler
+) -> None:
+    assert await client.ask("/metrics/resources", "DELETE") == (200, TEXT, "metrics reset\n")
+    assert "X-Content-Type-Options" not in client.headers
+    scheduler.leads = False
+    for method in ("GET", "DELETE"):
+        assert await client.ask("/metrics/resources", method) == (200, "", "")
+        assert client.headers["Content-Length"] == "0"
 
 
 async def test_how_checks_went_is_counted(client: Client, scheduler: Scheduler) -> None:
