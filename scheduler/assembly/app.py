@@ -137,6 +137,7 @@ class SchedulerApp:
         #: What plugins have under way in the background.
         self._plugin_works = 0
         self._build(config, plugins, rng, tie_break)
+        self._read_state_metrics()
 
     def _build(
         self,
@@ -153,7 +154,6 @@ class SchedulerApp:
         self.profiles = build_profiles(config, parts, plugins=plugins)
         self._cache = Cache()
         self._queue = self._build_queue(config)
-        self._read_state_metrics()
         self._dispatcher = ApiDispatcher(self._client, clock)
         self._complete(parts)
         cycle_parts = CycleParts(
