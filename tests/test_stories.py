@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.observer import HintAnswer, Place, PodMove, PodsStay
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import (
     Attempted,

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
     from scheduler.framework.handle import ApiWriter, Background
-    from scheduler.framework.types import NominatingInfo, QueuedPodInfo
+    from scheduler.framework.types import NominatingInfo
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue import PriorityQueue
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.binding import PodsInPreBind, WaitingPods
     from scheduler.runtime.framework import Framework
     from scheduler.snapshot.pod_info import PodInfo

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.cycle.attempt import Attempt, CycleParts
     from scheduler.framework.status import Status
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 _log: Final = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from scheduler.runtime.errors import FrameworkError
 
 if TYPE_CHECKING:
     from scheduler.cycle.attempt import Attempt, CycleParts
-    from scheduler.framework.types import NominatingInfo, QueuedPodInfo
+    from scheduler.framework.types import NominatingInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
     from scheduler.snapshot.pod_info import PodInfo
 

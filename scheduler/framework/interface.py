@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         PostFilterResult,
         PreBindPreFlightResult,
         PreFilterResult,
-        QueuedPodInfo,
+        QueuedPod,
     )
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -81,7 +81,7 @@ class PreEnqueuePlugin(Protocol):
 class QueueSortPlugin(Protocol):
     """Orders the queue. Exactly one plugin does, the same in all profiles."""
 
-    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
         """Whether the first pod goes before the second."""
         ...
 
@@ -89,7 +89,7 @@ class QueueSortPlugin(Protocol):
 class SortKeyPlugin(Protocol):
     """Orders the queue by a key as well: the same order as `less`, for a queue with many pods."""
 
-    def sort_key(self, queued: QueuedPodInfo) -> tuple[float, ...]:
+    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
         """The lesser key goes first. Asked once, each time the pod enters the queue."""
         ...
 

@@ -13,6 +13,7 @@ from scheduler.queue.observer import (
     QueueObserver,
     QueueStatistics,
 )
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.requeueing import QueueingHintFunction, build_queueing_hint_map
 from scheduler.queue.scheduling_queue import PriorityQueue
 
@@ -28,6 +29,7 @@ __all__ = [
     "QueueError",
     "QueueObserver",
     "QueueStatistics",
+    "QueuedPodInfo",
     "QueueingHintFunction",
     "build_queueing_hint_map",
 ]

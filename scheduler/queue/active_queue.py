@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scheduler.framework.events import ClusterEvent
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.heap import SortKey
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
 

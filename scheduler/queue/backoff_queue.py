@@ -23,8 +23,8 @@ from scheduler.queue.heap import Heap
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.heap import SortKey
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
 #: The end of a backoff that a pod does not have: always over.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scheduler.api.core import Pod, PodAffinityTerm
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 _POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 

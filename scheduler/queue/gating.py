@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from scheduler.framework.events import ClusterEvent
     from scheduler.framework.status import Status
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
 

@@ -17,9 +17,9 @@ from scheduler.queue.requeueing import QueueingStrategy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.observer import HintAnswer
     from scheduler.queue.pools import Pools
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.queue.requeueing import Interest, Requeueing
     from scheduler.queue.unschedulable_pods import PodGroup
 

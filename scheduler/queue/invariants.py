@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.nominator import Nominator
     from scheduler.queue.pools import Pools
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 def complaints(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 class Place(enum.StrEnum):

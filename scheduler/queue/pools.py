@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Container, Hashable, Sequence
 
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.queue.gating import Gate
     from scheduler.queue.heap import SortKey
     from scheduler.queue.nominator import Nominator
     from scheduler.queue.observer import HintAnswer, QueueObserver
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.queue.unschedulable_pods import PodGroup
 
 #: The places from which a pod can be popped.

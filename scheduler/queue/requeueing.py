@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import EnqueueExtensions, Plugin
-    from scheduler.framework.types import QueuedPodInfo
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
     _Dependence = Callable[[PodInfo], Hashable]

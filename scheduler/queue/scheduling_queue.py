@@ -56,7 +56,6 @@ from scheduler.framework.events import (
     EventResource,
     match_cluster_events,
 )
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.active_queue import sort_key_of_less
 from scheduler.queue.cross_topology import has_cross_topology_term
@@ -68,6 +67,7 @@ from scheduler.queue.nominator import Nominator
 from scheduler.queue.observer import Place, QueueStatistics
 from scheduler.queue.pools import POPPABLE, Pools, waiting_place
 from scheduler.queue.property_changes import pod_scheduling_properties_change
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.requeueing import Requeueing
 
 if TYPE_CHECKING:

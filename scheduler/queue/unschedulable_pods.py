@@ -18,7 +18,7 @@ from scheduler.queue.heap import Heap
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterator
 
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.queue.requeueing import Interest
     from scheduler.snapshot.pod_info import PodInfo
 

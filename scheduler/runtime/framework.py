@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         SortKeyPlugin,
     )
     from scheduler.framework.status import NodeToStatus
-    from scheduler.framework.types import PostFilterResult, QueuedPodInfo
+    from scheduler.framework.types import PostFilterResult, QueuedPod
     from scheduler.runtime.registry import Registry
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -82,12 +82,12 @@ class Framework:
         )
 
     @property
-    def less(self) -> Callable[[QueuedPodInfo, QueuedPodInfo], bool]:
+    def less(self) -> Callable[[QueuedPod, QueuedPod], bool]:
         """The order of the queue."""
         return self.queue_sort_plugin.less
 
     @property
-    def sort_key(self) -> Callable[[QueuedPodInfo], tuple[float, ...]] | None:
+    def sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]] | None:
         """The order of the queue as a key, if the plugin offers `sort_key(pod)` beside `less`.
 
         A subclass that has a `less` of its own has not said anything about the key it inherits.

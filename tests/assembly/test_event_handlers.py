@@ -18,7 +18,7 @@ from scheduler.testing import VirtualClock, make_node, make_pod
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 class World(NamedTuple):

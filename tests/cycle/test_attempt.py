@@ -11,14 +11,9 @@ import pytest
 from scheduler.cycle.attempt import Attempt, Attempts
 from scheduler.cycle.schedule_pod import ScheduleResult
 from scheduler.framework.status import NodeToStatus, Status, error, unschedulable
-from scheduler.framework.types import (
-    Diagnosis,
-    FitError,
-    NominatingInfo,
-    NominatingMode,
-    QueuedPodInfo,
-)
+from scheduler.framework.types import Diagnosis, FitError, NominatingInfo, NominatingMode
 from scheduler.metrics import SchedulerMetrics
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.runtime.scoring import NodeScores
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories

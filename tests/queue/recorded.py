@@ -29,7 +29,7 @@ from tests.queue.world import START, LabelGate, World
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from tests.queue.world import Hints
 
 Json = dict[str, object]

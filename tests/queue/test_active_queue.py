@@ -27,7 +27,7 @@ from tests.queue.world import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 P1, P2, P3 = (make_pod(name) for name in ("p1", "p2", "p3"))
 

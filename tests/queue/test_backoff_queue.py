@@ -13,7 +13,7 @@ from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 def backoff_queue(initial: float = 1.0, max_seconds: float = 10.0) -> BackoffQueue:

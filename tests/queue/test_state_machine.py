@@ -47,7 +47,7 @@ from tests.queue.world import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 POD_ALL = ClusterEvent(EventResource.POD, ActionType.ALL)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)

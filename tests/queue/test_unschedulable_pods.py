@@ -13,7 +13,7 @@ from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, PROFILE, START, queue, waiting
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 def pod(number: int, *, gated: bool = False) -> QueuedPodInfo:

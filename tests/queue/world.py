@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api.core import Pod
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.status import unresolvable
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue import PriorityQueue, QueueingHintFunction
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:

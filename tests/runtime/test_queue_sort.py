@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.config import Plugins
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.plugins.priority_sort import PrioritySort
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.runtime.profiles import BINDER, SORT, framework_of, plugin_set

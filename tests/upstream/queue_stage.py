@@ -57,9 +57,10 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.status import unresolvable
-from scheduler.framework.types import NominatingInfo, NominatingMode, QueuedPodInfo
+from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import Place, PriorityQueue, QueueingHintFunction
 from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.world import less, sort_key
 from tests.upstream.loading import pod

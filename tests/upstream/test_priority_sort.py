@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.plugins.priority_sort import PrioritySort
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.plugins.running import build

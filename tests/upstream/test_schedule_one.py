@@ -13,7 +13,7 @@ from scheduler.client import ServerError
 from scheduler.config import types as config
 from scheduler.cycle.failure_handler import fail
 from scheduler.framework import Code, NominatingInfo, NominatingMode, Status, unschedulable
-from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.runtime.profiles import plugin

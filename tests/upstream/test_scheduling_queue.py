@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.framework.types import QueuedPodInfo
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
 from scheduler.queue.heap import Heap
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.requeueing import QueueingStrategy, Requeueing
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.status import Status
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.queue import PodMove, PodsStay
 
 START = 1_767_225_600.0
