@@ -27,6 +27,7 @@ from scheduler.flags.leader_election import leader_election_flags
 from scheduler.flags.serving import serving_flags
 from scheduler.flags.types import DURATION, VERBOSITY
 from scheduler.leader_election.elector import LeaderElectionLost
+from scheduler.plugins import SCHEME
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
 from scheduler.serving.errors import ServingError
@@ -161,8 +162,8 @@ def _more_than_nothing(duration: Duration | None) -> Duration | None:
 
 def _settings(path: Path | None, election: ElectionOverrides) -> KubeSchedulerConfiguration:
     """The configuration to run with; raises `ConfigError`."""
-    config = election.applied_to(load_config(path) if path else default_config())
-    errors: list[Exception] = list(validate_config(config))
+    config = election.applied_to(load_config(path, SCHEME) if path else default_config(SCHEME))
+    errors: list[Exception] = list(validate_config(config, SCHEME))
     if config.extenders:
         errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
     if errors:

@@ -41,6 +41,11 @@ class FieldErrors(ValueError):
         self.errors = tuple(errors)
 
 
+def child_path(path: str, key: str) -> str:
+    """Return the path of a field below `path`, which may be empty."""
+    return f"{path}.{key}" if path else key
+
+
 def required(path: str, detail: str = "") -> FieldError:
     """A value is missing."""
     return FieldError(path, _with_detail("Required value", detail))

@@ -1,33 +1,37 @@
-"""The configuration of a scheduler, `KubeSchedulerConfiguration`: read, checked, written back.
+"""`KubeSchedulerConfiguration`: types, reading files, defaults, validation, encoding.
 
-    config = load_config(path)                    # ConfigError: one line
-    if errors := validate_config(config):         # all that is wrong
+    config = load_config(path, scheme)            # raises ConfigError
+    if errors := validate_config(config, scheme):
         raise ConfigError(field.aggregate(errors))
 
-A plugin's arguments are structs from `scheduler.config.plugin_args`.
+A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins is
+`scheduler.plugins.SCHEME`.
 """
 
 from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
-from scheduler.config.dump import dump_config, encode_config
 from scheduler.config.duration import Duration
-from scheduler.config.errors import ConfigError
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
+from scheduler.config.encode import encode_config
 from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
+    DEFAULT_FEATURE_GATES,
     DEFAULT_SCHEDULER_NAME,
     KIND,
     ClientConnectionConfiguration,
+    ConfigError,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
+    FeatureGates,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElectionConfiguration,
     Plugin,
+    PluginArgs,
     PluginConfig,
     Plugins,
     PluginSet,
+    Scheme,
 )
 from scheduler.config.validation import validate_config
 
@@ -48,12 +52,13 @@ __all__ = [
     "KubeSchedulerProfile",
     "LeaderElectionConfiguration",
     "Plugin",
+    "PluginArgs",
     "PluginConfig",
     "PluginSet",
     "Plugins",
+    "Scheme",
     "default_config",
     "default_plugins",
-    "dump_config",
     "encode_config",
     "load_config",
     "load_text",

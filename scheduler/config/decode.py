@@ -1,8 +1,8 @@
-"""From JSON values to the types of the configuration, strictly, as upstream's decoder reads them.
+"""Decode JSON values into the types of the configuration as strictly as upstream's decoder.
 
-Every unknown field is found, not only the first. A wrong type is an error that names the field and
-what belongs there. `null` is "not set", as is a field that is not there: both leave the default.
-Nothing is converted on the way: `"3"` is not a number, `1` is not true.
+All unknown fields are reported, not only the first. A wrong type is an error that names the field
+and the type expected. `null` and a missing field both leave the default. Nothing is converted:
+`"3"` is not a number, `1` is not true.
 Source: `sigs.k8s.io/json`, apimachinery `pkg/apis/meta/v1/duration.go`.
 """
 
@@ -16,8 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import inspect
 
-from scheduler.api.field import FieldError
-from scheduler.config.document import join_path
+from scheduler.api.field import FieldError, child_path
 from scheduler.config.duration import Duration
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -28,7 +27,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 def decode(cls: type[S], value: object) -> tuple[S, list[str]]:
-    """Read a JSON value as a struct; also returns the paths of fields that the struct has not.
+    """Decode a JSON value into a struct; also return the paths of unknown fields.
 
     Raises `FieldError` for the first value of a wrong type.
     """
@@ -44,13 +43,13 @@ def _type_info(cls: type[msgspec.Struct]) -> inspect.Type:
 
 
 class _Decoder:
-    """Reads one document, and remembers the unknown fields on the way."""
+    """Decode one document and collect its unknown fields."""
 
     def __init__(self) -> None:
         self.unknown_fields: list[str] = []
 
     def value(self, kind: inspect.Type, value: object, path: str) -> object:
-        """A value of this type; `null` is its zero value."""
+        """Return a value of this type; `null` becomes its zero value."""
         match kind:
             case inspect.UnionType():
                 return self._optional(kind, value, path)
@@ -80,7 +79,7 @@ class _Decoder:
         fields = {field.encode_name: field for field in kind.fields}
         arguments = {}
         for key, item in value.items():
-            below = join_path(path, key)
+            below = child_path(path, key)
             if key not in fields:
                 self.unknown_fields.append(below)
             elif item is not None or _is_duration(fields[key].type):
@@ -102,13 +101,13 @@ class _Decoder:
         if not isinstance(value, dict):
             raise _mismatch(path, "a mapping", value)
         return {
-            key: self.value(kind.value_type, item, join_path(path, key))
+            key: self.value(kind.value_type, item, child_path(path, key))
             for key, item in value.items()
         }
 
 
 def _is_duration(kind: inspect.Type) -> bool:
-    # Upstream's duration reads `null` as an empty text, and refuses it.
+    # Upstream decodes a duration of `null` as an empty string, which is an error.
     return isinstance(kind, inspect.StructType) and kind.cls is Duration
 
 
@@ -157,7 +156,7 @@ def _integer(kind: inspect.IntType, value: object, path: str) -> int:
         return 0
     if not isinstance(value, int) or isinstance(value, bool):
         raise _mismatch(path, "an integer", value)
-    # The API's own types do not say how wide they are; those that occur here are 32 bits wide.
+    # Integers of `scheduler.api` declare no range; those used here have 32 bits.
     lowest = _INT32_MIN if kind.ge is None else kind.ge
     highest = _INT32_MAX if kind.le is None else kind.le
     if not lowest <= value <= highest:

@@ -1,4 +1,4 @@
-"""The plugins a profile has if nothing is said, and how a profile's own words change them.
+"""The default plugins of a profile, and the changes a profile makes to them.
 
 Source: `pkg/scheduler/apis/config/v1/default_plugins.go`.
 """
@@ -13,15 +13,15 @@ import msgspec
 from scheduler.config.types import Plugin, Plugins, PluginSet
 
 if TYPE_CHECKING:
-    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.config.types import FeatureGates
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-#: Among disabled plugins: every default one.
+#: Among disabled plugins: all default plugins.
 ALL_PLUGINS: Final = "*"
 
-#: The order is the order of the calls, at every point a plugin has. User preferences weigh double;
-#: taints triple, since whole groups of nodes are set apart with them.
+#: In the order in which they are called. Users' preferences have weight 2; taints have 3, because
+#: they reserve whole groups of nodes.
 _MULTI_POINT: Final = (
     Plugin("SchedulingGates"),
     Plugin("PrioritySort"),
@@ -43,7 +43,7 @@ _MULTI_POINT: Final = (
     Plugin("DefaultBinder"),
 )
 
-#: What gates add at the end, in this order.
+#: Plugins that feature gates add at the end, in this order.
 _GATED: Final = (
     ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
     ("GangScheduling", (Plugin("GangScheduling"),)),
@@ -58,11 +58,11 @@ _DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", 2)
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """Everything by `multiPoint`, as these feature gates have it."""
+    """Return the default plugins under these feature gates, all by `multiPoint`."""
     enabled: list[Plugin] = []
     for plugin in _MULTI_POINT:
         if plugin.name == _PREEMPTION and "DynamicResourceAllocation" in gates:
-            # To free an idle claim is better than to end a pod that works.
+            # Deallocating an idle claim is better than evicting a running pod.
             enabled.append(_DYNAMIC_RESOURCES)
         enabled.append(plugin)
     for gate, plugins in _GATED:
@@ -72,12 +72,11 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 
 
 def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
-    """The default plugins as a profile changes them, point by point.
+    """Apply a profile's plugins to the default plugins, point by point.
 
-    A disabled default goes (`*`: all of them), an enabled one takes the default's place with the
-    profile's weight, all others come after the defaults in the profile's order. Names disabled
-    are kept: multiPoint must not bring such a plugin back. Each default that is given anew is
-    logged.
+    A disabled default is removed (`*`: all defaults). An enabled default keeps its place and gets
+    the profile's weight; this is logged. All other plugins follow in the profile's order. Disabled
+    names are kept: `multiPoint` must not enable such a plugin again.
     """
     merged = {
         field.name: _merge_sets(getattr(defaults, field.name), getattr(custom, field.name))
@@ -88,8 +87,8 @@ def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
 
 def _merge_sets(defaults: PluginSet, custom: PluginSet) -> PluginSet:
     disabled = [plugin.name for plugin in (*custom.disabled, *defaults.disabled)]
-    # Of a name given twice the last one counts here; what is left over is appended, and refused
-    # when the profile is built.
+    # Of entries with the same name the last one is used here. The others are appended; building
+    # the profile fails because of them.
     last = {plugin.name: index for index, plugin in enumerate(custom.enabled)}
     replacements: set[int] = set()
     enabled: list[Plugin] = []
@@ -100,7 +99,7 @@ def _merge_sets(defaults: PluginSet, custom: PluginSet) -> PluginSet:
         if index is None:
             enabled.append(plugin)
             continue
-        _logger.info(
+        _log.info(
             '"Default plugin is explicitly re-configured; overriding" plugin="%s"', plugin.name
         )
         enabled.append(custom.enabled[index])

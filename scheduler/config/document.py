@@ -1,28 +1,34 @@
-"""The text of a configuration file as plain JSON values.
+"""Parse the text of a configuration file into plain JSON values.
 
-A text that starts with `{` is JSON, any other is YAML, of which the first document counts, as
-upstream has it. Keys that appear twice in a mapping are reported with their full path; mappings
-from YAML come sorted by key, which is the order upstream complains in.
+A text that starts with `{` is JSON, any other is YAML. Of several YAML documents only the first is
+read, as upstream does. Keys that appear twice in a mapping are reported with their full path;
+mappings from YAML are sorted by key, the order of upstream's error texts.
+
+Plain (unquoted) YAML scalars are resolved here, not by PyYAML: upstream uses go-yaml, whose YAML
+1.1 differs. `yes`, `on` and `y` are true, `010` is eight, `0o17` and `1e3` are numbers, dates and
+`1:30` are text. Source: go-yaml v2 `resolve.go`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from scheduler.config.errors import ConfigError
-from scheduler.config.yaml_scalars import resolve_scalar
+from scheduler.api.field import child_path
+from scheduler.config.types import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.config.types import Json
 
-#: More values than any configuration has; a few nested aliases can stand for billions.
+#: Limit of the values in a document: a few nested aliases can expand to billions.
 VALUES_MAX: Final = 200_000
 
 _PLAIN: Final = "plain"
@@ -31,17 +37,41 @@ _STR: Final = f"{_STANDARD}str"
 _BINARY: Final = f"{_STANDARD}binary"
 _MERGE: Final = "<<"
 
+_WORDS: Final[dict[str, bool | None]] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES"), True),
+    **dict.fromkeys(("true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO"), False),
+    **dict.fromkeys(("false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_INFINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)")
+_NOT_A_NUMBER: Final = re.compile(r"\.(nan|NaN|NAN)")
+_FIRST_OF_NUMBER: Final = frozenset("+-.0123456789")
+_INTEGER: Final = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|(?P<decimal>0|[1-9][0-9]*))"
+)
+_BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
+#: An integer longer than this fits no 64 bits, and is read as a float.
+_INTEGER_LENGTH_MAX: Final = 70
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_UINT64_MAX: Final = 2**64 - 1
+_INT64_MIN: Final = -(2**63)
+#: Floats from here on are not converted to integers.
+_WHOLE_FLOAT_MAX: Final = 2.0**63
+
 
 @dataclass
 class Document:
-    """A parsed text: its value, and the paths of the keys that were there more than once."""
+    """A parsed text."""
 
     value: object = None
+    #: Paths of the keys that appear more than once.
     duplicates: list[str] = field(default_factory=list)
 
 
 def parse_document(text: str) -> Document:
-    """Read JSON or YAML. Raises `ConfigError` naming the line and column of what is wrong."""
+    """Parse JSON or YAML. Raises `ConfigError` naming the line and column of the mistake."""
     try:
         if text.lstrip().startswith("{"):
             return _parse_json(text)
@@ -50,13 +80,8 @@ def parse_document(text: str) -> Document:
         raise ConfigError("the document is nested too deeply") from error
 
 
-def join_path(path: str, key: str) -> str:
-    """The path of a field below another."""
-    return f"{path}.{key}" if path else key
-
-
 class _Pairs(list[tuple[str, object]]):
-    """A JSON object before its keys are checked."""
+    """A JSON object whose keys are not yet checked for duplicates."""
 
 
 def _parse_json(text: str) -> Document:
@@ -79,7 +104,7 @@ def _refuse_constant(name: str) -> object:
 def _from_json(value: object, path: str, document: Document) -> object:
     if isinstance(value, _Pairs):
         return _mapping(
-            ((key, _from_json(item, join_path(path, key), document)) for key, item in value),
+            ((key, _from_json(item, child_path(path, key), document)) for key, item in value),
             path,
             document,
         )
@@ -92,14 +117,14 @@ def _mapping(pairs: Iterable[tuple[str, object]], path: str, document: Document)
     mapping: Json = {}
     for key, value in pairs:
         if key in mapping:
-            document.duplicates.append(join_path(path, key))
+            document.duplicates.append(child_path(path, key))
         else:
             mapping[key] = value
     return mapping
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves plain scalars unresolved: what they mean is decided here, not by PyYAML."""
+    """Leave plain scalars unresolved, for `resolve_scalar`."""
 
     def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.nodes.ScalarNode:
@@ -125,7 +150,7 @@ def _parse_yaml(text: str) -> Document:
 
 
 class _YamlValues:
-    """Turns the nodes of one document into values."""
+    """Convert the nodes of one document into values."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -133,7 +158,7 @@ class _YamlValues:
         self._count = 0
 
     def value(self, node: yaml.nodes.Node, path: str) -> object:
-        """The value of a node; an alias is expanded, one to a node that holds it is refused."""
+        """Return the value of a node. Aliases are expanded; a recursive one is an error."""
         self._count += 1
         if self._count > VALUES_MAX:
             raise _error(node, "document contains excessive aliasing")
@@ -158,7 +183,7 @@ class _YamlValues:
                     yield from self._pairs(merged, path)
             else:
                 key = _key(key_node)
-                yield key, self.value(value_node, join_path(path, key))
+                yield key, self.value(value_node, child_path(path, key))
 
 
 def _merged_nodes(node: yaml.nodes.Node) -> list[yaml.nodes.Node]:
@@ -182,7 +207,7 @@ def _key(node: yaml.nodes.Node) -> str:
 def _scalar(node: yaml.nodes.ScalarNode) -> str | int | float | bool | None:
     text: str = node.value
     if node.tag == _STR or not (node.tag == _PLAIN or node.tag.startswith(_STANDARD)):
-        # A tag of somebody's own says nothing here.
+        # Custom tags are ignored.
         return text
     if node.tag == _BINARY:
         try:
@@ -197,3 +222,39 @@ def _scalar(node: yaml.nodes.ScalarNode) -> str | int | float | bool | None:
 
 def _error(node: yaml.nodes.Node, problem: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+
+def resolve_scalar(text: str) -> str | int | float | bool | None:
+    """Return the value of a plain scalar. A float without a fraction becomes an integer.
+
+    Infinities and NaN are returned as floats, which JSON cannot represent.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _FIRST_OF_NUMBER:
+        return text
+    if _INFINITE.fullmatch(text) or _NOT_A_NUMBER.fullmatch(text):
+        return float(text.replace(".", ""))
+    plain = text if text.startswith(".") else text.replace("_", "")
+    if (integer := _integer(plain)) is not None:
+        return integer
+    if not _FLOAT.fullmatch(plain):
+        return text
+    number = float(plain)
+    if math.isinf(number):
+        return text
+    return int(number) if _is_whole(number) else number
+
+
+def _is_whole(number: float) -> bool:
+    return number.is_integer() and abs(number) < _WHOLE_FLOAT_MAX
+
+
+def _integer(text: str) -> int | None:
+    match = _INTEGER.fullmatch(text)
+    if match is None or len(text) > _INTEGER_LENGTH_MAX:
+        return None
+    kind = match.lastgroup
+    assert kind is not None
+    number = int(match["sign"] + match[kind], _BASES[kind])
+    return number if _INT64_MIN <= number <= _UINT64_MAX else None

@@ -1,7 +1,7 @@
-"""Durations as Go writes them: `15s`, `1h30m0s`, `1.5s`, `100ms`.
+"""Durations in Go's notation: `15s`, `1h30m0s`, `1.5s`, `100ms`.
 
-Kept as whole nanoseconds, because that is what Go counts in: what was read is written back the same
-and compared exactly. Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
+Counted in whole nanoseconds, as Go does, so that they are written back as they were read.
+Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from scheduler.api.quantity import INT64_MAX
 
 _MICROSECOND: Final = 1_000
-#: One millisecond in nanoseconds, and so on.
+#: Units in nanoseconds.
 MILLISECOND: Final = 1_000_000
 SECOND: Final = 1_000_000_000
 MINUTE: Final = 60 * SECOND
@@ -32,23 +32,23 @@ _UNITS: Final = {
     "h": _HOUR,
 }
 
-#: A number and its unit; either may be missing, which is complained about by name.
+#: A number and its unit. Either may be missing, so that the error can name which.
 _TERM: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
 
-#: Beyond it Go stops reading the digits of a fraction.
+#: Go ignores the digits of a fraction after these.
 _FRACTION_DIGITS_MAX: Final = 18
 
 
 class Duration(msgspec.Struct, frozen=True, order=True):
-    """A span of time in nanoseconds; negative ones can be written, and are refused where used."""
+    """A span of time in nanoseconds, possibly negative."""
 
     nanoseconds: int = 0
 
     @staticmethod
     def parse(text: str) -> Duration:
-        """Read a duration: numbers with units, one after another, or a bare `0`.
+        """Parse numbers with units, one after another, or a bare `0`.
 
-        Raises `ValueError` with Go's sentence.
+        Raises `ValueError` with Go's text.
         """
         digits = text[1:] if text[:1] in ("+", "-") else text
         if digits == "0":
@@ -69,7 +69,6 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 
     @property
     def seconds(self) -> float:
-        """For clocks and timeouts, which count in seconds."""
         return self.nanoseconds / SECOND
 
     def __str__(self) -> str:
@@ -77,7 +76,7 @@ class Duration(msgspec.Struct, frozen=True, order=True):
         return sign + _magnitude(abs(self.nanoseconds))
 
     def __bool__(self) -> bool:
-        """Whether it is not zero, which in a configuration file means "not set"."""
+        """True if it is not zero; zero means "not set" in a configuration file."""
         return self.nanoseconds != 0
 
 
@@ -91,7 +90,7 @@ def _nanoseconds(term: re.Match[str], text: str) -> int:
         raise _invalid(text)
     nanoseconds = int(term["whole"] or "0") * _UNITS[unit]
     if fraction := (term["fraction"] or "")[:_FRACTION_DIGITS_MAX]:
-        # Go multiplies as floats here, and what it drops below a nanosecond is dropped here.
+        # Go multiplies floats and truncates to nanoseconds; so the result is the same.
         nanoseconds += int(int(fraction) * (_UNITS[unit] / 10 ** len(fraction)))
     return nanoseconds
 

@@ -1,30 +1,34 @@
-"""Reads a configuration file as upstream does: strictly, one version, defaults filled in.
+"""Read a configuration file as upstream does: strictly, one version, defaults filled in.
 
-What is read is complete but not yet checked for sense: see `scheduler.config.validation`.
+The result is complete but not yet validated: see `scheduler.config.validation`.
 Source: `cmd/kube-scheduler/app/options/configfile.go`, apimachinery
-`pkg/runtime/serializer/json/json.go`, `DecodeNestedObjects` of kube-scheduler `config/v1/types.go`.
+`pkg/runtime/serializer/json/json.go`, `DecodeNestedObjects` of kube-scheduler `config/v1/types.go`,
+`pkg/scheduler/apis/config/v1/defaults.go`, component-base `config/v1alpha1/defaults.go`.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from scheduler.api.field import FieldError
 from scheduler.config.decode import decode
-from scheduler.config.defaults import fill_in_context, set_defaults
+from scheduler.config.default_plugins import default_plugins, merge_plugins
 from scheduler.config.document import parse_document
-from scheduler.config.errors import ConfigError
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs, args_kind
 from scheduler.config.types import (
     API_VERSION,
+    DEFAULT_SCHEDULER_NAME,
     GROUP,
     KIND,
+    ClientConnectionConfiguration,
+    ConfigError,
     Json,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
+    PluginArgs,
     PluginConfig,
 )
 
@@ -32,36 +36,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_ARGS_KINDS: Final = frozenset(args_kind(name) for name in PLUGIN_ARGS)
+    from scheduler.config.types import FeatureGates, Scheme
 
-#: As much of a text as an error message shows.
+S = TypeVar("S", LeaderElectionConfiguration, ClientConnectionConfiguration)
+
+#: Characters of a text that an error message shows.
 _SHOWN_LENGTH_MAX: Final = 120
 
 
-def load_config(
-    path: str | Path, *, gates: FeatureGates = DEFAULT_FEATURE_GATES
-) -> KubeSchedulerConfiguration:
-    """Read a file. Raises `ConfigError` if it cannot be read or is no configuration."""
+def load_config(path: str | Path, scheme: Scheme) -> KubeSchedulerConfiguration:
+    """Read a file; raises `ConfigError`, see `load_text`."""
     try:
-        # A byte order mark is what some editors put before UTF-8.
+        # Some editors put a byte order mark in front of UTF-8.
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
     except OSError as error:
         raise ConfigError(f"open {path}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"read {path}: not UTF-8 text: byte {error.start} is wrong") from error
-    return load_text(text, gates=gates)
+    return load_text(text, scheme)
 
 
-def default_config(*, gates: FeatureGates = DEFAULT_FEATURE_GATES) -> KubeSchedulerConfiguration:
-    """The configuration of a scheduler that was given none."""
-    return set_defaults(decode_config(fill_in_context({})), gates)
+def default_config(scheme: Scheme) -> KubeSchedulerConfiguration:
+    """Return the configuration of a scheduler without a configuration file."""
+    return _set_defaults(decode_config(_fill_in_context({}), scheme), scheme)
 
 
-def load_text(
-    text: str, *, gates: FeatureGates = DEFAULT_FEATURE_GATES
-) -> KubeSchedulerConfiguration:
-    """Read a configuration from YAML or JSON text, complete with all defaults.
+def load_text(text: str, scheme: Scheme) -> KubeSchedulerConfiguration:
+    """Read a configuration from YAML or JSON text and fill in all defaults.
 
     Raises `ConfigError`: bad syntax, another version or kind, a wrong type, unknown or repeated
     fields (all of them in one message).
@@ -72,20 +74,23 @@ def load_text(
         raise ConfigError(f"Object 'Kind' is missing in '{_shown(text)}'")
     if not api_version.rpartition("/")[2]:
         raise ConfigError(f"Object 'apiVersion' is missing in '{_shown(text)}'")
-    _check_registered(api_version, kind)
+    _check_registered(api_version, kind, scheme)
     if kind != KIND:
         found = f"{api_version}, Kind={kind}"
         raise ConfigError(f"couldn't decode as KubeSchedulerConfiguration, got {found}: ")
-    config = decode_config(
-        fill_in_context(_without_type_meta(document.value)), duplicates=document.duplicates
-    )
-    return set_defaults(config, gates)
+    written = _fill_in_context(_without_type_meta(document.value))
+    return _set_defaults(decode_config(written, scheme, duplicates=document.duplicates), scheme)
 
 
-def decode_config(value: Json, *, duplicates: Iterable[str] = ()) -> KubeSchedulerConfiguration:
-    """A configuration from its fields as JSON, with the defaults of single fields only.
+# Decoding.
 
-    `duplicates` are the paths of keys that the text had more than once. Raises `ConfigError`.
+
+def decode_config(
+    value: Json, scheme: Scheme, *, duplicates: Iterable[str] = ()
+) -> KubeSchedulerConfiguration:
+    """Decode a configuration, with the defaults of single fields only.
+
+    `duplicates` are the paths of keys that appear more than once in the text. Raises `ConfigError`.
     """
     try:
         config, unknown_fields = decode(KubeSchedulerConfiguration, value)
@@ -99,7 +104,7 @@ def decode_config(value: Json, *, duplicates: Iterable[str] = ()) -> KubeSchedul
         for number, entry in enumerate(profile.plugin_config):
             where = f"decoding .profiles[{index}].pluginConfig[{number}]"
             try:
-                args, below = decode_args(entry.name, entry.args)
+                args, below = decode_args(entry.name, entry.args, scheme)
             except ConfigError as error:
                 raise ConfigError(f"{where}: {error}") from error
             if below:
@@ -112,41 +117,36 @@ def decode_config(value: Json, *, duplicates: Iterable[str] = ()) -> KubeSchedul
     return msgspec.structs.replace(config, profiles=tuple(profiles))
 
 
-def decode_args(plugin_name: str, value: object) -> tuple[object, list[str]]:
-    """A plugin's arguments as its own type, and complaints about fields that type has not.
+def decode_args(plugin_name: str, value: object, scheme: Scheme) -> tuple[object, list[str]]:
+    """Decode a plugin's arguments; also return error texts about unknown fields.
 
-    The arguments of a plugin that is not in-tree come back as they are. Raises `ConfigError`.
+    Arguments of a plugin that is not in the scheme are returned unchanged. Raises `ConfigError`.
     """
-    args_type = PLUGIN_ARGS.get(plugin_name)
+    args_type = scheme.plugin_args.get(plugin_name)
     if args_type is None:
         return value, []
     try:
-        return _decode_in_tree_args(plugin_name, args_type, {} if value is None else value)
+        value = {} if value is None else value
+        api_version, kind = _type_meta(value)
+        expected = args_type.__name__
+        kind = kind or expected
+        _check_registered(api_version or API_VERSION, kind, scheme)
+        if kind == expected:
+            args, unknown_fields = decode(args_type, _without_type_meta(value))
+            return args, _unknown_field_texts(unknown_fields)
     except (_TypeMetaError, FieldError) as error:
         raise ConfigError(f"decoding args for plugin {plugin_name}: {error}") from error
+    raise ConfigError(
+        f"args for plugin {plugin_name} were not of type {expected}.{GROUP}, got {kind}.{GROUP}"
+    )
 
 
 class _TypeMetaError(ConfigError):
-    """A value does not say rightly what it is."""
-
-
-def _decode_in_tree_args(
-    plugin_name: str, args_type: type[PluginArgs], value: object
-) -> tuple[PluginArgs, list[str]]:
-    api_version, kind = _type_meta(value)
-    expected = args_kind(plugin_name)
-    kind = kind or expected
-    _check_registered(api_version or API_VERSION, kind)
-    if kind != expected:
-        raise ConfigError(
-            f"args for plugin {plugin_name} were not of type {expected}.{GROUP}, got {kind}.{GROUP}"
-        )
-    args, unknown_fields = decode(args_type, _without_type_meta(value))
-    return args, _unknown_field_texts(unknown_fields)
+    """The `apiVersion` or `kind` of a value is missing, malformed or unknown."""
 
 
 def _type_meta(value: object) -> tuple[str, str]:
-    """The `apiVersion` and `kind` of a value, empty if it says none."""
+    """Return the `apiVersion` and `kind` of a value, empty if not set."""
     if value is None:
         return "", ""
     if not isinstance(value, dict):
@@ -169,8 +169,8 @@ def _without_type_meta(value: object) -> Json:
     return {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
 
 
-def _check_registered(api_version: str, kind: str) -> None:
-    if api_version != API_VERSION or kind not in {KIND, *_ARGS_KINDS}:
+def _check_registered(api_version: str, kind: str, scheme: Scheme) -> None:
+    if api_version != API_VERSION or kind not in scheme.kinds:
         raise _TypeMetaError(f'no kind "{kind}" is registered for version "{api_version}"')
 
 
@@ -185,3 +185,69 @@ def _strict_text(problems: Iterable[str]) -> str:
 def _shown(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_LENGTH_MAX else f"{line[:_SHOWN_LENGTH_MAX]}..."
+
+
+# Defaults that are not a field's own.
+
+
+def _fill_in_context(written: Json) -> Json:
+    """Return a copy with the defaults that depend on a field being written at all.
+
+    There is at least one profile, a lone profile has a name, and contention profiling follows
+    profiling. Malformed values are left to the decoder.
+    """
+    filled = dict(written)
+    if filled.get("enableContentionProfiling") is None:
+        filled["enableContentionProfiling"] = filled.get("enableProfiling") is not False
+    if filled.get("profiles") in (None, []):
+        filled["profiles"] = [{}]
+    profiles = filled["profiles"]
+    if isinstance(profiles, list) and len(profiles) == 1:
+        (profile,) = profiles
+        if profile is None:
+            profile = {}
+        if isinstance(profile, dict) and profile.get("schedulerName") is None:
+            filled["profiles"] = [{**profile, "schedulerName": DEFAULT_SCHEDULER_NAME}]
+    return filled
+
+
+def _set_defaults(config: KubeSchedulerConfiguration, scheme: Scheme) -> KubeSchedulerConfiguration:
+    """Replace zeros by defaults and complete every profile."""
+    return msgspec.structs.replace(
+        config,
+        leader_election=_with_defaults_for_zeros(config.leader_election),
+        client_connection=_with_defaults_for_zeros(config.client_connection),
+        profiles=tuple(complete_profile(profile, scheme) for profile in config.profiles),
+    )
+
+
+def complete_profile(profile: KubeSchedulerProfile, scheme: Scheme) -> KubeSchedulerProfile:
+    """Add the default plugins, and the default arguments of all plugins.
+
+    Arguments of the file come first, in their order; then the default ones, by plugin name.
+    """
+    plugins = merge_plugins(default_plugins(scheme.gates), profile.plugins)
+    given = [_complete_args(entry, scheme.gates) for entry in profile.plugin_config]
+    names = {entry.name for entry in given}
+    missing = [
+        PluginConfig(name, scheme.plugin_args[name]().with_defaults(scheme.gates))
+        for name in plugins.names()
+        if name in scheme.plugin_args and name not in names
+    ]
+    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=(*given, *missing))
+
+
+def _complete_args(entry: PluginConfig, gates: FeatureGates) -> PluginConfig:
+    if not isinstance(entry.args, PluginArgs):
+        return entry
+    return PluginConfig(entry.name, entry.args.with_defaults(gates))
+
+
+def _with_defaults_for_zeros(value: S) -> S:
+    """Replace empty strings, zeros and zero durations by defaults; false is a value."""
+    defaults = {
+        field.name: field.default
+        for field in msgspec.structs.fields(value)
+        if not getattr(value, field.name) and getattr(value, field.name) is not False
+    }
+    return msgspec.structs.replace(value, **defaults)

@@ -1,15 +1,15 @@
-"""`kubescheduler.config.k8s.io/v1` `KubeSchedulerConfiguration`: what can be configured.
+"""Types of `kubescheduler.config.k8s.io/v1` `KubeSchedulerConfiguration`.
 
-The field names on the wire are upstream's to the letter. A field's default stands here and nowhere
-else; the defaults that depend on other fields are in `scheduler.config.defaults`. What is read from
-a file is complete (see `scheduler.config.load`): no reader of these types need ask whether a
-field was written. Lists are tuples, values are values for good.
-Source: kube-scheduler `config/v1/types.go`, component-base `config/v1alpha1/types.go`.
+The field names on the wire are upstream's to the letter. A field's default stands here; the
+defaults that depend on other fields are in `scheduler.config.load`, which reads complete
+configurations only: readers of these types need not check if a field was set. Lists are tuples.
+Source: kube-scheduler `config/v1/types.go`, component-base `config/v1alpha1/types.go`,
+`pkg/features/kube_features.go` at v1.36.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -17,13 +17,16 @@ from scheduler.api.core import Struct
 from scheduler.config.duration import SECOND, Duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Self
+
+    from scheduler.api.field import FieldError
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
-#: What a lone profile is called, and what a pod asks for that names no scheduler.
+#: The name of a profile that stands alone without one, and of pods that name no scheduler.
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 #: A JSON object.
@@ -32,49 +35,150 @@ Json = dict[str, object]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
+#: The names of the feature gates that are on.
+FeatureGates = frozenset[str]
+
+#: The gates that are on by default. Off by default, and read by this program too:
+#: GangScheduling, TopologyAwareWorkloadScheduling, StorageCapacityScoring.
+DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
+    {
+        "DRADeviceBindingConditions",
+        "DRAExtendedResource",
+        "DRAResourceClaimDeviceStatus",
+        "DRASchedulerFilterTimeout",
+        "DynamicResourceAllocation",
+        "MatchLabelKeysInPodTopologySpread",
+        "NodeDeclaredFeatures",
+        "SchedulerAsyncPreemption",
+    }
+)
+
+#: Value of `ConfigStruct.always_written`: every field.
+ALL_FIELDS: Final = frozenset("*")
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be read; the text is one line that names the field.
+
+    The cause (an `OSError`, a YAML error, a `FieldError`) is chained. Values that are well formed
+    but make no sense are not raised but listed: see `scheduler.config.validation`.
+    """
+
 
 class ConfigStruct(Struct, frozen=True):
-    """The base of everything that upstream's configuration API defines itself."""
+    """Base of all types that upstream's configuration API defines itself."""
+
+    always_written: ClassVar[frozenset[str]] = frozenset()
+    """Fields that `/configz` shows even if they are empty: their Go tags lack `omitempty`."""
+
+
+class PluginArgs(ConfigStruct, frozen=True):
+    """Base of the arguments of an in-tree plugin. The class is named after its `kind`."""
+
+    is_validated_with_config: ClassVar[bool] = True
+    """False if only the registry validates these arguments, when it makes the plugin."""
+
+    def with_defaults(self, gates: FeatureGates) -> Self:
+        """Return a copy with the defaults that depend on other fields or on feature gates."""
+        return self
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        """Return all errors, in upstream's order; `path` is the path of the arguments, or empty."""
+        return []
+
+
+class Scheme(NamedTuple):
+    """The kinds a configuration may hold besides its own: the arguments of the in-tree plugins."""
+
+    plugin_args: Mapping[str, type[PluginArgs]]
+    """The type of the arguments by plugin name. A plugin without arguments is not in it."""
+
+    gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """The feature gates that are on: some change defaults or forbid fields."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Every `kind` of `API_VERSION`."""
+        return frozenset((KIND, *(args.__name__ for args in self.plugin_args.values())))
 
 
 class LeaderElectionConfiguration(ConfigStruct, frozen=True):
     """The lease that one of several schedulers holds while it works."""
 
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
+
     leader_elect: bool = True
+    """Schedule only while holding the lease. Default: true."""
+
     lease_duration: Duration = Duration(15 * SECOND)
+    """Time after which others take a lease that is not renewed. Default: 15s."""
+
     renew_deadline: Duration = Duration(10 * SECOND)
+    """Time after which a leader that fails to renew the lease gives up. Default: 10s."""
+
     retry_period: Duration = Duration(2 * SECOND)
+    """Pause between two attempts to acquire or renew the lease. Default: 2s."""
+
     resource_lock: str = "leases"
+    """Kind of the lock object; only `leases` is valid."""
+
     resource_name: str = "kube-scheduler"
+    """Name of the Lease. Default: `kube-scheduler`."""
+
     resource_namespace: str = "kube-system"
+    """Namespace of the Lease. Default: `kube-system`."""
 
 
 class ClientConnectionConfiguration(ConfigStruct, frozen=True):
-    """How to reach the API server, and how many requests a second to send it."""
+    """The connection to the API server."""
+
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
 
     kubeconfig: str = ""
+    """Path of a kubeconfig file. Default: the in-cluster configuration."""
+
     accept_content_types: str = ""
+    """The `Accept` header upstream sends. Not used here."""
+
     content_type: str = "application/vnd.kubernetes.protobuf"
+    """The `Content-Type` header upstream sends. Not used here."""
+
     qps: float = 50.0
+    """Requests per second in the long run; negative turns the limit off. Default: 50."""
+
     burst: Int32 = 100
+    """Requests that may be sent at once above `qps`. Default: 100."""
 
 
 class Plugin(ConfigStruct, frozen=True):
-    """A plugin by its name. The weight counts for scores only; 0 is "not set"."""
+    """A plugin that is enabled or disabled at an extension point."""
+
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
 
     name: str = ""
+    """Name of the plugin; `*` among disabled ones means every default plugin."""
+
     weight: Int32 = 0
+    """Factor of the plugin's scores. 0 means not set, which counts as 1."""
 
 
 class PluginSet(ConfigStruct, frozen=True):
-    """What is switched on and off at one extension point; `*` among `disabled` is all defaults."""
+    """The plugins enabled and disabled at one extension point."""
 
     enabled: tuple[Plugin, ...] = ()
+    """Called after the default plugins, in this order, or in the default's place."""
+
     disabled: tuple[Plugin, ...] = ()
+    """Default plugins not to call."""
 
 
 class Plugins(ConfigStruct, frozen=True):
-    """The plugins of a profile by extension point; `multi_point` is all points a plugin has."""
+    """The plugins of a profile by extension point.
+
+    `multi_point` enables a plugin at every point that it defines.
+    """
+
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -93,87 +197,170 @@ class Plugins(ConfigStruct, frozen=True):
     placement_score: PluginSet = PluginSet()
 
     def points(self) -> Iterator[tuple[str, PluginSet]]:
-        """Every extension point by its name in a file (`preEnqueue`), `multiPoint` among them."""
+        """Yield each extension point's name in a file (`preEnqueue`) and plugins."""
         for field in msgspec.structs.fields(self):
             yield field.encode_name, getattr(self, field.name)
 
     def names(self) -> list[str]:
-        """The plugins enabled at any point, each once, in alphabetical order."""
+        """Return the plugins enabled at any point, each once, in alphabetical order."""
         return sorted({plugin.name for _, point in self.points() for plugin in point.enabled})
 
 
 class PluginConfig(ConfigStruct, frozen=True):
-    """A plugin's arguments.
+    """The arguments of a plugin."""
 
-    For an in-tree plugin a struct from `scheduler.config.plugin_args`, for any other the JSON value
-    as it was written, `None` if there was none: the plugin knows what it means.
-    """
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
 
     name: str = ""
+    """Name of the plugin."""
+
     args: object = None
+    """A `PluginArgs` for an in-tree plugin, else the JSON value of the file, or None."""
 
 
 class KubeSchedulerProfile(ConfigStruct, frozen=True):
-    """A set of plugins and their arguments under the scheduler name that pods ask for."""
+    """A set of plugins and their arguments."""
+
+    always_written: ClassVar[frozenset[str]] = frozenset({"scheduler_name"})
 
     scheduler_name: str = ""
-    #: Overrides the field of the same name of the whole configuration, if set.
+    """Pods with this `spec.schedulerName` use the profile."""
+
     percentage_of_nodes_to_score: Int32 | None = None
+    """Overrides the field of the same name of the whole configuration, if set."""
+
     plugins: Plugins = Plugins()
+    """Changes to the default plugins; all plugins once defaults are filled in."""
+
     plugin_config: tuple[PluginConfig, ...] = ()
+    """Arguments of plugins. Default: the default arguments of each plugin."""
 
 
 class ExtenderManagedResource(ConfigStruct, frozen=True):
-    """A resource an extender answers for, and whether the scheduler's own rules look away."""
+    """An extended resource that an extender manages."""
+
+    always_written: ClassVar[frozenset[str]] = frozenset({"name"})
 
     name: str = ""
+    """Name of the resource."""
+
     ignored_by_scheduler: bool = False
+    """NodeResourcesFit does not check the resource. Default: false."""
 
 
 class ExtenderTLSConfig(ConfigStruct, frozen=True):
-    """How to trust an extender and be trusted by it; data counts before files."""
+    """TLS settings for an extender. Data takes precedence over files."""
 
     insecure: bool = False
+    """Do not verify the server's certificate. Default: false."""
+
     server_name: str = ""
+    """Name expected in the server's certificate. Default: the host of the URL."""
+
     cert_file: str = ""
+    """Path of the client certificate (PEM)."""
+
     key_file: str = ""
+    """Path of the client key (PEM)."""
+
     ca_file: str = ""
+    """Path of the trusted root certificates (PEM)."""
+
     cert_data: bytes = b""
+    """The client certificate (PEM)."""
+
     key_data: bytes = b""
+    """The client key (PEM)."""
+
     ca_data: bytes = b""
+    """The trusted root certificates (PEM)."""
 
 
 class Extender(ConfigStruct, frozen=True):
-    """A web service that takes part in scheduling; a verb left empty is one it does not offer."""
+    """A web service that takes part in scheduling. An empty verb means: not offered."""
+
+    always_written: ClassVar[frozenset[str]] = frozenset({"url_prefix", "http_timeout"})
 
     url_prefix: str = ""
+    """URL in front of the verbs."""
+
     filter_verb: str = ""
+    """Path of the filter call."""
+
     preempt_verb: str = ""
+    """Path of the preempt call."""
+
     prioritize_verb: str = ""
+    """Path of the prioritize call."""
+
     weight: Int64 = 0
+    """Factor of the scores; must be positive if `prioritize_verb` is set."""
+
     bind_verb: str = ""
+    """Path of the bind call; one extender at most may have it."""
+
     enable_https: bool = msgspec.field(name="enableHTTPS", default=False)
+    """Use HTTPS. Default: false."""
+
     tls_config: ExtenderTLSConfig | None = None
-    #: Zero is "not set"; the extender's client then waits 5 seconds.
+    """TLS settings for HTTPS."""
+
     http_timeout: Duration = Duration()
+    """Timeout of a call. Zero means not set: 5 seconds."""
+
     node_cache_capable: bool = False
+    """Send names of nodes instead of whole nodes. Default: false."""
+
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    """Call the extender only for pods that request one of these. Default: for all pods."""
+
     ignorable: bool = False
+    """Go on without the extender if a call fails. Default: false."""
 
 
 class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     """The whole configuration of a scheduler process."""
 
+    always_written: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("parallelism", "leader_election", "client_connection"),
+            *("enable_profiling", "enable_contention_profiling", "percentage_of_nodes_to_score"),
+            *("pod_initial_backoff_seconds", "pod_max_backoff_seconds"),
+        }
+    )
+
     parallelism: Int32 = 16
+    """Goroutines upstream uses to look at nodes; must be positive. Default: 16."""
+
     leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
+    """Leader election."""
+
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
+    """Connection to the API server."""
+
     enable_profiling: bool = True
-    #: Follows `enable_profiling` if a file does not set it.
+    """Serve upstream's `/debug/pprof`. Default: true. Not used here."""
+
     enable_contention_profiling: bool = True
-    #: 0 is adaptive: the larger the cluster, the smaller the share.
+    """Profile lock contention. Default: `enable_profiling`. Not used here."""
+
     percentage_of_nodes_to_score: Int32 = 0
+    """Share of the nodes, in percent, after which the search for feasible nodes stops.
+
+    0 is adaptive: the larger the cluster, the smaller the share. Default: 0.
+    """
+
     pod_initial_backoff_seconds: Int64 = 1
+    """Backoff of a pod after its first failed attempt, in seconds; it doubles. Default: 1."""
+
     pod_max_backoff_seconds: Int64 = 10
+    """Longest backoff of a pod, in seconds. Default: 10."""
+
     profiles: tuple[KubeSchedulerProfile, ...] = ()
+    """The profiles. Default: one, named `default-scheduler`."""
+
     extenders: tuple[Extender, ...] = ()
+    """The extenders. Default: none."""
+
     delay_cache_until_active: bool = False
+    """Start informers only once leading. Default: false."""

@@ -1,6 +1,6 @@
-"""Whether a configuration makes sense: every mistake, in upstream's words.
+"""Validate a configuration: all errors, with upstream's texts and in upstream's order.
 
-What this program does not offer is not the business of these checks: they are upstream's.
+Fields that this program does not support are validated as well.
 Source: `pkg/scheduler/apis/config/validation/validation.go`, component-base
 `config/validation/validation.go`.
 """
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from scheduler.api import field
 from scheduler.api.names import label_key_complaints
 from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.duration import Duration
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from scheduler.config.internal_form import internal_form
-from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs
-from scheduler.config.types import API_VERSION
+from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,28 +30,23 @@ if TYPE_CHECKING:
         LeaderElectionConfiguration,
         PluginConfig,
         Plugins,
+        Scheme,
     )
 
 _LEASES: Final = "leases"
 
-#: Plugins of earlier versions that were taken away.
+#: Plugins that upstream removed.
 _INVALID_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
-#: Points at which upstream does not look for those.
+#: Extension points at which upstream does not check for removed plugins.
 _UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placementScore"})
 
-#: Upstream's table of checks has this plugin's under another name, so that they run only when the
-#: plugin is built.
-_CHECKED_WHEN_BUILT: Final = frozenset({"NodeResourcesFit"})
-
-#: What upstream shows of a path that it gives for a bad value.
+#: Shown in place of a value that upstream's text takes from a path.
 _PATH_AS_VALUE: Final[dict[str, object]] = {}
 
 
-def validate_config(
-    config: KubeSchedulerConfiguration, *, gates: FeatureGates = DEFAULT_FEATURE_GATES
-) -> list[FieldError]:
-    """What is wrong with a configuration, empty if nothing; `field.aggregate` makes it one text."""
+def validate_config(config: KubeSchedulerConfiguration, scheme: Scheme) -> list[FieldError]:
+    """Return all errors of a configuration; `field.aggregate` joins them to one text."""
     errors = []
     if config.client_connection.burst < 0:
         burst = config.client_connection.burst
@@ -61,7 +55,7 @@ def validate_config(
     if config.parallelism <= 0:
         message = "should be an integer value greater than zero"
         errors.append(field.invalid("parallelism", config.parallelism, message))
-    errors += _profiles_errors(config.profiles, "profiles", gates)
+    errors += _profiles_errors(config.profiles, "profiles", scheme)
     percentage = config.percentage_of_nodes_to_score
     errors += _percentage_errors(percentage, "percentageOfNodesToScore")
     errors += _backoff_errors(config)
@@ -119,7 +113,7 @@ def _backoff_errors(config: KubeSchedulerConfiguration) -> list[FieldError]:
 
 
 def _profiles_errors(
-    profiles: Sequence[KubeSchedulerProfile], path: str, gates: FeatureGates
+    profiles: Sequence[KubeSchedulerProfile], path: str, scheme: Scheme
 ) -> list[FieldError]:
     if not profiles:
         return [field.required(path)]
@@ -127,23 +121,21 @@ def _profiles_errors(
     names = set()
     for index, profile in enumerate(profiles):
         below = f"{path}[{index}]"
-        errors += _profile_errors(profile, below, gates)
+        errors += _profile_errors(profile, below, scheme)
         if profile.scheduler_name in names:
             errors.append(field.duplicate(f"{below}.schedulerName", _PATH_AS_VALUE))
         names.add(profile.scheduler_name)
     return errors + _common_queue_sort_errors(profiles, path)
 
 
-def _profile_errors(
-    profile: KubeSchedulerProfile, path: str, gates: FeatureGates
-) -> list[FieldError]:
+def _profile_errors(profile: KubeSchedulerProfile, path: str, scheme: Scheme) -> list[FieldError]:
     errors = []
     if not profile.scheduler_name:
         errors.append(field.required(f"{path}.schedulerName"))
     percentage = profile.percentage_of_nodes_to_score
     errors += _percentage_errors(percentage, f"{path}.percentageOfNodesToScore")
     errors += _invalid_plugin_errors(profile.plugins, f"{path}.plugins")
-    return errors + _plugin_config_errors(profile.plugin_config, f"{path}.pluginConfig", gates)
+    return errors + _plugin_config_errors(profile.plugin_config, f"{path}.pluginConfig", scheme)
 
 
 def _invalid_plugin_errors(plugins: Plugins, path: str) -> list[FieldError]:
@@ -163,7 +155,7 @@ def _invalid_plugin(path: str, name: str) -> FieldError:
 
 
 def _plugin_config_errors(
-    plugin_config: Sequence[PluginConfig], path: str, gates: FeatureGates
+    plugin_config: Sequence[PluginConfig], path: str, scheme: Scheme
 ) -> list[FieldError]:
     errors = []
     names = set()
@@ -174,22 +166,24 @@ def _plugin_config_errors(
         names.add(entry.name)
         if entry.name in _INVALID_PLUGINS:
             errors.append(_invalid_plugin(below, entry.name))
-        elif entry.name in PLUGIN_ARGS and entry.name not in _CHECKED_WHEN_BUILT:
-            errors += _args_errors(entry, f"{below}.args", gates)
+        else:
+            errors += _args_errors(entry, f"{below}.args", scheme)
     return errors
 
 
-def _args_errors(entry: PluginConfig, path: str, gates: FeatureGates) -> list[FieldError]:
-    args = entry.args
-    if isinstance(args, PluginArgs) and type(args) is PLUGIN_ARGS[entry.name]:
-        return args.validate(path, gates)
+def _args_errors(entry: PluginConfig, path: str, scheme: Scheme) -> list[FieldError]:
+    args, args_type = entry.args, scheme.plugin_args.get(entry.name)
+    if args_type is None or not args_type.is_validated_with_config:
+        return []
+    if isinstance(args, PluginArgs) and type(args) is args_type:
+        return args.validate(path, scheme.gates)
     return [field.invalid(path, internal_form(args), "has to match plugin args")]
 
 
 def _common_queue_sort_errors(
     profiles: Sequence[KubeSchedulerProfile], path: str
 ) -> list[FieldError]:
-    """All profiles share one queue, so that they must sort it alike."""
+    """Return errors if the profiles, which share one queue, sort it in different ways."""
     first, *others = profiles
     sort = first.plugins.queue_sort
     errors = []
@@ -249,3 +243,31 @@ def _managed_resource_errors(resource: ExtenderManagedResource, path: str) -> li
     if not is_extended_resource_name(name):
         return [field.invalid(path, name, "is an invalid extended resource name")]
     return []
+
+
+def internal_form(value: object) -> object:
+    """Return the JSON value by which upstream's messages show a bad struct or list of structs.
+
+    Upstream validates internal types without wire names, so that a struct is printed with Go's
+    field names, every field written out, an unset list as null.
+    """
+    if isinstance(value, Duration):
+        return str(value)
+    if isinstance(value, ConfigStruct):
+        return {
+            _go_name(each.name): _internal_form_of_field(getattr(value, each.name), each.default)
+            for each in msgspec.structs.fields(value)
+        }
+    if isinstance(value, tuple):
+        return [internal_form(item) for item in value]
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    return value
+
+
+def _internal_form_of_field(value: object, default: object) -> object:
+    return None if value == () and default == () else internal_form(value)
+
+
+def _go_name(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))

@@ -35,6 +35,7 @@ from scheduler.explain.scenarios import (
 from scheduler.explain.story import SchedulerPort, StoryError, story_lines
 from scheduler.explain.table import decision_table, remedies_table
 from scheduler.explain.world import World
+from scheduler.plugins import SCHEME
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def main(
         elif scenarios:
             _print_scenarios(printer, scenarios, plugin)
         else:
-            settings = load_config(config) if config else default_config()
+            settings = load_config(config, SCHEME) if config else default_config(SCHEME)
             cluster = _cluster(manifests, kubeconfig=kubeconfig or "", master=master)
             printer.cluster(settings, cluster, plugin)
 

@@ -23,6 +23,7 @@ from scheduler.framework.events import (
     QueueingHint,
     match_cluster_events,
 )
+from scheduler.plugins import SCHEME
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
@@ -185,8 +186,8 @@ def _status_json(status: Status) -> Json:
 def _config_of(scenario: Scenario) -> KubeSchedulerConfiguration:
     raw = bytes(scenario.config)
     if raw and raw != b"null":
-        return load_text(raw.decode())
-    return msgspec.structs.replace(default_config(), percentage_of_nodes_to_score=_PERCENTAGE)
+        return load_text(raw.decode(), SCHEME)
+    return msgspec.structs.replace(default_config(SCHEME), percentage_of_nodes_to_score=_PERCENTAGE)
 
 
 def _hints_of(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
-    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import Condition, NominatingInfo, Rng

@@ -1,10 +1,14 @@
-"""The in-tree plugins, one rule per file, and their registry."""
+"""The in-tree plugins by name.
+
+To add a default plugin: its file, a line here, a line in `scheduler.config.default_plugins`.
+"""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from scheduler.config.types import PluginArgs, Scheme
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources.plugin import DynamicResources
@@ -31,30 +35,39 @@ if TYPE_CHECKING:
 
     from scheduler.framework.interface import Plugin
 
-__all__ = ["IN_TREE"]
+__all__ = ["IN_TREE", "SCHEME"]
 
-#: Every in-tree plugin by the name that profiles know it by.
-IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType(
+_CLASSES: Final[tuple[type[Plugin], ...]] = (
+    DefaultBinder,
+    DefaultPreemption,
+    DynamicResources,
+    ImageLocality,
+    InterPodAffinity,
+    NodeAffinity,
+    NodeDeclaredFeatures,
+    NodeName,
+    NodePorts,
+    NodeResourcesBalancedAllocation,
+    NodeResourcesFit,
+    NodeUnschedulable,
+    NodeVolumeLimits,
+    PodTopologySpread,
+    PrioritySort,
+    SchedulingGates,
+    TaintToleration,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
+)
+
+#: The in-tree plugins by name.
+IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType({p.name: p for p in _CLASSES})
+
+#: The types of the in-tree plugins' arguments.
+SCHEME: Final = Scheme(
     {
-        "DefaultBinder": DefaultBinder,
-        "DefaultPreemption": DefaultPreemption,
-        "DynamicResources": DynamicResources,
-        "ImageLocality": ImageLocality,
-        "InterPodAffinity": InterPodAffinity,
-        "NodeAffinity": NodeAffinity,
-        "NodeDeclaredFeatures": NodeDeclaredFeatures,
-        "NodeName": NodeName,
-        "NodePorts": NodePorts,
-        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
-        "NodeResourcesFit": NodeResourcesFit,
-        "NodeUnschedulable": NodeUnschedulable,
-        "NodeVolumeLimits": NodeVolumeLimits,
-        "PodTopologySpread": PodTopologySpread,
-        "PrioritySort": PrioritySort,
-        "SchedulingGates": SchedulingGates,
-        "TaintToleration": TaintToleration,
-        "VolumeBinding": VolumeBinding,
-        "VolumeRestrictions": VolumeRestrictions,
-        "VolumeZone": VolumeZone,
+        name: plugin.Args
+        for name, plugin in IN_TREE.items()
+        if plugin.Args is not None and issubclass(plugin.Args, PluginArgs)
     }
 )

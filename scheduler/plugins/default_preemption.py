@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api import field
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.default_preemption import DefaultPreemptionArgs
+from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -26,12 +25,45 @@ from scheduler.preemption import Evaluator, Executor, VictimRules
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 
 if TYPE_CHECKING:
+    from scheduler.api.field import FieldError
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult
     from scheduler.snapshot.pod_info import PodInfo
 
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """Arguments of DefaultPreemption."""
+
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
+
+    min_candidate_nodes_percentage: Int32 = 10
+    """Least number of candidate nodes, in percent of all nodes. Default: 10."""
+
+    min_candidate_nodes_absolute: Int32 = 100
+    """Least number of candidate nodes. Default: 100. The larger of the two numbers counts."""
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        percentage_path = field.child_path(path, "minCandidateNodesPercentage")
+        absolute_path = field.child_path(path, "minCandidateNodesAbsolute")
+        errors = []
+        if not 0 <= percentage <= 100:
+            errors.append(field.invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+        if absolute < 0:
+            errors.append(field.invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+        if percentage == 0 and absolute == 0:
+            at_the_same_time = "cannot be zero at the same time as"
+            errors += [
+                field.invalid(percentage_path, 0, f"{at_the_same_time} minCandidateNodesAbsolute"),
+                field.invalid(absolute_path, 0, f"{at_the_same_time} minCandidateNodesPercentage"),
+            ]
+        return errors
 
 
 class DefaultPreemption(Plugin):
@@ -47,9 +79,6 @@ class DefaultPreemption(Plugin):
     args: DefaultPreemptionArgs
 
     def __init__(self) -> None:
-        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
-        if errors := args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
         self._executor: Final = Executor(self.name, self.handle)
         self._evaluator: Final = Evaluator(
             self.handle,

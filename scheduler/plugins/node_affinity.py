@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from scheduler.api import field
-from scheduler.api.core import Node
+from scheduler.api.core import Node, PreferredSchedulingTerm
+from scheduler.api.core import NodeAffinity as NodeAffinitySpec
+from scheduler.api.field import FieldError, FieldErrors
 from scheduler.api.node_selectors import (
     METADATA_NAME,
     NodeSelectorMatcher,
@@ -23,8 +25,7 @@ from scheduler.api.node_selectors import (
     parse_node_selector,
     parse_preferred_terms,
 )
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.node_affinity import NodeAffinityArgs
+from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
@@ -48,9 +49,8 @@ from scheduler.framework.status import (
 from scheduler.framework.types import PreFilterResult
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-    from scheduler.api.core import NodeAffinity as NodeAffinitySpec
     from scheduler.api.core import NodeSelector, NodeSelectorTerm
     from scheduler.api.node_selectors import Term
     from scheduler.api.selectors import Requirement
@@ -66,6 +66,36 @@ _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 _PREFERRED: Final = StateKey[PreferredTerms | None]("PreScoreNodeAffinity")
 
 
+class NodeAffinityArgs(PluginArgs, frozen=True):
+    """Arguments of NodeAffinity."""
+
+    added_affinity: NodeAffinitySpec | None = None
+    """Node affinity of all pods of the profile, in addition to their own."""
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        if self.added_affinity is None:
+            return []
+        below = field.child_path(path, "addedAffinity")
+        errors: list[FieldError] = []
+        required = self.added_affinity.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            required_path = f"{below}.requiredDuringSchedulingIgnoredDuringExecution"
+            errors += parse_node_selector(required, path=required_path).errors
+        errors += _preferred_errors(
+            self.added_affinity.preferred_during_scheduling_ignored_during_execution,
+            f"{below}.preferredDuringSchedulingIgnoredDuringExecution",
+        )
+        return errors
+
+
+def _preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> list[FieldError]:
+    try:
+        parse_preferred_terms(terms, path=path)
+    except FieldErrors as malformed:
+        return list(malformed.errors)
+    return []
+
+
 class NodeAffinity(Plugin):
     """Respect node selectors and node affinity."""
 
@@ -73,8 +103,6 @@ class NodeAffinity(Plugin):
     args: NodeAffinityArgs
 
     def __init__(self) -> None:
-        if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
         added = self.args.added_affinity
         required = added and added.required_during_scheduling_ignored_during_execution
         self._added: Final = parse_node_selector(required) if required else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime.binding import PodsInPreBind
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.clock import Clock
-    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import (
         ApiWriter,

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from scheduler.api import field
+from scheduler.config.types import PluginArgs
 from scheduler.framework.interface import Plugin
 from scheduler.runtime.errors import PluginSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from scheduler.config.types import FeatureGates
     from scheduler.framework.handle import Handle
 
 #: Where installed packages announce plugins: `[project.entry-points."scheduler.plugins"]`.
@@ -80,7 +83,7 @@ class Registry:
         try:
             plugin = plugin_class.__new__(plugin_class)
             plugin.handle = handle
-            plugin.args = _decoded_args(plugin_class, args)
+            plugin.args = _complete_args(plugin_class, args, handle.feature_gates)
             plugin.__init__()  # type: ignore[misc] # after args and handle, on purpose
         except Exception as error:
             raise PluginSetupError(f'initializing plugin "{name}": {error}') from error
@@ -114,6 +117,19 @@ def _checked(found: object, reference: str) -> type[Plugin]:
     raise PluginSetupError(
         f'plugin "{reference}": expected a subclass of scheduler.Plugin, got {found!r}'
     )
+
+
+def _complete_args(
+    plugin_class: type[Plugin], args: object, gates: FeatureGates
+) -> msgspec.Struct | None:
+    """Decode arguments, fill in their defaults and validate them; raises `ValueError`."""
+    decoded = _decoded_args(plugin_class, args)
+    if not isinstance(decoded, PluginArgs):
+        return decoded
+    complete = decoded.with_defaults(gates)
+    if errors := complete.validate("", gates):
+        raise ValueError(field.aggregate(errors))
+    return complete
 
 
 def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scheduler.config.dump import encode_config
+from scheduler.config.encode import encode_config
 from scheduler.serving.health import PING, HealthCheck, HealthEndpoint, handler_sync, shutdown
 from scheduler.serving.replies import (
     bytes_reply,

@@ -8,7 +8,7 @@ import itertools
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime.background import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta, ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
-    from scheduler.config.feature_gates import FeatureGates
+    from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Lister, PodInPreBind, PreemptionExtender, WaitingPod
     from scheduler.framework.types import Condition, NominatingInfo

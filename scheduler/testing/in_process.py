@@ -15,6 +15,7 @@ import msgspec
 from scheduler.assembly.app import AppStatistics, SchedulerApp
 from scheduler.client import connect
 from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.plugins import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -77,8 +78,8 @@ async def run_in_process(
     identities. With `serve`, health, metrics and stories are served at `url`, over plain HTTP and
     without authentication. Raises ConfigError for an invalid configuration.
     """
-    settings = load_config(config) if config else _without_election(default_config())
-    if errors := validate_config(settings):
+    settings = load_config(config, SCHEME) if config else _without_election(default_config(SCHEME))
+    if errors := validate_config(settings, SCHEME):
         raise ConfigError("; ".join(str(error) for error in errors))
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
     app = SchedulerApp(

@@ -16,7 +16,7 @@ from scheduler.assembly.profiles import (
 )
 from scheduler.config import KubeSchedulerProfile, default_config, load_config
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from scheduler.plugins import IN_TREE
+from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
 from scheduler.testing import VirtualClock
@@ -67,7 +67,7 @@ def config(tmp_path: Path) -> KubeSchedulerConfiguration:
         "  plugins: {filter: {disabled: [{name: Guard}]}}\n",
         encoding="utf-8",
     )
-    return load_config(path)
+    return load_config(path, SCHEME)
 
 
 def test_each_profile_has_a_framework_under_its_name(config: KubeSchedulerConfiguration) -> None:
@@ -86,7 +86,7 @@ def test_a_plugin_joins_the_profiles_that_do_not_mention_it(
 
 
 def test_the_default_profile_is_upstreams() -> None:
-    (framework,) = profiles_of(default_config()).values()
+    (framework,) = profiles_of(default_config(SCHEME)).values()
     assert filters(framework) == [
         "NodeUnschedulable",
         "NodeName",
@@ -117,7 +117,7 @@ def test_a_plugin_is_found_by_reference_in_the_working_directory_too(
     with pytest.raises(PluginSetupError, match="cannot import: No module named 'found_here'"):
         plugin_registry(["found_here:Here"])
     find_plugins_in_working_directory()
-    (framework,) = profiles_of(default_config(), ["found_here:Here"]).values()
+    (framework,) = profiles_of(default_config(SCHEME), ["found_here:Here"]).values()
     assert filters(framework)[-1] == "Here"
 
 
@@ -146,14 +146,14 @@ def test_the_profile_at_fault_is_named(config: KubeSchedulerConfiguration) -> No
 
 
 def test_two_profiles_of_one_name_are_refused() -> None:
-    config = default_config()
+    config = default_config(SCHEME)
     twice = replace(config, profiles=config.profiles * 2)
     with pytest.raises(PluginSetupError, match='duplicate profile with scheduler name "default-'):
         profiles_of(twice)
 
 
 def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
-    (profile,) = default_config().profiles
+    (profile,) = default_config(SCHEME).profiles
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}
     assert names == IN_TREE.keys()

@@ -19,6 +19,7 @@ from scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
+from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
@@ -54,7 +55,7 @@ def _profiles(plugin: type[Plugin]) -> dict[str, Framework]:
         rng=random.Random(0),
         waiting_pods=WaitingPods(clock),
     )
-    return build_profiles(default_config(), parts, plugins=[plugin])
+    return build_profiles(default_config(SCHEME), parts, plugins=[plugin])
 
 
 def test_what_is_read_and_what_is_waited_for_is_watched() -> None:

@@ -21,6 +21,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
+from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
@@ -93,7 +94,7 @@ class _Bench:
             waiting_pods=waiting_pods,
             metrics=self._metrics,
         )
-        profiles = build_profiles(default_config(), parts)
+        profiles = build_profiles(default_config(SCHEME), parts)
         framework = next(iter(profiles.values()))
         self._queue = PriorityQueue(
             framework.less,

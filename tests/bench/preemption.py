@@ -24,6 +24,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
+from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
@@ -97,7 +98,7 @@ class _Bench:
         parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
         parts.spawn = self._drop
         parts.event_recorder_of = lambda profile_name: FakeHandle()
-        profiles = build_profiles(default_config(), parts)
+        profiles = build_profiles(default_config(SCHEME), parts)
         framework = next(iter(profiles.values()))
         pods = {pod.key: pod for pod in waiting}
         self._queue = PriorityQueue(

@@ -22,6 +22,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.metrics import SchedulerMetrics
+from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
@@ -58,7 +59,7 @@ class Stage:
         parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": _Pods(self._pods)}
         parts.spawn = _drop
         parts.event_recorder_of = lambda profile_name: FakeHandle()
-        (self._framework,) = build_profiles(default_config(), parts).values()
+        (self._framework,) = build_profiles(default_config(SCHEME), parts).values()
         self.queue = self._build_queue()
         parts.nominator = self.queue.nominator
         self._cycle_parts = self._build_cycle(parts, RandomTie(rng))

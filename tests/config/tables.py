@@ -15,9 +15,11 @@ from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     FeatureGates,
     KubeSchedulerConfiguration,
+    Scheme,
     default_config,
     encode_config,
 )
+from scheduler.plugins import SCHEME
 
 FOLDER = Path(__file__).parent
 
@@ -48,6 +50,11 @@ def gates(switches: dict[str, bool] | None) -> FeatureGates:
     return (DEFAULT_FEATURE_GATES | on) - (switches.keys() - on)
 
 
+def scheme(switches: dict[str, bool]) -> Scheme:
+    """The in-tree plugins' scheme with some feature gates switched on or off."""
+    return SCHEME._replace(gates=gates(switches))
+
+
 def changed(fields: Case, changes: Case) -> Case:
     """Fields with some of them, named by their paths, set anew."""
     fields = copy.deepcopy(fields)
@@ -64,7 +71,7 @@ def changed(fields: Case, changes: Case) -> Case:
 
 def differs_from_default(config: KubeSchedulerConfiguration, want: Case) -> tuple[Case, Case]:
     """A configuration and the one it should be, as JSON and without the arguments' type meta."""
-    default = _without_type_meta(encode_config(default_config()))
+    default = _without_type_meta(encode_config(default_config(SCHEME)))
     (default_profile,) = default.pop("profiles")
     profiles = want.get("profiles", [{}])
     expected = _patched(default, {**want, "profiles": None})

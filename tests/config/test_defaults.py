@@ -4,21 +4,21 @@ import pytest
 import yaml
 
 from scheduler.config import (
-    DEFAULT_FEATURE_GATES,
     KubeSchedulerProfile,
     PluginConfig,
     default_config,
     load_text,
 )
-from scheduler.config.defaults import complete_profile
-from scheduler.config.plugin_args import DefaultPreemptionArgs
-from tests.config.tables import Case, differs_from_default, gates, sources, table
+from scheduler.config.load import complete_profile
+from scheduler.plugins import SCHEME
+from scheduler.plugins.default_preemption import DefaultPreemptionArgs
+from tests.config.tables import Case, differs_from_default, scheme, sources, table
 
 
 @pytest.mark.parametrize("case", table("defaults.yaml"))
 def test_what_was_not_written_gets_its_default(case: Case) -> None:
     meta = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    config = load_text(yaml.safe_dump({**meta, **case["config"]}))
+    config = load_text(yaml.safe_dump({**meta, **case["config"]}), SCHEME)
     actual, expected = differs_from_default(config, case["want"])
     assert actual == expected
 
@@ -31,23 +31,23 @@ def test_upstreams_table_is_all_here() -> None:
 def test_arguments_that_are_not_of_a_known_type_are_left_alone() -> None:
     """TestSchedulerDefaults#unknown plugin config."""
     unknown = PluginConfig("DefaultPreemption", {"some": "thing"})
-    given = (unknown, *default_config().profiles[0].plugin_config[1:])
+    given = (unknown, *default_config(SCHEME).profiles[0].plugin_config[1:])
     profile = KubeSchedulerProfile("default-scheduler", plugin_config=given)
-    assert complete_profile(profile, DEFAULT_FEATURE_GATES).plugin_config == given
+    assert complete_profile(profile, SCHEME).plugin_config == given
 
 
 def test_defaults_follow_the_feature_gates() -> None:
-    off = gates({"DynamicResourceAllocation": False})
-    assert "DynamicResources" not in default_config(gates=off).profiles[0].plugins.names()
-    names = [entry.name for entry in default_config(gates=off).profiles[0].plugin_config]
+    off = scheme({"DynamicResourceAllocation": False})
+    assert "DynamicResources" not in default_config(off).profiles[0].plugins.names()
+    names = [entry.name for entry in default_config(off).profiles[0].plugin_config]
     assert "DynamicResources" not in names
     text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    assert load_text(text, gates=off) == default_config(gates=off)
+    assert load_text(text, off) == default_config(off)
 
 
 def test_default_arguments_come_in_alphabetical_order_after_those_given() -> None:
     given = (PluginConfig("VolumeBinding"), PluginConfig("Foo"))
-    profile = complete_profile(KubeSchedulerProfile(plugin_config=given), DEFAULT_FEATURE_GATES)
+    profile = complete_profile(KubeSchedulerProfile(plugin_config=given), SCHEME)
     names = [entry.name for entry in profile.plugin_config]
     assert names[:2] == ["VolumeBinding", "Foo"]
     assert names[2:] == sorted(set(names[2:]))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.config import ConfigError, default_config, load_config, load_text
+from scheduler.plugins import SCHEME
 from tests.config.tables import Case, differs_from_default, sources, table
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 def test_a_text_is_read_or_refused_as_upstream_does(case: Case) -> None:
     if "error" in case:
         with pytest.raises(ConfigError) as caught:
-            load_text(case["text"])
+            load_text(case["text"], SCHEME)
         assert str(caught.value) == case["error"]
     else:
-        actual, expected = differs_from_default(load_text(case["text"]), case["want"])
+        actual, expected = differs_from_default(load_text(case["text"], SCHEME), case["want"])
         assert actual == expected
 
 
@@ -33,14 +34,14 @@ def test_upstreams_tables_are_all_here() -> None:
 def test_an_empty_path_is_no_file() -> None:
     """TestLoadConfigFromFile#Empty scheduler config file path."""
     with pytest.raises(ConfigError, match=r"^open : no such file or directory$"):
-        load_config("")
+        load_config("", SCHEME)
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(f"{HEAD}parallelism: 3\n", encoding="utf-8")
-    assert load_config(path).parallelism == 3
-    assert load_config(str(path)) == load_text(f"{HEAD}parallelism: 3\n")
+    assert load_config(path, SCHEME).parallelism == 3
+    assert load_config(str(path), SCHEME) == load_text(f"{HEAD}parallelism: 3\n", SCHEME)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
@@ -49,20 +50,20 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
         '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}',
         encoding="utf-8-sig",
     )
-    assert load_config(path) == default_config()
+    assert load_config(path, SCHEME) == default_config(SCHEME)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     with pytest.raises(ConfigError, match="no such file or directory") as caught:
-        load_config(missing)
+        load_config(missing, SCHEME)
     assert str(caught.value) == f"open {missing}: no such file or directory"
     with pytest.raises(ConfigError, match=f"open {tmp_path}: is a directory"):
-        load_config(tmp_path)
+        load_config(tmp_path, SCHEME)
     binary = tmp_path / "binary"
     binary.write_bytes(b"kind: \xff\xfe")
     with pytest.raises(ConfigError, match=f"read {binary}: not UTF-8 text: byte 6 is wrong"):
-        load_config(binary)
+        load_config(binary, SCHEME)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 )
 def test_bad_syntax_is_one_line_with_its_place(text: str, error: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(text)
+        load_text(text, SCHEME)
     assert str(caught.value) == error
     assert caught.value.__cause__ is not None
 
@@ -110,12 +111,12 @@ def test_a_few_aliases_cannot_stand_for_billions_of_values() -> None:
     for level in range(1, 9):
         text += f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n"
     with pytest.raises(ConfigError, match="document contains excessive aliasing"):
-        load_text(HEAD + text)
+        load_text(HEAD + text, SCHEME)
 
 
 def test_a_long_text_is_not_repeated_in_an_error() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text("parallelism: 3\n" * 100)
+        load_text("parallelism: 3\n" * 100, SCHEME)
     assert str(caught.value).startswith("Object 'Kind' is missing in 'parallelism: 3 parallelism: ")
     assert len(str(caught.value)) < 200
 
@@ -170,20 +171,20 @@ def test_a_long_text_is_not_repeated_in_an_error() -> None:
 )
 def test_a_wrong_type_names_the_field_and_what_belongs_there(line: str, error: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(f"{HEAD}{line}\n")
+        load_text(f"{HEAD}{line}\n", SCHEME)
     assert str(caught.value) == error
 
 
 def test_a_private_key_is_not_shown_in_an_error() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(f"{HEAD}extenders: [{{tlsConfig: {{keyData: 'secret!'}}}}]\n")
+        load_text(f"{HEAD}extenders: [{{tlsConfig: {{keyData: 'secret!'}}}}]\n", SCHEME)
     assert str(caught.value) == "extenders[0].tlsConfig.keyData: must be base64-encoded data"
 
 
 def test_base64_data_may_be_wrapped() -> None:
     data = base64.b64encode(b"certificate" * 20).decode()
     wrapped = "".join(f"      {data[i : i + 64]}\n" for i in range(0, len(data), 64))
-    config = load_text(f"{HEAD}extenders:\n- tlsConfig:\n    caData: |\n{wrapped}")
+    config = load_text(f"{HEAD}extenders:\n- tlsConfig:\n    caData: |\n{wrapped}", SCHEME)
     (extender,) = config.extenders
     assert extender.tls_config is not None
     assert extender.tls_config.ca_data == b"certificate" * 20
@@ -195,7 +196,8 @@ def test_merged_mappings_and_aliases_are_expanded() -> None:
         "- &first {urlPrefix: http://a, weight: 3}\n"
         "- {<<: *first, ignorable: true}\n"
         "- {<<: [{filterVerb: f}, *first]}\n"
-        "- *first\n"
+        "- *first\n",
+        SCHEME,
     )
     first, second, third, fourth = config.extenders
     assert first == fourth
@@ -205,6 +207,6 @@ def test_merged_mappings_and_aliases_are_expanded() -> None:
 
 def test_a_json_number_is_an_integer_only_without_a_point() -> None:
     head = '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"'
-    assert load_text(head + ', "parallelism": 3}').parallelism == 3
+    assert load_text(head + ', "parallelism": 3}', SCHEME).parallelism == 3
     with pytest.raises(ConfigError, match=r"^parallelism: must be an integer, not 3.0$"):
-        load_text(head + ', "parallelism": 3.0}')
+        load_text(head + ', "parallelism": 3.0}', SCHEME)

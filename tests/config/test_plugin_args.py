@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from scheduler.config.dump import encode_struct
+from scheduler.config.encode import encode_struct
 from scheduler.config.load import decode_args
-from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs, args_kind
+from scheduler.config.types import PluginArgs
+from scheduler.plugins import SCHEME
 from tests.config.tables import Case, gates, sources, table
 
 
 def _args(case: Case) -> PluginArgs:
-    args, complaints = decode_args(case["plugin"], case["args"])
+    args, complaints = decode_args(case["plugin"], case["args"], SCHEME)
     assert isinstance(args, PluginArgs)
     assert not complaints
     return args
@@ -47,17 +48,17 @@ def test_upstreams_tables_are_all_here() -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "args_type"), PLUGIN_ARGS.items())
+@pytest.mark.parametrize(("name", "args_type"), SCHEME.plugin_args.items())
 def test_default_arguments_are_good_and_the_type_is_named_after_the_plugin(
     name: str, args_type: type[PluginArgs]
 ) -> None:
     on = gates({"StorageCapacityScoring": True})
     for enabled in (gates(None), on):
         assert args_type().with_defaults(enabled).validate("args", enabled) == []
-    assert args_type.__name__ == args_kind(name)
+    assert args_type.__name__ == f"{name}Args"
 
 
 def test_a_path_goes_before_the_fields() -> None:
-    args: Any = PLUGIN_ARGS["InterPodAffinity"](hard_pod_affinity_weight=-1)
+    args: Any = SCHEME.plugin_args["InterPodAffinity"](hard_pod_affinity_weight=-1)
     (error,) = args.validate("profiles[0].pluginConfig[3].args", gates(None))
     assert error.path == "profiles[0].pluginConfig[3].args.hardPodAffinityWeight"

@@ -13,7 +13,8 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.config.load import decode_args, decode_config
-from tests.config.tables import Case, changed, gates, read, sources, table
+from scheduler.plugins import SCHEME
+from tests.config.tables import Case, changed, read, scheme, sources, table
 
 BASE: Case = read("validation.yaml")[0]["base"]
 
@@ -24,9 +25,9 @@ def _config(fields: Case) -> KubeSchedulerConfiguration:
     for index, profile in enumerate(fields["profiles"]):
         for number, entry in enumerate(profile.get("pluginConfig", ())):
             if "type" in entry:
-                args, _ = decode_args(entry.pop("type"), entry.pop("args"))
+                args, _ = decode_args(entry.pop("type"), entry.pop("args"), SCHEME)
                 foreign.append((index, number, args))
-    config = decode_config(fields)
+    config = decode_config(fields, SCHEME)
     for index, number, args in foreign:
         profile = config.profiles[index]
         entries = list(profile.plugin_config)
@@ -40,7 +41,7 @@ def _config(fields: Case) -> KubeSchedulerConfiguration:
 @pytest.mark.parametrize("case", table("validation.yaml"))
 def test_every_mistake_is_found(case: Case) -> None:
     config = _config(changed(BASE, case["change"]))
-    assert [str(error) for error in validate_config(config)] == case.get("errors", [])
+    assert [str(error) for error in validate_config(config, SCHEME)] == case.get("errors", [])
 
 
 def test_upstreams_tables_are_all_here() -> None:
@@ -52,29 +53,30 @@ def test_upstreams_tables_are_all_here() -> None:
 
 
 def test_the_default_configuration_is_good() -> None:
-    assert validate_config(default_config()) == []
+    assert validate_config(default_config(SCHEME), SCHEME) == []
 
 
 def test_arguments_are_checked_under_the_gates_that_are_on() -> None:
     with_timeout = load_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
         "kind: KubeSchedulerConfiguration\n"
-        "profiles: [{pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 30s}}]}]\n"
+        "profiles: [{pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 30s}}]}]\n",
+        SCHEME,
     )
-    assert validate_config(with_timeout) == []
-    off = gates({"DRADeviceBindingConditions": False})
-    (error,) = validate_config(with_timeout, gates=off)
+    assert validate_config(with_timeout, SCHEME) == []
+    off = scheme({"DRADeviceBindingConditions": False})
+    (error,) = validate_config(with_timeout, off)
     assert error.path == "profiles[0].pluginConfig[0].args.bindingTimeout"
 
 
 def test_arguments_nobody_decoded_do_not_match_their_plugin() -> None:
     """A configuration made by hand must use the plugin's own type."""
-    config = default_config()
+    config = default_config(SCHEME)
     profile = msgspec.structs.replace(
         config.profiles[0],
         plugin_config=(PluginConfig("VolumeBinding", {"bindTimeoutSeconds": 1}),),
     )
-    (error,) = validate_config(msgspec.structs.replace(config, profiles=(profile,)))
+    (error,) = validate_config(msgspec.structs.replace(config, profiles=(profile,)), SCHEME)
     assert str(error) == (
         'profiles[0].pluginConfig[0].args: Invalid value: {"bindTimeoutSeconds":1}: '
         "has to match plugin args"

@@ -10,6 +10,7 @@ from conformance.case import BUILT_IN
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
 from scheduler.framework.events import ActionType
+from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
@@ -47,7 +48,7 @@ def registered_events() -> list[tuple[str, str]]:
     parts = SchedulerParts(
         snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
     )
-    (framework,) = build_profiles(default_config(), parts).values()
+    (framework,) = build_profiles(default_config(SCHEME), parts).values()
     hints = build_queueing_hint_map(framework.rejecting_plugins)
     return sorted(
         {

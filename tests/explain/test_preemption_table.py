@@ -11,6 +11,7 @@ from scheduler.config import default_config
 from scheduler.explain.table import decision_table
 from scheduler.explain.world import Decision, World
 from scheduler.framework import Code, NominatingInfo, NominatingMode, Plugin, PostFilterResult
+from scheduler.plugins import SCHEME
 from scheduler.testing import make_node, make_pod
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def busy(name: str, node_name: str, priority: int, cpu: str = "4") -> Pod:
 def world_of(*pods: Pod, **options: object) -> World:
     names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
     nodes = [make_node(name) for name in names]
-    return World(default_config(), nodes=nodes, pods=pods, **options)  # type: ignore[arg-type]
+    return World(default_config(SCHEME), nodes=nodes, pods=pods, **options)  # type: ignore[arg-type]
 
 
 HIGH = make_pod("high", priority=10, requests={"cpu": "4"})

@@ -11,6 +11,7 @@ from scheduler.config import default_config
 from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.world import World
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
+from scheduler.plugins import SCHEME
 from scheduler.testing import make_node, make_pod
 
 SMALL = {"cpu": "2", "memory": "2Gi", "pods": "2", "example.com/gpu": "1"}
@@ -25,7 +26,7 @@ def _found(
 ) -> list[str]:
     nodes = [make_node("n", **{"allocatable": SMALL, **node})]
     pods = [make_pod("r", node_name="n", **running)] if running is not None else []
-    world = World(default_config(), nodes=nodes, pods=pods, plugins=plugins)
+    world = World(default_config(SCHEME), nodes=nodes, pods=pods, plugins=plugins)
     decision = world.decide(make_pod("p", **pod))
     assert decision.result == "unschedulable"
     framework = world.profiles["default-scheduler"]
@@ -128,7 +129,7 @@ def test_the_nearest_node_comes_first() -> None:
         make_node("near", allocatable={"cpu": "3500m", "pods": "1"}),
         make_node("middle", allocatable={"cpu": "1", "pods": "1"}),
     ]
-    world = World(default_config(), nodes=nodes, pods=[])
+    world = World(default_config(SCHEME), nodes=nodes, pods=[])
     pod = PodInfo(make_pod("p", requests={"cpu": "4"}))
     framework = world.profiles["default-scheduler"]
     _, found = nearest_nodes(framework, world.snapshot, pod, nodes_max=2)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.explain.cli import main
+from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints, Sources
@@ -81,7 +82,7 @@ def _story(namespace: str, name: str) -> bytes | None:
 
 
 def _endpoints() -> Endpoints:
-    sources = Sources(config=default_config(), has_synced=lambda: True, story=_story)
+    sources = Sources(config=default_config(SCHEME), has_synced=lambda: True, story=_story)
     return Endpoints(sources, started_at=0.0)
 
 

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 from scheduler.config import Duration, default_config
 from scheduler.config.duration import MILLISECOND, SECOND
 from scheduler.flags.leader_election import leader_election_flags
+from scheduler.plugins import SCHEME
 
 if TYPE_CHECKING:
     from scheduler.config import LeaderElectionConfiguration
     from scheduler.flags.leader_election import ElectionOverrides
 
-DEFAULTS = default_config().leader_election
+DEFAULTS = default_config(SCHEME).leader_election
 
 
 def overridden(*args: str) -> LeaderElectionConfiguration:
@@ -26,7 +27,7 @@ def overridden(*args: str) -> LeaderElectionConfiguration:
     @click.command()
     @leader_election_flags
     def command(election: ElectionOverrides) -> None:
-        found.append(election.applied_to(default_config()).leader_election)
+        found.append(election.applied_to(default_config(SCHEME)).leader_election)
 
     result = CliRunner().invoke(command, args)
     assert result.exit_code == 0, result.output

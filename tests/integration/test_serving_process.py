@@ -18,6 +18,7 @@ from fakeapi import FakeApiServer
 from scheduler.assembly.app import SchedulerApp
 from scheduler.client import connect
 from scheduler.config import default_config
+from scheduler.plugins import SCHEME
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api, eventually
@@ -233,7 +234,7 @@ async def test_a_comparison_of_the_cache_that_fails_is_logged_and_the_next_one_m
 ) -> None:
     clock = VirtualClock()
     connection = connect(kubeconfig=str(tmp_path / "kubeconfig"), clock=clock)
-    app = SchedulerApp(default_config(), connection, clock=clock)
+    app = SchedulerApp(default_config(SCHEME), connection, clock=clock)
     made: list[str] = []
 
     def compare(self: SchedulerApp) -> None:
@@ -260,7 +261,7 @@ async def test_how_long_a_pod_waits_for_an_event_is_set(
     clock = VirtualClock()
     connection = connect(kubeconfig=str(tmp_path / "kubeconfig"), clock=clock)
     app = SchedulerApp(
-        default_config(), connection, clock=clock, max_in_unschedulable_pods_seconds=seconds
+        default_config(SCHEME), connection, clock=clock, max_in_unschedulable_pods_seconds=seconds
     )
     await api.node("small", cpu="1")
     await api.pod("web", cpu="8")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.client import ApiObject
-    from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
+    from scheduler.plugins.dynamic_resources.plugin import DynamicResourcesArgs
 
 #: Some devices, as a driver's allocator would write them down.
 ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}

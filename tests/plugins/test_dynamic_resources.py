@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from scheduler.api import core
 from scheduler.api.dynamic_resources import ResourceClaim, ResourceSlice
 from scheduler.config.duration import SECOND, Duration
-from scheduler.config.plugin_args.dynamic_resources import DynamicResourcesArgs
 from scheduler.framework import CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
+from scheduler.plugins.dynamic_resources.plugin import DynamicResourcesArgs
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of

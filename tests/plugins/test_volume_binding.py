@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import ActionType, CycleState, EventResource
 from scheduler.plugins.volume_binding.assume_cache import AssumeError
 from scheduler.plugins.volume_binding.plugin import VolumeBinding

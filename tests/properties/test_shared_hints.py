@@ -22,6 +22,7 @@ from scheduler.assembly.profiles import build_profiles
 from scheduler.client.kinds import KINDS
 from scheduler.config import default_config
 from scheduler.framework.events import EventResource
+from scheduler.plugins import SCHEME
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import VirtualClock, make_pod
@@ -59,7 +60,7 @@ def _plugins() -> list[Plugin]:
         snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
     )
     parts.listers = {plural: FakeLister() for plural in KINDS}
-    (framework,) = build_profiles(default_config(), parts).values()
+    (framework,) = build_profiles(default_config(SCHEME), parts).values()
     return list(framework.rejecting_plugins)
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from scheduler.config import default_config
+from scheduler.plugins import SCHEME
 from scheduler.serving.endpoints import Endpoints, Sources
 from scheduler.serving.listener import create_listener
 from scheduler.serving.server import SchedulerServer
@@ -38,7 +39,7 @@ class Scheduler:
 
     def sources(self) -> Sources:
         return Sources(
-            config=default_config(),
+            config=default_config(SCHEME),
             has_synced=lambda: self.has_synced,
             is_shutting_down=lambda: self.is_shutting_down,
             metrics_text=lambda names: METRICS if not names else str(names).encode(),

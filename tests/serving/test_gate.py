@@ -13,6 +13,7 @@ import pytest
 
 from scheduler.client import connection_to
 from scheduler.config import default_config
+from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import Authenticator, TokenReviews
 from scheduler.serving.authorization import AccessReviews, Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints, Sources
@@ -59,7 +60,7 @@ class Asker:
 @contextlib.asynccontextmanager
 async def _served(gate: Gate, clock: VirtualClock) -> AsyncIterator[Asker]:
     sources = Sources(
-        config=default_config(),
+        config=default_config(SCHEME),
         has_synced=lambda: True,
         metrics_text=lambda names: METRICS.encode(),
     )

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
+from scheduler.plugins import SCHEME
 from scheduler.serving.certificates import generate_self_signed
 from scheduler.serving.endpoints import Endpoints, Sources
 from scheduler.serving.errors import ServingError
@@ -46,7 +47,7 @@ async def _served(
 ) -> AsyncIterator[SchedulerServer]:
     clock = clock or VirtualClock()
     endpoints = Endpoints(
-        Sources(config=default_config(), has_synced=lambda: True), started_at=clock.now()
+        Sources(config=default_config(SCHEME), has_synced=lambda: True), started_at=clock.now()
     )
     async with serve_securely(options, endpoints, clock=clock) as server:
         yield server

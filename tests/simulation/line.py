@@ -27,6 +27,7 @@ from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
+from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.runtime.background import run_in_parallel
@@ -138,7 +139,7 @@ class Line:
         parts = SchedulerParts(
             snapshot=self.snapshot, clock=clock, rng=self._rng, waiting_pods=self.waiting_pods
         )
-        self.profiles = build_profiles(default_config(), parts, plugins=[Doorkeeper])
+        self.profiles = build_profiles(default_config(SCHEME), parts, plugins=[Doorkeeper])
         self.queue = self._queue()
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
         self._complete(parts)

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from scheduler.config.plugin_args.scoring import ResourceSpec, UtilizationShapePoint
 from scheduler.framework import CycleState, EventResource
-from scheduler.plugins._shape_score import broken_linear
+from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
+from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import shares_of
 from scheduler.runtime.errors import PluginSetupError

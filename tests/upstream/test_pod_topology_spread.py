@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from scheduler.client.kinds import KINDS
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
+from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins.pod_topology_spread.plugin import HARD_SPREAD, SOFT_SPREAD, PodTopologySpread
 from scheduler.runtime.registry import Registry

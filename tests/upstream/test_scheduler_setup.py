@@ -19,6 +19,7 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
@@ -70,7 +71,7 @@ def _waiting(name: str, fields: Fields) -> type[Plugin]:
 
 def _framework(case: Case) -> Framework:
     if case.get("default"):
-        return build_profiles(default_config(), _parts())["default-scheduler"]
+        return build_profiles(default_config(SCHEME), _parts())["default-scheduler"]
     classes = [_waiting(name, fields) for name, fields in case["plugins"].items()]
     return framework_of(*classes)
 
@@ -110,10 +111,10 @@ def test_profiles(case: Case) -> None:
     """What upstream refuses when it builds profiles may be refused here when they are validated."""
     profiles = msgspec.convert(case["profiles"], tuple[KubeSchedulerProfile, ...])
     config: KubeSchedulerConfiguration = msgspec.structs.replace(
-        default_config(), profiles=profiles
+        default_config(SCHEME), profiles=profiles
     )
     if "invalid" in case.fields:
-        assert any(case["invalid"] in str(error) for error in validate_config(config))
+        assert any(case["invalid"] in str(error) for error in validate_config(config, SCHEME))
         return
     others = [plugin(name, bind=_bind) for name in case.get("plugins") or ()]
     others += [plugin(name, less=lambda self, *_: False) for name in case.get("orders") or ()]
@@ -132,4 +133,4 @@ def test_percentage_of_nodes_to_score(case: Case, tmp_path: Path) -> None:
     if "given" in case.fields:
         text += f"percentageOfNodesToScore: {case['given']}\n"
     path.write_text(text, encoding="utf-8")
-    assert load_config(path).percentage_of_nodes_to_score == case["percentage"]
+    assert load_config(path, SCHEME).percentage_of_nodes_to_score == case["percentage"]

@@ -21,9 +21,9 @@ from scheduler.api.storage import (
 )
 from scheduler.api.volumes import ANN_BIND_COMPLETED
 from scheduler.client.kinds import KINDS_BY_NAME
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.scoring import UtilizationShapePoint
+from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState
+from scheduler.plugins._shape_score import UtilizationShapePoint
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.binder import VolumeBinder
 from scheduler.plugins.volume_binding.plugin import VolumeBinding

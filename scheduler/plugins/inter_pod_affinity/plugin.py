@@ -20,8 +20,7 @@ import numpy as np
 from scheduler.api import field
 from scheduler.api.core import Namespace, Node, Pod
 from scheduler.api.quantity import INT64_MAX
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.inter_pod_affinity import InterPodAffinityArgs
+from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
 from scheduler.framework.events import (
@@ -52,6 +51,7 @@ from scheduler.snapshot.pod_kind import kind_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from scheduler.api.field import FieldError
     from scheduler.api.pod_affinity import AffinityTerm, AffinityTerms
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -68,6 +68,25 @@ _Preferred = Mapping[str, SumOfMatchingTerms]
 _SCORES: Final = StateKey[tuple[Domains, ...]]("PreScoreInterPodAffinity")
 
 
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """Arguments of InterPodAffinity."""
+
+    always_written: ClassVar[frozenset[str]] = ALL_FIELDS
+
+    hard_pod_affinity_weight: Int32 = 1
+    """Score of an existing pod's required affinity term, from 0 to 100. Default: 1."""
+
+    ignore_preferred_terms_of_existing_pods: bool = False
+    """Do not score preferred terms of existing pods. Default: false."""
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        weight = self.hard_pod_affinity_weight
+        if 0 <= weight <= 100:
+            return []
+        weight_path = field.child_path(path, "hardPodAffinityWeight")
+        return [field.invalid(weight_path, weight, "not in valid range [0, 100]")]
+
+
 class InterPodAffinity(Plugin):
     """Keep pods together, or apart."""
 
@@ -76,8 +95,6 @@ class InterPodAffinity(Plugin):
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)
 
     def __init__(self) -> None:
-        if errors := self.args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
         # What is asked by terms that select namespaces holds until namespaces come, go or change.
         self._namespaces_cursor = -1
         self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()

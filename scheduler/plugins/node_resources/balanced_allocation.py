@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.api import field
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.node_resources_balanced_allocation import (
-    NodeResourcesBalancedAllocationArgs,
-)
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, skip
+from scheduler.plugins.node_resources.args import (
+    NodeResourcesBalancedAllocationArgs,
+)
 from scheduler.plugins.node_resources.resource_allocation import Share, ShareRule, requests_of
 
 if TYPE_CHECKING:
@@ -45,10 +43,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     reads = ("deviceclasses",)
 
     def __init__(self) -> None:
-        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
-        if errors := args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
-        self._resources: Final = args.resources
+        self._resources: Final = self.args.resources
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods that ask for none of the resources: they change nothing anywhere."""

@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from scheduler.api import field, resources
+from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.node_resources_fit import (
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -43,6 +36,12 @@ from scheduler.framework.status import (
 from scheduler.plugins._device_classes import (
     DRA_EXTENDED_RESOURCE,
     backed_by_devices,
+)
+from scheduler.plugins.node_resources.args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
 )
 from scheduler.plugins.node_resources.resource_allocation import (
     Scorer,
@@ -128,9 +127,7 @@ class NodeResourcesFit(Plugin):
     reads = ("deviceclasses",)
 
     def __init__(self) -> None:
-        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
-        if errors := args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
+        args = self.args
         assert args.scoring_strategy is not None, "a default has filled it in"
         self._ignored: Final = frozenset(args.ignored_resources)
         self._ignored_groups: Final = frozenset(args.ignored_resource_groups)

@@ -24,7 +24,8 @@ from scheduler.snapshot.columns import FloatArray, IntArray, encode_flags
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.config.plugin_args.scoring import ResourceSpec, UtilizationShapePoint
+    from scheduler.plugins._shape_score import UtilizationShapePoint
+    from scheduler.plugins.node_resources.args import ResourceSpec
     from scheduler.snapshot.nodes import Nodes
 
 _MAX_UTILIZATION: Final = 100

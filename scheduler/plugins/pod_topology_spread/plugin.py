@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import msgspec
+
 from scheduler.api import field
-from scheduler.api.core import Node, Pod
-from scheduler.api.field import FieldErrors
+from scheduler.api.core import Node, Pod, TopologySpreadConstraint
+from scheduler.api.field import FieldError, FieldErrors
+from scheduler.api.names import label_key_complaints
 from scheduler.api.selectors import SelectorError
-from scheduler.config.feature_gates import DEFAULT_FEATURE_GATES
-from scheduler.config.plugin_args.pod_topology_spread import (
-    SYSTEM_DEFAULTING,
-    PodTopologySpreadArgs,
-)
+from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -62,6 +61,79 @@ _MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
 _WORDS: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
+SYSTEM_DEFAULTING: Final = "System"
+LIST_DEFAULTING: Final = "List"
+
+_CAN_NOT_BE_EMPTY: Final = "can not be empty"
+_WHEN_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
+    """Arguments of PodTopologySpread."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    """Constraints, without selectors, for pods that have none; only with defaulting type `List`."""
+
+    defaulting_type: str = ""
+    """`System`: spread softly over hosts and zones. `List`: `default_constraints`.
+
+    Default: `System`.
+    """
+
+    def with_defaults(self, gates: FeatureGates) -> PodTopologySpreadArgs:
+        return msgspec.structs.replace(
+            self, defaulting_type=self.defaulting_type or SYSTEM_DEFAULTING
+        )
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        errors = self._defaulting_type_errors(field.child_path(path, "defaultingType"))
+        for index, constraint in enumerate(self.default_constraints):
+            below = field.child_path(path, f"defaultConstraints[{index}]")
+            errors += _constraint_errors(constraint, below)
+            earlier = self.default_constraints[:index]
+            if any(_same_domain(constraint, other) for other in earlier):
+                pair = f"{{{constraint.topology_key}, {constraint.when_unsatisfiable}}}"
+                errors.append(field.duplicate(below, pair))
+        return errors
+
+    def _defaulting_type_errors(self, path: str) -> list[FieldError]:
+        supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+        if self.defaulting_type not in supported:
+            return [field.not_supported(path, self.defaulting_type, supported)]
+        if self.defaulting_type == SYSTEM_DEFAULTING and self.default_constraints:
+            message = "when .defaultConstraints are not empty"
+            return [field.invalid(path, self.defaulting_type, message)]
+        return []
+
+
+def _constraint_errors(constraint: TopologySpreadConstraint, path: str) -> list[FieldError]:
+    errors = []
+    if constraint.max_skew <= 0:
+        message = "not in valid range (0, inf)"
+        errors.append(field.invalid(f"{path}.maxSkew", constraint.max_skew, message))
+    key, key_path = constraint.topology_key, f"{path}.topologyKey"
+    if not key:
+        errors.append(field.required(key_path, _CAN_NOT_BE_EMPTY))
+    else:
+        errors += [field.invalid(key_path, key, text) for text in label_key_complaints(key)]
+    action, action_path = constraint.when_unsatisfiable, f"{path}.whenUnsatisfiable"
+    if not action:
+        errors.append(field.required(action_path, _CAN_NOT_BE_EMPTY))
+    elif action not in _WHEN_UNSATISFIABLE:
+        errors.append(field.not_supported(action_path, action, _WHEN_UNSATISFIABLE))
+    if constraint.label_selector is not None:
+        message = "constraint must not define a selector, as they deduced for each pod"
+        errors.append(field.forbidden(f"{path}.labelSelector", message))
+    return errors
+
+
+def _same_domain(constraint: TopologySpreadConstraint, other: TopologySpreadConstraint) -> bool:
+    return (
+        constraint.topology_key == other.topology_key
+        and constraint.when_unsatisfiable == other.when_unsatisfiable
+    )
+
+
 class PodTopologySpread(Plugin):
     """Respect topology spread constraints: the pod's own, or the profile's if it has none."""
 
@@ -70,9 +142,7 @@ class PodTopologySpread(Plugin):
     args: PodTopologySpreadArgs
 
     def __init__(self) -> None:
-        args = self.args.with_defaults(DEFAULT_FEATURE_GATES)
-        if errors := args.validate("", DEFAULT_FEATURE_GATES):
-            raise ValueError(field.aggregate(errors))
+        args = self.args
         self._is_system_defaulted: Final = args.defaulting_type == SYSTEM_DEFAULTING
         defaults = (
             SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints

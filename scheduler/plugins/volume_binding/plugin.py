@@ -9,13 +9,14 @@ Mirrors `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`, v1.36
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+import msgspec
 import numpy as np
 
 from scheduler.api import field
 from scheduler.api.csi_topology import MIGRATED_PLUGINS_ANNOTATION
-from scheduler.api.field import quoted
+from scheduler.api.field import FieldError, quoted
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -24,7 +25,8 @@ from scheduler.api.storage import (
     StorageClass,
 )
 from scheduler.api.volumes import LOST, claim_name, claim_names, is_for_pod
-from scheduler.config.plugin_args.volume_binding import VolumeBindingArgs
+from scheduler.config.types import FeatureGates, Int64, PluginArgs
+from scheduler.config.validation import internal_form
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -38,6 +40,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._shape_score import UtilizationShapePoint, validate_shape
 from scheduler.plugins.volume_binding.binder import (
     VolumeBinder,
     VolumeBindingError,
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-_STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 _ADD_OR_UPDATE: Final = ActionType.ADD | ActionType.UPDATE
 
@@ -77,6 +79,49 @@ class _BindingState:
 
 _STATE: Final = StateKey[_BindingState]("VolumeBinding")
 
+#: The feature gate of scores by storage in use.
+_STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
+
+#: The more storage is in use, the lower the score.
+_DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True):
+    """Arguments of VolumeBinding."""
+
+    always_written: ClassVar[frozenset[str]] = frozenset({"bind_timeout_seconds"})
+
+    bind_timeout_seconds: Int64 = 600
+    """Seconds PreBind waits until volumes are bound; 0 means not at all. Default: 600."""
+
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+    """Score by the storage in use; only with the gate StorageCapacityScoring.
+
+    Default: 10 at 0 %, 0 at 100 %.
+    """
+
+    def with_defaults(self, gates: FeatureGates) -> VolumeBindingArgs:
+        if self.shape or _STORAGE_CAPACITY_SCORING not in gates:
+            return self
+        return msgspec.structs.replace(self, shape=_DEFAULT_SHAPE)
+
+    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        errors = []
+        if self.bind_timeout_seconds < 0:
+            message = "invalid BindTimeoutSeconds, should not be a negative value"
+            timeout_path = field.child_path(path, "bindTimeoutSeconds")
+            errors.append(field.invalid(timeout_path, self.bind_timeout_seconds, message))
+        shape_path = field.child_path(path, "shape")
+        if _STORAGE_CAPACITY_SCORING in gates:
+            errors += validate_shape(self.shape or (), shape_path)
+        elif self.shape is not None:
+            message = (
+                "unexpected field `shape`, remove it or turn on the feature gate "
+                f"{_STORAGE_CAPACITY_SCORING}"
+            )
+            errors.append(field.invalid(shape_path, internal_form(self.shape), message))
+        return errors
+
 
 class VolumeBinding(Plugin):
     """Have a pod's volumes and its node fit each other."""
@@ -93,15 +138,11 @@ class VolumeBinding(Plugin):
     )
 
     def __init__(self) -> None:
-        gates = self.handle.feature_gates
-        args = self.args.with_defaults(gates)
-        if errors := args.validate("", gates):
-            raise ValueError(field.aggregate(errors))
         self.binder: Final = VolumeBinder(
-            self.handle, bind_timeout_seconds=float(args.bind_timeout_seconds)
+            self.handle, bind_timeout_seconds=float(self.args.bind_timeout_seconds)
         )
-        scores = _STORAGE_CAPACITY_SCORING in gates
-        self._scorer: Final = VolumeCapacityScorer(args.shape or ()) if scores else None
+        scores = _STORAGE_CAPACITY_SCORING in self.handle.feature_gates
+        self._scorer: Final = VolumeCapacityScorer(self.args.shape or ()) if scores else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Turn down pods with a claim that cannot be bound now; skip pods without claims."""

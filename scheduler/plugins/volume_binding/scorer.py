@@ -21,7 +21,7 @@ from scheduler.plugins.volume_binding.static_matching import NO_VOLUME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.config.plugin_args.scoring import UtilizationShapePoint
+    from scheduler.plugins._shape_score import UtilizationShapePoint
     from scheduler.plugins.volume_binding.pod_volumes import WantedVolume
     from scheduler.snapshot.columns import BoolArray, IntArray
 
