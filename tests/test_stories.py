@@ -1,4 +1,4 @@
-"""A pod's story: what is kept, for how long, and how it reads."""
+"""Stories of pods: which entries are kept, for how long, and their JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
     }
 
 
-def test_an_event_that_did_not_help_is_told_as_such() -> None:
+def test_an_event_that_does_not_move_the_pod_is_an_entry() -> None:
     stories = PodStories()
     stories.pod_moved(moved(queued(), Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, "NodeAdd"))
     [entry] = story_of(stories)["entries"]
@@ -59,7 +59,7 @@ def test_an_event_that_did_not_help_is_told_as_such() -> None:
     assert entry["text"] == "NodeAdd does not help: stays unschedulable"
 
 
-def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
+def test_a_scheduled_attempt_has_the_scores_of_its_node() -> None:
     stories = PodStories()
     scores = (("NodeResourcesFit", 47), ("ImageLocality", 3))
     attempt = Attempted(
@@ -75,7 +75,7 @@ def test_a_scheduled_attempt_tells_the_scores_of_its_node() -> None:
     assert entry["total_score"] == 50
 
 
-def test_a_failed_attempt_tells_who_turned_down_how_many_nodes() -> None:
+def test_a_failed_attempt_has_the_number_of_nodes_rejected_by_each_plugin() -> None:
     stories = PodStories()
     rejected = RejectedNodes("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
     message = "0/4 nodes are available: 4 Insufficient cpu."
@@ -119,7 +119,7 @@ def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
     assert [entry["event"] for entry in story["entries"]] == ["y"]
 
 
-def test_what_is_said_late_of_a_pod_is_no_part_of_the_story_of_the_next_one_of_its_name() -> None:
+def test_late_entries_of_the_predecessor_are_not_in_the_story() -> None:
     stories = PodStories()
     stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
     stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
@@ -156,7 +156,7 @@ def test_the_longest_untouched_story_goes_first() -> None:
     assert story_of(stories, "b") is None
 
 
-def test_a_story_too_long_loses_its_oldest_entries_and_says_how_many() -> None:
+def test_a_story_too_long_loses_its_oldest_entries_and_counts_them() -> None:
     stories = PodStories(entries_max=2)
     for number in range(5):
         stories.add(queued().pod_info, Bound(float(number), f"n{number}"))

@@ -1,9 +1,16 @@
-"""Writes as values, and the queue in which they wait: what is merged, what gives way, what waits.
+"""Writes to the API server: calls as values, the queue in which they merge, and the dispatcher.
 
-Pure: the queue says what is to be made next, `scheduler.api_calls.dispatcher` makes it.
+The calls and their queue are pure; `scheduler.api_calls.dispatcher` executes what the queue pops.
 """
 
-from scheduler.api_calls.call_queue import ApiCall, CallQueue, QueuedCall
+from scheduler.api_calls.call_queue import (
+    ApiCall,
+    CallNotMade,
+    CallOverwritten,
+    CallQueue,
+    CallSkipped,
+    QueuedCall,
+)
 from scheduler.api_calls.calls import (
     RELEVANCES,
     ObjectPatchCall,
@@ -12,7 +19,6 @@ from scheduler.api_calls.calls import (
     PodDeletionCall,
     PodStatusPatchCall,
 )
-from scheduler.api_calls.errors import CallNotMade, CallOverwritten, CallSkipped
 
 __all__ = [
     "RELEVANCES",

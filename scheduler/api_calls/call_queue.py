@@ -1,4 +1,4 @@
-"""The queue of calls to the API server: one waits for each object, and one is under way.
+"""The queue of calls to the API server: for each object one call waits and one is under way.
 
                 add, nothing known of the object
                                |
@@ -9,29 +9,27 @@
         |                      | the one under way v
         '----- drops --------- `------------- next in line
 
-    drops: a newer call of its type takes what it has to say and its place (overwritten),
-           a more relevant call takes its place (overwritten),
-           nothing is left to do (skipped)
+    drops: a newer call of the same type is merged with it and replaces it (overwritten),
+           a more relevant call replaces it (overwritten),
+           the call has become a no-op (skipped)
 
-A call less relevant than the one it meets is skipped at once. So no two calls for one object are
-ever under way together, and a call that has waited says the newest there is to say.
+A call that is less relevant than the queued one is skipped at once. So no two calls for one object
+are under way together, and a call that has waited carries the newest values.
 
 Differs from upstream's queue in three ways, none of which a healthy server sees: a call that is
-next in line is told when a more relevant one takes its place (upstream forgets about it); a call
-under way keeps its own outcome though a newer one takes over what it says; and the one next in line
-starts from what the one before it has made of the object, where upstream waits for the informer.
+next in line is reported as overwritten when a more relevant one replaces it (upstream forgets it);
+a call under way keeps its own outcome although a newer one is merged with it; and the call that is
+next in line starts from the object as the one before it leaves it, where upstream waits for the
+informer.
 Source: `pkg/scheduler/backend/api_dispatcher/call_queue.go`, v1.36.3.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from scheduler.api_calls.errors import CallNotMade, CallOverwritten, CallSkipped
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.api.core import Pod
 
@@ -41,41 +39,62 @@ _NO_EFFECT_AFTER_SYNC: Final = (
 )
 
 
+class CallNotMade(Exception):
+    """A call is not made: another one replaces it, or it is a no-op. This is not a failure.
+
+    Source: `k8s.io/kube-scheduler/framework/api_dispatcher.go`.
+    """
+
+
+class CallSkipped(CallNotMade):
+    """The call is a no-op, or a more relevant call for the object is queued."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}: call skipped")
+
+
+class CallOverwritten(CallNotMade):
+    """A newer call replaces this one. Calls of the same type are merged."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}: call overwritten")
+
+
 class ApiCall(Protocol):
-    """A write as a value. What merges gives a new value."""
+    """A write as an immutable value."""
 
     @property
     def call_type(self) -> str:
-        """Its type; calls of one type merge."""
+        """The key of the call's relevance; calls of one type merge."""
         ...
 
     @property
     def object_uid(self) -> str:
-        """Which object it is about."""
+        """The key of the object that is written; calls for one object are made in order."""
         ...
 
     @property
     def is_no_op(self) -> bool:
-        """Whether the object, as far as it is known, is already as the call wants it."""
+        """True if the object, as far as it is known, is already as the call sets it."""
         ...
 
     def merged(self, older: Self) -> Self:
-        """This call, and what `older` has to say that this one does not."""
+        """Return this call with the values of `older` that this one does not set."""
         ...
 
     def after(self, made: ApiCall) -> Self:
-        """This call, now that another one for the object has been made."""
+        """Return this call for the object as `made`, another call, has left it."""
         ...
 
     def synced(self, pod: Pod) -> tuple[Self, Pod]:
-        """This call for a newer version of its pod, and the pod as the call will make it."""
+        """Return this call for a newer version of its pod, and the pod as the call will set it."""
         ...
 
 
 class QueuedCall:
-    """A call in a queue; `on_dropped` is told, at most once, if it will not be made.
+    """A call in the queue. `on_dropped` is called at most once, if the call will not be made.
 
-    `call` is what is to be made: it takes in what older calls had to say.
+    `call` is replaced when the queue merges older calls into it.
     """
 
     __slots__ = ("call", "on_dropped")
@@ -86,40 +105,35 @@ class QueuedCall:
 
 
 class CallQueue:
-    """Which calls wait, which are under way. `relevances` rates call types, higher wins.
+    """The calls that wait and those under way. Of two call types the one of higher relevance wins.
 
-    Types of one relevance must be for objects of different kinds.
+    Types of the same relevance must be for objects of different kinds.
     """
 
     def __init__(self, relevances: Mapping[str, int]) -> None:
         self._relevances: Final = relevances
-        #: The newest call for each object: the waiting one, the next in line, or else the one
-        #: under way.
+        #: By object: the waiting call, the one next in line, or else the one under way.
         self._newest: Final[dict[str, QueuedCall]] = {}
-        #: The objects whose call waits, first come first served.
+        #: The objects with a waiting call, the first queued first.
         self._waiting: Final[dict[str, None]] = {}
         self._under_way: Final[dict[str, QueuedCall]] = {}
 
-    def __len__(self) -> int:
-        """How many calls may be popped."""
-        return len(self._waiting)
-
     @property
     def under_way(self) -> int:
-        """How many calls have been popped and not finalized."""
+        """The number of calls that have been popped and not finalized."""
         return len(self._under_way)
 
     def is_under_way(self, queued: QueuedCall) -> bool:
-        """Whether this very call has been popped and not finalized."""
+        """Return True if `queued` itself has been popped and not finalized."""
         return self._under_way.get(queued.call.object_uid) is queued
 
-    def pending(self) -> Counter[str]:
-        """How many calls may be popped, by type."""
-        return Counter(self._newest[uid].call.call_type for uid in self._waiting)
+    def waiting(self) -> list[QueuedCall]:
+        """Return the calls that can be popped, in order; for tests."""
+        return [self._newest[uid] for uid in self._waiting]
 
-    def calls(self) -> Iterator[QueuedCall]:
-        """The newest call for each object."""
-        yield from self._newest.values()
+    def calls(self) -> list[QueuedCall]:
+        """Return the newest call for each object; for tests."""
+        return list(self._newest.values())
 
     def add(self, queued: QueuedCall) -> None:
         """Queue a call. Raises CallSkipped if it will not be made."""
@@ -127,7 +141,7 @@ class CallQueue:
         older = self._newest.get(uid)
         if older is not None:
             self._reconcile(older, queued)
-        # What is known of the object does not count while it is being changed.
+        # While another call changes the object, its known state does not count.
         if queued.call.is_no_op and uid not in self._under_way:
             self._forget_waiting(uid)
             raise CallSkipped(_NO_EFFECT)
@@ -148,7 +162,7 @@ class CallQueue:
             older.on_dropped(CallOverwritten(reason))
 
     def pop(self) -> QueuedCall | None:
-        """The call to make now, `finalize` it when it is done; None if none waits."""
+        """Return the next call, to be passed to `finalize` when it is done; None if none waits."""
         uid = next(iter(self._waiting), None)
         if uid is None:
             return None
@@ -157,7 +171,7 @@ class CallQueue:
         return queued
 
     def finalize(self, queued: QueuedCall, *, made: bool) -> None:
-        """A popped call is done; `made` says whether the server has carried it out."""
+        """Remove a popped call; `made` is True if the server has executed it."""
         uid = queued.call.object_uid
         del self._under_way[uid]
         following = self._newest[uid]
@@ -173,7 +187,7 @@ class CallQueue:
             self._waiting[uid] = None
 
     def withdraw(self, queued: QueuedCall) -> None:
-        """Nobody wants this call any more; harmless once it is under way, dropped or done."""
+        """Remove a waiting call; a no-op if it is under way, dropped or done."""
         uid = queued.call.object_uid
         if self.is_under_way(queued) or self._newest.get(uid) is not queued:
             return
@@ -184,7 +198,7 @@ class CallQueue:
             self._newest[uid] = under_way
 
     def sync_pod(self, pod: Pod) -> Pod:
-        """The pod as it will be once its newest call is made, which is told of this version."""
+        """Base the pod's newest call on this version; return the pod as the call will set it."""
         uid = pod.metadata.uid
         queued = self._newest.get(uid)
         if queued is None:
@@ -203,9 +217,9 @@ class CallQueue:
             assert uid in self._newest, f"{uid} waits without a call"
             assert uid not in self._under_way, f"{uid} waits while a call for it is under way"
         lost = self._newest.keys() - self._waiting.keys() - self._under_way.keys()
-        assert not lost, f"calls that nobody will pop: {sorted(lost)}"
+        assert not lost, f"calls that will not be popped: {sorted(lost)}"
         unknown = self._under_way.keys() - self._newest.keys()
-        assert not unknown, f"calls under way of which nothing is known: {sorted(unknown)}"
+        assert not unknown, f"calls under way that are not recorded: {sorted(unknown)}"
 
     def _forget_waiting(self, uid: str) -> None:
         self._newest.pop(uid, None)

@@ -1,13 +1,15 @@
-"""The scheduler's writes as values: what each wants, and what becomes of two for one object.
+"""The scheduler's writes as values, and how two for one object merge.
 
-    type                 relevance  of the same pod
-    pod_status_patch         1      the newest condition and nomination win; gives way to the others
-    pod_binding              2
-    pod_deletion             3      ours: for a pod that goes, neither node nor condition matters
+    type                 relevance  two for one object
+    pod_status_patch         1      merge: the newest condition and the newest nomination win
+    pod_condition_patch      1      the newest wins; keyed by pod and condition
+    object_patch             1      the newest wins; a volume or a claim
+    pod_binding              2      replaces a status patch
+    pod_deletion             3      replaces a binding or a status patch
 
-The first two are upstream's; it deletes pods, and patches conditions other than PodScheduled, past
-its queue. Such a condition says nothing of where a pod goes: it gives way to nothing, so it has a
-queue of its own, as have volumes and claims.
+Status patches and bindings are upstream's. Upstream deletes pods, and patches conditions other than
+PodScheduled, without its queue. Such a condition does not depend on the pod's node, so no other
+call replaces it.
 Source: `pkg/scheduler/framework/api_calls`, v1.36.3.
 """
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from scheduler.api_calls.call_queue import ApiCall
     from scheduler.framework.types import Condition, NominatingInfo
 
-#: Which call wins where two for one object meet.
+#: By call type: of two calls for one object the one of higher relevance wins.
 RELEVANCES: Final[Mapping[str, int]] = {
     "pod_status_patch": 1,
     "pod_condition_patch": 1,
@@ -50,75 +52,68 @@ class PodStatusPatchCall:
 
     @property
     def object_uid(self) -> str:
-        """The pod's uid."""
         return self.pod.metadata.uid
 
     @property
     def is_no_op(self) -> bool:
-        """Whether the status is already as wanted."""
         return not needs_status_patch(
             self.pod, condition=self.condition, nominating_info=self.nominating_info
         )
 
     def merged(self, older: Self) -> Self:
-        """The newest condition, and the newest nomination that is one."""
-        condition, info = self.condition, self.nominating_info
+        """Keep the newest condition and the newest nomination of the two."""
+        info = self.nominating_info
         if overrides_nomination(older.nominating_info) and not overrides_nomination(info):
             info = older.nominating_info
-        return replace(self, condition=condition or older.condition, nominating_info=info)
+        return replace(self, condition=self.condition or older.condition, nominating_info=info)
 
     def after(self, made: ApiCall) -> Self:
-        """Starts from the status that the other patch has left."""
+        """Base this patch on the status that the other patch has set."""
         return (
             replace(self, pod=made.applied_to(self.pod)) if isinstance(made, type(self)) else self
         )
 
     def synced(self, pod: Pod) -> tuple[Self, Pod]:
-        """Starts from this version of the pod."""
         return replace(self, pod=pod), self.applied_to(pod)
 
     def applied_to(self, pod: Pod) -> Pod:
-        """A pod with what this call wants in its status."""
+        """Return the pod with its status as this call sets it."""
         return with_pod_status(pod, condition=self.condition, nominating_info=self.nominating_info)
 
 
 @dataclass(frozen=True)
 class PodConditionPatchCall(PodStatusPatchCall):
-    """Set a condition that says nothing of where the pod goes, DisruptionTarget say."""
+    """Set a condition other than PodScheduled, for example DisruptionTarget."""
 
     call_type: ClassVar = "pod_condition_patch"
 
     @property
     def object_uid(self) -> str:
-        """A queue for each condition of a pod."""
+        """The pod's uid and the condition's type."""
         assert self.condition is not None, "a patch of a condition has one"
         return f"{self.pod.metadata.uid}/{self.condition.type}"
 
 
-class _Whole:
-    """Calls that say all there is to say: the newest one counts, nothing is carried over."""
+class _LastWins:
+    """A call that is complete in itself: the newest one counts, and nothing is merged."""
 
     @property
     def is_no_op(self) -> bool:
-        """Never."""
         return False
 
     def merged(self, older: Self) -> Self:
-        """This call alone."""
         return self
 
     def after(self, made: ApiCall) -> Self:
-        """As it was."""
         return self
 
     def synced(self, pod: Pod) -> tuple[Self, Pod]:
-        """As it was, and so is the pod."""
         return self, pod
 
 
 @dataclass(frozen=True)
-class PodBindingCall(_Whole):
-    """Put a pod on a node."""
+class PodBindingCall(_LastWins):
+    """Bind a pod to a node."""
 
     pod: Pod
     node_name: str
@@ -126,12 +121,11 @@ class PodBindingCall(_Whole):
 
     @property
     def object_uid(self) -> str:
-        """The pod's uid."""
         return self.pod.metadata.uid
 
 
 @dataclass(frozen=True)
-class PodDeletionCall(_Whole):
+class PodDeletionCall(_LastWins):
     """Delete a pod."""
 
     pod: Pod
@@ -139,15 +133,14 @@ class PodDeletionCall(_Whole):
 
     @property
     def object_uid(self) -> str:
-        """The pod's uid."""
         return self.pod.metadata.uid
 
 
 @dataclass(frozen=True)
-class ObjectPatchCall(_Whole):
-    """Change a volume or a claim that has not changed since it was read.
+class ObjectPatchCall(_LastWins):
+    """Change a volume or a claim, if it has not changed since it was read.
 
-    Of two that wait for one object only one could succeed, and the newer one knows more.
+    Of two that wait for one object only one can succeed; the newer one starts from newer data.
     """
 
     metadata: ObjectMeta
@@ -155,5 +148,4 @@ class ObjectPatchCall(_Whole):
 
     @property
     def object_uid(self) -> str:
-        """The object's uid."""
         return self.metadata.uid

@@ -1,18 +1,19 @@
-"""All of the scheduler's writes to the API server go through here.
+"""The dispatcher of the scheduler's writes to the API server.
 
-    caller --a call--> `api_calls.CallQueue` --its turn--> a place --> request, again if worth it
-                            |                                              |
-                            `-- CallSkipped, CallOverwritten               `-- answer, ClientError
+    caller --call--> `CallQueue` --slot--> request, retried if worth it --> response or ClientError
+                         |
+                         `--> CallSkipped, CallOverwritten
 
-A caller waits for its call's turn and makes it itself, so that a call whose caller is cancelled is
-neither made nor seen through. There is a bounded number of places, so that a burst of decisions
-cannot pile up requests without end; the client's own rate limit holds up calls in their places.
-While places are free a call is made at once, in the order in which callers come, as upstream's are
-with default feature gates; only where calls have to wait do they merge and give way.
+The number of slots is bounded, so that a burst of decisions cannot start requests without limit;
+the client's own rate limit delays calls in their slots. While slots are free a call is made at
+once, in the order in which callers come, as upstream's are with default feature gates. Only calls
+that have to wait for a slot, or for another call for the same object, merge and overwrite one
+another. A caller waits for its call's slot and makes the request itself, so a call whose caller is
+cancelled is cancelled too.
 
-What is made again, and when: `scheduler.client.retries`. Status patches want the status to be so;
-volumes and claims are changed only if nobody else has meanwhile; bindings, and deletions, which go
-by name alone as upstream's do, are not made again if the first may have been carried out.
+The rules for retries are in `scheduler.client.retries`. Status patches are always retried; patches
+of volumes and claims carry the version that they are meant for; bindings and deletions, which go by
+name alone as upstream's do, are retried only if the first request was surely not executed.
 Source: `pkg/scheduler/backend/api_dispatcher`, `pkg/scheduler/util/utils.go` (`PatchPodStatus`).
 """
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 
@@ -68,45 +69,40 @@ T = TypeVar("T", bound=ApiObject)
 _VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
 _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"]
 
-#: How many writes may be under way at once.
-_PLACES: Final = 100
-#: How many may be waiting or under way before the scheduling loop holds back.
+#: The most writes under way at once.
+_SLOTS: Final = 100
+#: The backlog at which `wait_for_room` begins to wait.
 _BACKLOG_MAX: Final = 500
 
 
-class DispatcherStatistics(NamedTuple):
-    """Writes asked for so far, and those neither made nor dropped yet."""
-
-    writes: int
-    backlog: int
-
-
 class ApiDispatcher:
-    """Makes writes; every method raises the client's errors, and CallNotMade where it says so."""
+    """Makes writes. Every method raises the client's errors, and CallNotMade where documented."""
 
     def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client: Final = client
         self._clock: Final = clock
         self._queue: Final = CallQueue(RELEVANCES)
-        self._turns: Final[dict[QueuedCall, asyncio.Future[None]]] = {}
+        #: By call that waits or is under way: resolved when the call has its slot.
+        self._slots: Final[dict[QueuedCall, asyncio.Future[None]]] = {}
         self._room: Final = asyncio.Event()
         self._room.set()
-        self._writes = 0
 
     async def wait_for_room(self) -> None:
-        """Return once the backlog is short enough for another decision to be made."""
+        """Return once the backlog is below its limit."""
         await self._room.wait()
 
-    def statistics(self) -> DispatcherStatistics:
-        """How many writes there have been and are."""
-        return DispatcherStatistics(self._writes, len(self._turns))
+    @property
+    def backlog(self) -> int:
+        """The number of writes that wait or are under way."""
+        return len(self._slots)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind a pod; not again if it may have been carried out, which then the pod itself tells.
+        """Bind a pod. Retried only if the request surely was not executed.
 
-        Raises CallOverwritten if the pod is to be deleted before it is this call's turn.
+        If that is unknown, the pod is read to find out. Raises CallOverwritten if a deletion of
+        the pod replaces the call.
         """
-        async with self._turn(PodBindingCall(pod, node_name)):
+        async with self._slot(PodBindingCall(pod, node_name)):
             try:
                 await repeat_write(
                     lambda: self._client.bind(pod, node_name), Retry.IF_NOT_SENT, self._clock
@@ -116,9 +112,9 @@ class ApiDispatcher:
                     raise
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
-        """Whether a pod has got that node, as far as can be found out.
+        """Read the pod; return True if it is bound to that node.
 
-        Upstream does not ask: it reports a failure, and overwrites PodScheduled=True with it.
+        Upstream does not read it: it reports a failure, and overwrites PodScheduled=True with it.
         """
         metadata = pod.metadata
         try:
@@ -128,9 +124,9 @@ class ApiDispatcher:
         return found.metadata.uid == metadata.uid and found.spec.node_name == node_name
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Keep a volume for a claim; returns it as the server has it.
+        """Set a volume's claim reference; return the volume as the server has it.
 
-        Raises Conflict if it has changed, CallOverwritten if somebody wants to write it too.
+        Raises Conflict if it has changed, CallOverwritten if a newer call for it is queued.
         """
         patch = _patch_of(volume.metadata, ANN_BOUND_BY_CONTROLLER)
         if volume.spec.claim_ref is not None:
@@ -140,7 +136,7 @@ class ApiDispatcher:
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Have a claim's volume made near a node; returns the claim. Raises as for a volume."""
+        """Set a claim's selected node; return the claim. Raises as for a volume."""
         patch = _patch_of(claim.metadata, ANN_SELECTED_NODE)
         return await self._patch_object(_CLAIMS, claim.metadata, patch)
 
@@ -153,23 +149,23 @@ class ApiDispatcher:
     ) -> bool:
         """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
 
-        False if the pod is gone. A call that was merged into a newer one, or that is needless
-        because the pod gets its node or is deleted, is as good as made.
+        Returns False if the pod is deleted. A call that was merged into a newer one, or replaced
+        by a binding or a deletion, counts as made.
         """
         kind = PodStatusPatchCall
         if condition is not None and condition.type != POD_SCHEDULED:
             kind = PodConditionPatchCall
         with contextlib.suppress(CallNotMade):
-            async with self._turn(kind(pod, condition, nominating_info)) as call:
+            async with self._slot(kind(pod, condition, nominating_info)) as call:
                 return await self._patch_status(call)
         return True
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """Have a pod deleted, by its name alone, as upstream does; False if it is gone already."""
+        """Delete a pod by its name, as upstream does; return False if there is none."""
         metadata = pod.metadata
         try:
             with contextlib.suppress(CallNotMade):
-                async with self._turn(PodDeletionCall(pod)):
+                async with self._slot(PodDeletionCall(pod)):
                     await repeat_write(
                         lambda: self._client.delete(
                             PODS, metadata.name, namespace=metadata.namespace
@@ -182,11 +178,11 @@ class ApiDispatcher:
         return True
 
     def on_pod_update(self, old: Pod, new: Pod) -> None:
-        """A pod has changed: a call that waits starts from it, or is dropped if nothing is left."""
+        """Base the pod's waiting call on its new version; drop the call if it is a no-op now."""
         self._queue.sync_pod(new)
 
     async def _patch_status(self, call: PodStatusPatchCall) -> bool:
-        """Make a status patch, from what is known of the pod now; False if the pod is gone."""
+        """Send a status patch against the known status; return False if the pod is deleted."""
         patch = pod_status_patch(
             call.pod,
             condition=call.condition,
@@ -214,7 +210,7 @@ class ApiDispatcher:
     async def _patch_object(
         self, resource: Resource[T], metadata: ObjectMeta, patch: dict[str, object]
     ) -> T:
-        async with self._turn(ObjectPatchCall(metadata)):
+        async with self._slot(ObjectPatchCall(metadata)):
             return await repeat_write(
                 lambda: self._client.patch(
                     resource,
@@ -228,64 +224,60 @@ class ApiDispatcher:
             )
 
     @contextlib.asynccontextmanager
-    async def _turn(self, call: C) -> AsyncIterator[C]:
-        """Wait for a call's turn; yields it with what it has taken in of others meanwhile.
+    async def _slot(self, call: C) -> AsyncIterator[C]:
+        """Wait for the call's slot; yield the call, merged with others queued for its object.
 
-        Raises CallSkipped or CallOverwritten if its turn will never come.
+        The slot is free again at the end of the context. Raises CallSkipped or CallOverwritten if
+        the call is not made.
         """
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queued = QueuedCall(call, lambda why: _never_comes(turn, why))
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_dropped(why: CallNotMade) -> None:
+            # Done already if the caller has just been cancelled.
+            if not slot.done():
+                slot.set_exception(why)
+
+        queued = QueuedCall(call, on_dropped)
         self._queue.add(queued)
-        self._writes += 1
-        self._turns[queued] = turn
-        self._hold_back_or_go_on()
+        self._slots[queued] = slot
+        self._update_room()
         made = False
         try:
-            self._start_what_may_start()
-            if not turn.done():
-                await turn
-            turn.result()
-            # What merges keeps its type.
+            self._fill_slots()
+            if not slot.done():
+                await slot
+            slot.result()
+            # Merging keeps the type of a call.
             yield cast("C", queued.call)
             made = True
         finally:
-            self._leave(queued, made=made)
+            del self._slots[queued]
+            if self._queue.is_under_way(queued):
+                self._queue.finalize(queued, made=made)
+                self._fill_slots()
+            else:
+                self._queue.withdraw(queued)
+            self._update_room()
 
-    def _start_what_may_start(self) -> None:
-        while self._queue.under_way < _PLACES and (queued := self._queue.pop()) is not None:
-            turn = self._turns[queued]
-            # Done already if its caller has just been cancelled, and is about to leave.
-            if not turn.done():
-                turn.set_result(None)
+    def _fill_slots(self) -> None:
+        while self._queue.under_way < _SLOTS and (queued := self._queue.pop()) is not None:
+            slot = self._slots[queued]
+            # Done already if the caller has just been cancelled.
+            if not slot.done():
+                slot.set_result(None)
 
-    def _leave(self, queued: QueuedCall, *, made: bool) -> None:
-        """A call is over, however it went."""
-        del self._turns[queued]
-        if self._queue.is_under_way(queued):
-            self._queue.finalize(queued, made=made)
-            self._start_what_may_start()
-        else:
-            self._queue.withdraw(queued)
-        self._hold_back_or_go_on()
-
-    def _hold_back_or_go_on(self) -> None:
-        if len(self._turns) < _BACKLOG_MAX:
+    def _update_room(self) -> None:
+        if len(self._slots) < _BACKLOG_MAX:
             self._room.set()
         else:
             self._room.clear()
 
 
-def _never_comes(turn: asyncio.Future[None], why: CallNotMade) -> None:
-    # A caller that has just been cancelled no longer asks.
-    if not turn.done():
-        turn.set_exception(why)
-
-
 def _patch_of(metadata: ObjectMeta, annotation: str) -> dict[str, object]:
-    """Set an annotation if the object has not changed since it was read.
+    """Return a patch that sets an annotation if the object has not changed since it was read.
 
-    Upstream sends the whole object; ours holds only the fields that we read, and the others must
-    not be lost.
+    Upstream sends the whole object. Ours holds only the fields that we read, and a full update
+    would delete the others.
     """
     patched: dict[str, object] = {"resourceVersion": metadata.resource_version}
     if annotation in metadata.annotations:

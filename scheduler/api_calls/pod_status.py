@@ -1,8 +1,7 @@
-"""Changes to a pod's status, as the smallest strategic merge patch.
+"""Changes to a pod's status as minimal strategic merge patches.
 
-Conditions merge by their type, so a patch carries the type and what has changed, and names all
-types in order when there were conditions before: that is what upstream sends, and what a server
-must be able to merge.
+Conditions merge by their type. So a patch carries the type and the changed fields, and lists all
+types in order if the pod had conditions before. Upstream sends the same.
 Source: `pkg/scheduler/schedule_one.go` (`updatePod`), `pkg/api/v1/pod/util.go`
 (`UpdatePodCondition`), apimachinery `strategicpatch.CreateTwoWayMergePatch`.
 """
@@ -33,9 +32,9 @@ def pod_status_patch(
     nominating_info: NominatingInfo | None,
     timestamp: str,
 ) -> Json | None:
-    """The patch that brings a pod's status up to date; None if it is already.
+    """Return the patch that sets a pod's condition and nomination; None if it changes nothing.
 
-    `timestamp` is now, as the API writes it (`2026-11-21T08:00:00Z`).
+    `timestamp` is the present time in the API's format (`2026-11-21T08:00:00Z`).
     """
     if not needs_status_patch(pod, condition=condition, nominating_info=nominating_info):
         return None
@@ -50,23 +49,23 @@ def pod_status_patch(
 def needs_status_patch(
     pod: Pod, *, condition: Condition | None, nominating_info: NominatingInfo | None
 ) -> bool:
-    """Whether a pod's status is not as it should be."""
+    """Return True if the condition or the nomination differs from the pod's status."""
     return _renominates(pod, nominating_info) or (
-        condition is not None and _is_news(pod, condition)
+        condition is not None and _is_changed(pod, condition)
     )
 
 
 def with_pod_status(
     pod: Pod, *, condition: Condition | None, nominating_info: NominatingInfo | None
 ) -> Pod:
-    """The pod with its status as it should be; the very same one if it is already.
+    """Return the pod with this condition and nomination; the same object if nothing changes.
 
-    A condition that changes has no time of its last transition: the server has not told it yet.
+    A condition whose status changes has no time of its last transition: the server sets it.
     """
     if not needs_status_patch(pod, condition=condition, nominating_info=nominating_info):
         return pod
     status = pod.status
-    if condition is not None and _is_news(pod, condition):
+    if condition is not None and _is_changed(pod, condition):
         status = replace(status, conditions=_with_condition(pod, condition))
     if nominating_info is not None and _renominates(pod, nominating_info):
         status = replace(status, nominated_node_name=nominating_info.nominated_node_name)
@@ -74,7 +73,7 @@ def with_pod_status(
 
 
 def overrides_nomination(info: NominatingInfo | None) -> TypeGuard[NominatingInfo]:
-    """Whether this says which node a pod is nominated to, be it none."""
+    """Return True if `info` sets the nominated node, or clears it."""
     return info is not None and info.mode == NominatingMode.OVERRIDE
 
 
@@ -83,7 +82,7 @@ def _renominates(pod: Pod, info: NominatingInfo | None) -> bool:
 
 
 def _with_condition(pod: Pod, condition: Condition) -> tuple[PodCondition, ...]:
-    """A pod's conditions with this one in its place, or at the end."""
+    """Return the pod's conditions with this one replaced, or appended."""
     old = _condition(pod, condition.type)
     new = PodCondition(
         *condition,
@@ -97,8 +96,8 @@ def _with_condition(pod: Pod, condition: Condition) -> tuple[PodCondition, ...]:
     return tuple(new if known is old else known for known in pod.status.conditions)
 
 
-def _is_news(pod: Pod, condition: Condition) -> bool:
-    """Whether a condition says anything new; that it holds of a newer pod alone does not count."""
+def _is_changed(pod: Pod, condition: Condition) -> bool:
+    """Return True if status, reason or message differ; a newer generation alone does not count."""
     old = _condition(pod, condition.type)
     return old is None or (old.status, old.reason, old.message) != condition[1:]
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
-    from scheduler.api_calls.dispatcher import DispatcherStatistics
     from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
@@ -74,7 +73,6 @@ class AppStatistics(NamedTuple):
     attempts: Mapping[str, int]
     queue: QueueStatistics
     cache: CacheStatistics
-    writes: DispatcherStatistics
 
 
 class SchedulerApp:
@@ -320,7 +318,7 @@ class SchedulerApp:
             self.has_synced
             and self._scheduling_loop.is_idle
             and not self._plugin_works
-            and not self._dispatcher.statistics().backlog
+            and not self._dispatcher.backlog
             and not (events.queued or events.sending)
         )
 
@@ -340,7 +338,6 @@ class SchedulerApp:
             self._metrics.attempts_by_result(),
             self._queue.statistics(),
             self._cache.statistics(),
-            self._dispatcher.statistics(),
         )
 
     def compare_cache(self) -> CacheDifference:

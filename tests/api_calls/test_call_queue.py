@@ -1,4 +1,4 @@
-"""What upstream's own tests leave open: those are in `tests/upstream/test_api_dispatcher.py`."""
+"""The queue of calls, beyond upstream's own cases (`tests/upstream/test_api_dispatcher.py`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _patch(
     return PodStatusPatchCall(POD, condition, info)
 
 
-def test_the_next_in_line_is_told_when_it_is_replaced() -> None:
+def test_the_next_in_line_is_dropped_when_it_is_replaced() -> None:
     caller = Caller()
     caller.add(_patch())
     under_way = caller.queue.pop()
@@ -116,10 +116,10 @@ def test_the_next_in_line_is_dropped_if_nothing_is_left_to_do() -> None:
     caller.queue.finalize(first, made=True)
     ((dropped, why),) = caller.dropped
     assert (dropped, type(why)) == (second, CallSkipped)
-    assert list(caller.queue.calls()) == []
+    assert caller.queue.calls() == []
 
 
-def test_the_next_in_line_says_what_has_not_been_said() -> None:
+def test_the_next_in_line_sets_what_the_call_before_it_has_not_set() -> None:
     caller = Caller()
     first = caller.add(_patch())
     caller.queue.pop()
@@ -137,7 +137,7 @@ def test_withdrawing_the_next_in_line_leaves_the_one_under_way() -> None:
     caller.queue.withdraw(second)
     caller.queue.check()
     caller.queue.finalize(first, made=True)
-    assert list(caller.queue.calls()) == []
+    assert caller.queue.calls() == []
     caller.queue.withdraw(second)
 
 
@@ -147,8 +147,8 @@ def test_conditions_of_other_sorts_have_queues_of_their_own() -> None:
     caller.add(PodBindingCall(POD, "a"))
     caller.add(PodConditionPatchCall(POD, doomed, None))
     caller.add(PodConditionPatchCall(POD, doomed._replace(message="newer"), None))
-    assert len(caller.queue) == 2
-    assert caller.queue.pending() == {"pod_binding": 1, "pod_condition_patch": 1}
+    waiting = [queued.call.call_type for queued in caller.queue.waiting()]
+    assert waiting == ["pod_binding", "pod_condition_patch"]
 
 
 @pytest.mark.parametrize("seed", range(20))

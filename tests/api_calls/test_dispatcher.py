@@ -153,7 +153,7 @@ async def test_any_other_failure_is_not_tried_again(failure: Exception) -> None:
     assert len(client.patches) == 1
 
 
-async def test_a_patch_tells_whether_the_pod_is_still_there() -> None:
+async def test_a_patch_returns_false_if_the_pod_is_gone() -> None:
     dispatcher, client, clock = _dispatcher(None, NotFound(404, "NotFound", "gone"))
     assert await _patched(dispatcher, clock)
     assert not await _patched(dispatcher, clock)
@@ -166,7 +166,7 @@ async def test_a_pod_is_deleted_by_its_name_and_with_the_grace_it_asks_for() -> 
     assert client.deleted == [("pod", {"namespace": "default"})]
 
 
-async def test_a_deletion_tells_whether_the_pod_was_still_there_and_is_not_repeated() -> None:
+async def test_a_deletion_returns_false_if_the_pod_is_gone_and_is_not_retried() -> None:
     dispatcher, client, _ = _dispatcher(NotFound(404, "NotFound", "gone"), _server_error(503))
     assert not await dispatcher.delete_pod(POD)
     with pytest.raises(ServerError):
@@ -203,7 +203,7 @@ async def test_what_may_have_been_carried_out_and_must_not_repeat_is_not_made_ag
 
 
 @pytest.mark.parametrize("failure", PASSING[:3] + PASSING[4:])
-async def test_a_binding_whose_answer_got_lost_was_made_if_the_pod_says_so(
+async def test_a_binding_whose_answer_is_lost_has_succeeded_if_the_pod_is_bound(
     failure: Exception,
 ) -> None:
     dispatcher, client, _ = _dispatcher(failure)
@@ -221,7 +221,7 @@ async def test_a_binding_whose_answer_got_lost_was_made_if_the_pod_says_so(
         ConnectionRefused("nobody there"),
     ],
 )
-async def test_a_binding_whose_answer_got_lost_has_failed_if_nobody_says_otherwise(
+async def test_a_binding_whose_answer_is_lost_has_failed_if_the_pod_is_not_bound(
     found: Pod | Exception,
 ) -> None:
     dispatcher, client, _ = _dispatcher(_server_error(500))
@@ -230,7 +230,7 @@ async def test_a_binding_whose_answer_got_lost_has_failed_if_nobody_says_otherwi
         await dispatcher.bind(POD, "node")
 
 
-async def test_a_binding_that_was_refused_has_failed_whatever_the_pod_says() -> None:
+async def test_a_binding_that_was_refused_has_failed_even_if_the_pod_is_bound() -> None:
     dispatcher, client, _ = _dispatcher(Conflict(409, "Conflict", "already assigned"))
     client.pod = make_pod("pod", node_name="node")
     with pytest.raises(Conflict):
@@ -238,7 +238,7 @@ async def test_a_binding_that_was_refused_has_failed_whatever_the_pod_says() -> 
 
 
 @pytest.mark.parametrize("write", MUST_NOT_REPEAT)
-async def test_what_nobody_was_there_to_hear_is_said_again(write: str) -> None:
+async def test_a_write_is_retried_after_connection_refused(write: str) -> None:
     dispatcher, client, clock = _dispatcher(*[ConnectionRefused("nobody there")] * 2)
     work = asyncio.ensure_future(MUST_NOT_REPEAT[write](dispatcher))
     await clock.advance(10)
@@ -264,11 +264,11 @@ async def test_the_loop_holds_back_while_the_backlog_is_long() -> None:
     await asyncio.sleep(0)
     room = asyncio.ensure_future(dispatcher.wait_for_room())
     await asyncio.sleep(0)
-    assert dispatcher.statistics().backlog == 500
+    assert dispatcher.backlog == 500
     assert not room.done()
     client.hold.set()
     await asyncio.gather(*binds, room)
-    assert dispatcher.statistics() == (500, 0)
+    assert (len(client.bound), dispatcher.backlog) == (500, 0)
 
 
 async def test_only_so_many_writes_are_under_way_at_once_and_they_are_made_in_order() -> None:
@@ -295,7 +295,7 @@ async def _no_places() -> AsyncIterator[tuple[ApiDispatcher, ScriptedClient, lis
     client.hold.set()
     await asyncio.gather(*binds)
     await asyncio.gather(*work, return_exceptions=True)
-    assert dispatcher.statistics().backlog == 0
+    assert dispatcher.backlog == 0
 
 
 def _patch(dispatcher: ApiDispatcher, **wishes: object) -> Outcome:
@@ -381,7 +381,7 @@ async def test_what_the_patch_under_way_has_done_is_not_done_again() -> None:
     ]
 
 
-async def test_what_the_patch_under_way_has_failed_to_say_the_next_one_says() -> None:
+async def test_the_next_patch_sets_what_a_failed_patch_has_not_set() -> None:
     dispatcher, client, _ = _dispatcher(Forbidden(403, "Forbidden", "no"))
     client.hold_patches = asyncio.Event()
     first = _patch(dispatcher, condition=CONDITION)
@@ -413,7 +413,7 @@ async def test_a_caller_cancelled_under_way_makes_room_for_the_next() -> None:
     await _settle()
     patch.cancel()
     await bind
-    assert dispatcher.statistics().backlog == 0
+    assert dispatcher.backlog == 0
 
 
 async def test_callers_cancelled_all_together_leave_nothing_behind() -> None:
@@ -424,7 +424,7 @@ async def test_callers_cancelled_all_together_leave_nothing_behind() -> None:
     for bind in binds:
         bind.cancel()
     await asyncio.gather(*binds, return_exceptions=True)
-    assert dispatcher.statistics().backlog == 0
+    assert dispatcher.backlog == 0
     client.hold.set()
     await dispatcher.bind(POD, "node")
     assert client.bound == ["pod"]

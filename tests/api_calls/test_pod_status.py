@@ -89,7 +89,7 @@ def test_that_a_condition_still_holds_of_a_newer_spec_is_no_news() -> None:
     assert _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE) is None
 
 
-def test_a_condition_about_a_newer_spec_says_so_when_there_is_news() -> None:
+def test_a_changed_condition_carries_the_generation_of_a_newer_spec() -> None:
     patch = _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE, "a")
     assert patch["status"]["nominatedNodeName"] == "a"
     assert patch["status"]["conditions"] == [{"observedGeneration": 2, "type": "PodScheduled"}]

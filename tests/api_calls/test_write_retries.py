@@ -1,4 +1,4 @@
-"""Which writes are made again after which misfortune: the whole way down to a real server.
+"""Retries of writes after each kind of failure, with a real server.
 
 The rule is the table in `scheduler.client.retries`; each of its rows is here, over HTTP.
 """
@@ -65,7 +65,7 @@ async def _dispatching(
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-async def test_every_write_comes_again_when_the_server_says(write: str, code: int) -> None:
+async def test_every_write_is_retried_after_the_delay_of_retry_after(write: str, code: int) -> None:
     later = _refusal(code, Retry_After="3")
     async with _dispatching(later, later, Answer({})) as (dispatcher, server, clock):
         await WRITES[write](dispatcher)
@@ -108,16 +108,16 @@ async def test_what_must_not_repeat_is_made_once(write: str, misfortune: Script)
     async with _dispatching(misfortune, Answer({})) as (dispatcher, server, clock):
         with pytest.raises((ApiError, ConnectionFailed)):
             await WRITES[write](dispatcher)
-        # Of a binding whose answer got lost, the pod is asked.
+        # After a binding whose answer is lost the pod is read.
         assert len([asked for asked in server.asked if asked.method != "GET"]) == 1
         assert clock.slept == []
 
 
 @pytest.mark.parametrize("write", WRITES)
-async def test_where_nobody_listens_every_write_is_tried_again_soon(write: str) -> None:
+async def test_every_write_is_retried_after_connection_refused(write: str) -> None:
     clock = InstantClock()
     with socket.socket() as bound:
-        # Bound and not listening: nobody else can have the port meanwhile.
+        # Bound and not listening, so that no other process gets the port.
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         async with RestClient(connection_to(url), clock=clock, qps=-1) as client:

@@ -1,4 +1,4 @@
-"""What is counted, measured and recorded in stories of each attempt."""
+"""Attempts: their metrics and their entries in stories."""
 
 from __future__ import annotations
 

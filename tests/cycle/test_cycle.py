@@ -1,4 +1,4 @@
-"""A pod's way from the queue to its node, or back: cycle, binding cycle and failure handler.
+"""The scheduling cycle, the binding cycle and the failure handler of one pod.
 
 The scheduler's own parts around fake plugins, with a client that only takes notes.
 """
@@ -145,7 +145,7 @@ class Line:
 
     @property
     def places(self) -> dict[str, list[str]]:
-        """Who is where."""
+        """The names of the pods in each place."""
         queue = self.queue
         lists = {
             "active": queue.pods_in_active_q(),
@@ -203,7 +203,7 @@ async def test_a_pod_that_fits_is_assumed_bound_and_announced() -> None:
     assert line.attempts == {"scheduled": 1, "unschedulable": 0, "error": 0}
 
 
-async def test_a_pod_that_does_not_fit_waits_and_says_why() -> None:
+async def test_a_pod_that_does_not_fit_waits_and_is_reported() -> None:
     line = Line()
     await line.schedule(make_pod("pod", requests={"cpu": "9"}))
     message = "0/1 nodes are available: 1 Insufficient cpu."
@@ -264,14 +264,14 @@ async def test_a_pod_deleted_meanwhile_is_let_go_of() -> None:
     assert (line.places, line.events) == ({}, [])
 
 
-async def test_a_pod_recreated_meanwhile_is_somebody_else() -> None:
+async def test_a_pod_recreated_meanwhile_is_not_requeued() -> None:
     line = Line()
     twin = make_pod("pod", uid="another")
     await line.schedule(make_pod("pod", requests={"cpu": "9"}), known=twin)
     assert (line.places, line.events) == ({}, [])
 
 
-async def test_a_pod_found_waiting_already_stays_where_it_is_and_is_told_why(
+async def test_a_pod_found_waiting_already_stays_where_it_is_and_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     line = Line()
@@ -317,7 +317,7 @@ class Reluctant(Plugin):
         return unschedulable("not this one")
 
 
-async def test_a_rejection_at_reserve_speaks_of_the_one_node() -> None:
+async def test_a_rejection_at_reserve_is_about_the_chosen_node_only() -> None:
     line = Line(Reluctant, Journal, nodes=("a", "b"))
     await line.schedule(make_pod("pod"))
     message = "0/1 nodes are available: 1 not this one."
@@ -385,7 +385,7 @@ async def test_a_pod_held_at_permit_is_nominated_and_goes_when_it_is_allowed() -
     assert len(line.waiting_pods) == 0
 
 
-async def test_a_pod_that_nobody_allows_in_time_is_turned_down() -> None:
+async def test_a_pod_that_is_not_allowed_in_time_is_rejected() -> None:
     line = Line(Doorkeeper, Journal)
     await line.schedule(make_pod("pod"))
     await line.clock.advance(9.9)

@@ -184,7 +184,7 @@ def test_a_search_finds_what_one_worker_would_find(search: tuple[list[int], int,
         ([PASSES] * 100 + [REJECTED] * 50, 100, 50),
         # One more ends the search before it.
         ([PASSES] * 100 + [REJECTED] * 30 + [PASSES] + [REJECTED] * 19, 100, 30),
-        # What was never looked at turned nobody down, though a filter saw it in passing.
+        # Nodes beyond the end of the search get no status, although a filter has seen them.
         ([PASSES] * 101 + [REJECTED] * 49, 100, 0),
     ],
 )
@@ -272,7 +272,7 @@ def test_prioritize_nodes_scores_a_single_node_too() -> None:
     assert algorithm.select_host(feasible, diagnosis, scores).suggested_host == "n1"
 
 
-def test_nodes_are_worth_one_where_nobody_scores() -> None:
+def test_each_node_has_the_score_one_without_score_plugins() -> None:
     snapshot = _snapshot(2)
     algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
     result = _schedule(snapshot, _filter([PASSES, PASSES]), algorithm=algorithm)
@@ -298,23 +298,23 @@ def test_ties_are_broken_among_the_best_and_only_them(seed: int) -> None:
 
 
 class NoChance:
-    """A generator that must not be asked."""
+    """A generator that must not be used."""
 
     def random(self) -> float:
-        raise AssertionError("asked")
+        raise AssertionError("used")
 
     def randrange(self, stop: int, /) -> int:
-        raise AssertionError("asked")
+        raise AssertionError("used")
 
 
-def test_chance_is_not_asked_where_there_is_no_choice() -> None:
+def test_the_generator_is_not_used_without_a_choice() -> None:
     assert RandomTie(NoChance())(_snapshot(3).nodes, np.array([2])) == 2
 
 
 # No node for the pod.
 
 
-def test_a_cluster_without_nodes_says_so() -> None:
+def test_a_cluster_without_nodes_is_an_error() -> None:
     with pytest.raises(NoNodesAvailableError, match=r"^no nodes available to schedule pods$"):
         _schedule(Snapshot(), SCORE)
 
@@ -325,7 +325,7 @@ def _fit_error(snapshot: Snapshot, *classes: type[Plugin]) -> FitError:
     return refusal.value
 
 
-def test_a_pod_that_fits_nowhere_is_told_why() -> None:
+def test_a_pod_that_fits_nowhere_raises_a_fit_error() -> None:
     error = _fit_error(_snapshot(4), _filter([REJECTED, UNRESOLVABLE, REJECTED, WAITS]), SCORE)
     assert str(error) == "0/4 nodes are available: 1 never, 1 soon, 2 no."
     assert error.num_all_nodes == 4
@@ -420,7 +420,7 @@ def test_a_nominated_node_that_fits_is_taken_without_looking_further() -> None:
 
 
 def test_a_nominated_node_is_looked_at_even_where_prefilter_leaves_it_out() -> None:
-    """So does upstream: whoever nominated it has asked the same plugins."""
+    """As in upstream: the preemption that nominated it has run the same plugins."""
     elsewhere = answering("A", pre_filter=PreFilterResult(frozenset({"n0"})))
     visits, _ = _visits()
     result = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
@@ -471,7 +471,7 @@ def test_a_plugin_that_fails_is_no_reason_not_to_fit(failing: type[Plugin]) -> N
         _schedule(_snapshot(3), failing, SCORE)
 
 
-def test_a_plugin_that_fails_on_a_node_nobody_needs_is_not_met() -> None:
+def test_a_plugin_that_fails_on_a_node_beyond_the_search_is_not_run_there() -> None:
     fates = [PASSES] * 150
     fates[140] = FAILS
     result = _schedule(_snapshot(150), _filter(fates), SCORE)

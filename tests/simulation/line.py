@@ -246,7 +246,7 @@ class Line:
         """Whether nothing is under way: neither decisions nor writes nor news."""
         return (
             self.scheduler.is_idle
-            and not self.dispatcher.statistics().backlog
+            and not self.dispatcher.backlog
             and all(source.has_told_all for source in self.sources.values())
         )
 
