@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.pod_resources import amounts, pod_sums
-from fakeapi.quantity import render
+from fakeapi.types.pod_resources import amounts, pod_sums
+from fakeapi.types.quantity import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -3,23 +3,30 @@
     async with FakeApiServer() as server:
         print(server.url, server.kubeconfig)
 
-It serves what kube-scheduler and common clients read and write (see kinds.py), with the semantics
-of kube-apiserver v1.36.3. A kubelet and controllers are there if they are asked for (see actors/):
+It serves the kinds that kube-scheduler and common clients read and write (`kinds/table.py`), with
+the semantics of kube-apiserver v1.36.3. A kubelet and controllers are optional (`actors/`):
 
     async with FakeApiServer() as server, Actors(server, kubelet=True):
+
+Importing `fakeapi` imports no other module: each public name is imported when it is first used
+(PEP 562).
 """
 
 from __future__ import annotations
 
-from .actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
-from .clock import Clock, ManualClock, SystemClock, Timer
-from .journal import HandledRequest, ObjectChange
-from .kinds import Generation, Kind, KindTable
-from .loading import LoadError
-from .security import Security, SecurityError, User
-from .server import FakeApiServer, Statistics
-from .state import StateError
-from .state.keeper import StateFiles
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fakeapi.actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
+    from fakeapi.clock import Clock, ManualClock, SystemClock, Timer
+    from fakeapi.kinds.table import Generation, Kind, KindTable
+    from fakeapi.loading.load import LoadError
+    from fakeapi.security import Security, SecurityError, User
+    from fakeapi.server import FakeApiServer, Statistics
+    from fakeapi.state import StateError
+    from fakeapi.state.keeper import StateFiles
+    from fakeapi.store.journal import HandledRequest, ObjectChange
 
 __all__ = [
     "Actors",
@@ -44,3 +51,42 @@ __all__ = [
     "User",
     "VolumeOptions",
 ]
+
+#: The module of each public name.
+_MODULES: Final = {
+    "Actors": "fakeapi.actors",
+    "Clock": "fakeapi.clock",
+    "FakeApiServer": "fakeapi.server",
+    "Generation": "fakeapi.kinds.table",
+    "HandledRequest": "fakeapi.store.journal",
+    "Kind": "fakeapi.kinds.table",
+    "KindTable": "fakeapi.kinds.table",
+    "KubeletOptions": "fakeapi.actors",
+    "LoadError": "fakeapi.loading.load",
+    "ManualClock": "fakeapi.clock",
+    "NodeLifecycleOptions": "fakeapi.actors",
+    "ObjectChange": "fakeapi.store.journal",
+    "Security": "fakeapi.security",
+    "SecurityError": "fakeapi.security",
+    "StateError": "fakeapi.state",
+    "StateFiles": "fakeapi.state.keeper",
+    "Statistics": "fakeapi.server",
+    "SystemClock": "fakeapi.clock",
+    "Timer": "fakeapi.clock",
+    "User": "fakeapi.security",
+    "VolumeOptions": "fakeapi.actors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,15 +12,15 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .server import FakeApiServer
+from fakeapi.server import FakeApiServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from .journal import HandledRequest
-    from .objects import Json
-    from .server import Statistics
+    from fakeapi.server import Statistics
+    from fakeapi.store.journal import HandledRequest
+    from fakeapi.types.objects import Json
 
 __all__ = ["BackgroundServer"]
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from .background import BackgroundServer
-    from .journal import HandledRequest
-    from .objects import Json
-    from .server import FakeApiServer
+    from fakeapi.background import BackgroundServer
+    from fakeapi.server import FakeApiServer
+    from fakeapi.store.journal import HandledRequest
+    from fakeapi.types.objects import Json
 
 __all__ = ["FakeApi", "fake_api", "fake_api_server"]
 
@@ -99,7 +99,7 @@ class FakeApi:
 @pytest.fixture(scope="session")
 def fake_api_server() -> Iterator[BackgroundServer]:
     """The server that the tests of this session, or of this xdist worker, share."""
-    from .background import BackgroundServer
+    from fakeapi.background import BackgroundServer
 
     with BackgroundServer() as server:
         yield server
@@ -111,7 +111,7 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def fake_api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeApi]:
     """An API server with a namespace for this test alone."""
-    from .background import BackgroundServer
+    from fakeapi.background import BackgroundServer
 
     marker = request.node.get_closest_marker("fake_api")
     namespace = f"test-{next(_numbers)}"

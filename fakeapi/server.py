@@ -19,32 +19,38 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
 
-from . import answers, dispatch, loading, registry
-from .admission.selection import Selection
-from .at_once import AtOnce
-from .clock import SystemClock
-from .connections import Connections, read_patiently
-from .crds.controller import DefinitionController
-from .documents import Asked
-from .errors import ApiError, EntityTooLarge, InternalError, TooBusy
-from .faults import Faults, admin
-from .faults.incidents import Incidents
-from .front import BODYLESS, Inquiry, explained, split_target
-from .identity import IdSource
-from .journal import Journal
-from .kinds import BUILT_IN, KindTable
-from .port import Port, keep
-from .registry import Registry
-from .responses import WholeResponse, chunk_writer, response_to, stream_headers
-from .routes import Route
-from .security.gate import too_busy
-from .security.guard import Guard
-from .security.users import ANONYMOUS, current_user
-from .state import StateError
-from .state.keeper import Keeper
-from .state.replaying import replay
-from .store import Store
-from .validation.cluster import SYSTEM_PRIORITIES
+from fakeapi.access.access import Access
+from fakeapi.access.users import ANONYMOUS, current_user
+from fakeapi.admission.selection import Selection
+from fakeapi.clock import SystemClock
+from fakeapi.crds.controller import DefinitionController
+from fakeapi.crds.rules import with_definition_rules
+from fakeapi.decoding.routes import Route
+from fakeapi.discovery.documents import Asked
+from fakeapi.faults import Faults, admin
+from fakeapi.faults.incidents import Incidents
+from fakeapi.http import answers
+from fakeapi.http.connections import Connections, read_patiently
+from fakeapi.http.port import Port, keep
+from fakeapi.http.responses import WholeResponse, chunk_writer, response_to, stream_headers
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.kinds.table import KindTable
+from fakeapi.loading import load as loading
+from fakeapi.requests import dispatch
+from fakeapi.requests.at_once import AtOnce
+from fakeapi.requests.front import BODYLESS, Inquiry, explained, split_target
+from fakeapi.security.gate import too_busy
+from fakeapi.security.guard import Guard
+from fakeapi.state import StateError
+from fakeapi.state.keeper import Keeper
+from fakeapi.state.replaying import replay
+from fakeapi.store.journal import Journal
+from fakeapi.store.registry import Registry
+from fakeapi.store.store import Store
+from fakeapi.types.errors import ApiError, EntityTooLarge, InternalError, TooBusy
+from fakeapi.types.identity import IdSource
+from fakeapi.validation.cluster import SYSTEM_PRIORITIES
+from fakeapi.writes import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -54,18 +60,18 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import RawRequestMessage
 
-    from .answers import Answer
-    from .clock import Clock
-    from .faults import Fault
-    from .journal import HandledRequest, ObjectChange
-    from .kinds import Kind, ResourceKey
-    from .objects import Json
-    from .presentation import Presentation
-    from .security.guard import Loopback
-    from .security.options import Security
-    from .state.keeper import StateFiles
-    from .verbs import Request
-    from .watch import Watcher
+    from fakeapi.clock import Clock
+    from fakeapi.faults import Fault
+    from fakeapi.http.answers import Answer
+    from fakeapi.http.presentation import Presentation
+    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.requests.verbs import Request
+    from fakeapi.security.guard import Loopback
+    from fakeapi.security.options import Security
+    from fakeapi.state.keeper import StateFiles
+    from fakeapi.store.journal import HandledRequest, ObjectChange
+    from fakeapi.store.watch import Watcher
+    from fakeapi.types.objects import Json
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000
 #: Longer than the idle time of Go's client, so that the client hangs up first and no POST is lost.
@@ -159,9 +165,9 @@ class FakeApiServer:
         if initial_resource_version is None:
             initial_resource_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
         store = Store(resource_version=initial_resource_version, log_size=event_log_size)
-        table, ids = KindTable((*BUILT_IN, *kinds)), IdSource(seed)
+        table, ids = KindTable((*with_definition_rules(BUILT_IN), *kinds)), IdSource(seed)
         self._registry = Registry(table, store, self._clock, ids, admission, managed_fields)
-        self._registry.access = self._guard.access
+        self._registry.extensions[Access] = self._guard.access
         self._host, self._requested_port, self._admin_endpoint = host, port, admin_endpoint
         # In order of arrival: what is sent first must not depend on where objects lie in memory.
         self._watchers: dict[Watcher, Kind] = {}
@@ -382,7 +388,9 @@ class FakeApiServer:
         """Begin with what is there before anybody writes; a restored state is only completed."""
         if self.state.is_restored:
             self._registry.ids.go_on(self.resource_version)
-        DefinitionController(self._registry)
+        self._registry.controllers = (DefinitionController,)
+        for follow in self._registry.controllers:
+            follow(self._registry)
         self.kinds.listeners[self] = self._end_watches
         self._create_system_objects()
         self._registry.admission.follow(self._registry)
@@ -411,7 +419,7 @@ class FakeApiServer:
     def _create(self, plural: str, value: Json, group: str = "") -> None:
         kind = self.kinds.find(group, "v1", plural)
         assert kind is not None
-        registry.ensure(self._registry, kind, value, manager=_MANAGER)
+        pipeline.ensure(self._registry, kind, value, manager=_MANAGER)
 
     async def _guarded(self, http: web.BaseRequest) -> web.StreamResponse:
         """Let a request in only if it may."""

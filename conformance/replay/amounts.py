@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.quantity import parse_nano
+from fakeapi.types.quantity import parse_nano
 
 from .objects import GPU_RESOURCE, PODS_PER_NODE
 

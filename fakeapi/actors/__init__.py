@@ -8,10 +8,10 @@ Without them nothing happens on the server but what clients ask for.
 
 from __future__ import annotations
 
-from .client import ActorApiError
-from .cluster import Actors
-from .kubelet import KubeletOptions
-from .node_lifecycle import NodeLifecycleOptions
-from .volumes import VolumeOptions
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.cluster import Actors
+from fakeapi.actors.kubelet import KubeletOptions
+from fakeapi.actors.node_lifecycle import NodeLifecycleOptions
+from fakeapi.actors.volumes import VolumeOptions
 
 __all__ = ["ActorApiError", "Actors", "KubeletOptions", "NodeLifecycleOptions", "VolumeOptions"]

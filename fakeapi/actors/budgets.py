@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import times
-from ..objects import (
+from fakeapi.actors.conditions import is_ready, with_condition
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.owners.pods import controller_of, phase_of, scaled
+from fakeapi.actors.resources import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS
+from fakeapi.decoding.selectors import label_selector_of
+from fakeapi.types import times
+from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
@@ -17,15 +23,9 @@ from ..objects import (
     string_map,
     text,
 )
-from ..selectors import label_selector_of
-from .conditions import is_ready, with_condition
-from .controller import Context, Controller
-from .informer import key_of
-from .owners.pods import controller_of, phase_of, scaled
-from .resources import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS
 
 if TYPE_CHECKING:
-    from .informer import Informer
+    from fakeapi.actors.informer import Informer
 
 __all__ = ["DisruptionBudgets"]
 

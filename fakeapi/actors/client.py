@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 import msgspec
 
-from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from ..security.guard import Loopback
-    from .resources import Resource
+    from fakeapi.actors.resources import Resource
+    from fakeapi.security.guard import Loopback
 
 __all__ = ["ActorApiError", "Client"]
 

@@ -12,26 +12,26 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from ..clock import SystemClock
-from . import client
-from .budgets import DisruptionBudgets
-from .controller import Context, Controller
-from .garbage import GarbageCollector
-from .kubelet import Kubelet, KubeletOptions, NodeLeases
-from .namespaces import NamespaceCollector
-from .node_lifecycle import NodeLifecycle, NodeLifecycleOptions
-from .owners import owner_controllers
-from .stages import Stages, read_stages
-from .volume_protection import VolumeProtection
-from .volumes import VolumeOptions, Volumes
+from fakeapi.actors import client
+from fakeapi.actors.budgets import DisruptionBudgets
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.garbage import GarbageCollector
+from fakeapi.actors.kubelet import Kubelet, KubeletOptions, NodeLeases
+from fakeapi.actors.namespaces import NamespaceCollector
+from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
+from fakeapi.actors.owners import owner_controllers
+from fakeapi.actors.stages import Stages, read_stages
+from fakeapi.actors.volume_protection import VolumeProtection
+from fakeapi.actors.volumes import VolumeOptions, Volumes
+from fakeapi.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ..clock import Clock
-    from ..journal import ObjectChange
-    from ..server import FakeApiServer
+    from fakeapi.clock import Clock
+    from fakeapi.server import FakeApiServer
+    from fakeapi.store.journal import ObjectChange
 
 __all__ = ["Actors"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..objects import Json, mapping, mappings, text
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 __all__ = ["as_patch", "condition_of", "is_ready", "with_condition"]
 

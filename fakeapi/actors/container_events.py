@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
-from .events import EventRecorder
-from .resources import PODS
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.resources import PODS
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from .controller import Context
-    from .pod_runs import PodRun
+    from fakeapi.actors.controller import Context
+    from fakeapi.actors.pod_runs import PodRun
 
 __all__ = ["ContainerEvents"]
 

@@ -13,19 +13,19 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, text
-from .client import MERGE, ActorApiError, Client
-from .informer import Informer, key_of
-from .work import WorkQueue
+from fakeapi.actors.client import MERGE, ActorApiError, Client
+from fakeapi.actors.informer import Informer, key_of
+from fakeapi.actors.work import WorkQueue
+from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     import aiohttp
 
-    from ..clock import Clock
-    from .informer import Note
-    from .resources import Resource
+    from fakeapi.actors.informer import Note
+    from fakeapi.actors.resources import Resource
+    from fakeapi.clock import Clock
 
 __all__ = ["Context", "Controller"]
 

@@ -12,14 +12,14 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .. import times
-from ..objects import Json, metadata_of, name_of, namespace_of, text
-from .client import MERGE, ActorApiError
-from .resources import EVENTS
+from fakeapi.actors.client import MERGE, ActorApiError
+from fakeapi.actors.resources import EVENTS
+from fakeapi.types import times
+from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from .controller import Context
-    from .resources import Resource
+    from fakeapi.actors.controller import Context
+    from fakeapi.actors.resources import Resource
 
 __all__ = ["EventRecorder"]
 

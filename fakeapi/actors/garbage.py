@@ -14,8 +14,11 @@ import collections
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..deletion import FOREGROUND, ORPHAN
-from ..objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.resources import DEFINITIONS, Resource, discovered
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     is_deleting,
@@ -25,15 +28,12 @@ from ..objects import (
     namespace_of,
     text,
 )
-from .client import ActorApiError
-from .controller import Context, Controller
-from .informer import key_of
-from .resources import DEFINITIONS, Resource, discovered
+from fakeapi.writes.deletion import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .informer import Informer
+    from fakeapi.actors.informer import Informer
 
 __all__ = ["GarbageCollector"]
 

@@ -15,15 +15,15 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
-from .client import ActorApiError
+from fakeapi.actors.client import ActorApiError
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..clock import Clock
-    from .client import Client
-    from .resources import Resource
+    from fakeapi.actors.client import Client
+    from fakeapi.actors.resources import Resource
+    from fakeapi.clock import Clock
 
 __all__ = ["Informer", "Note", "key_of"]
 

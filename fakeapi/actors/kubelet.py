@@ -15,19 +15,19 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Final
 
-from .. import times
-from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
-from . import pod_runs
-from .client import STRATEGIC, ActorApiError
-from .conditions import as_patch, with_condition
-from .container_events import ContainerEvents
-from .controller import Context, Controller, annotation
-from .informer import key_of
-from .resources import LEASES, NODES, PODS
-from .wishes import Complaints, Wishes
+from fakeapi.actors import pod_runs
+from fakeapi.actors.client import STRATEGIC, ActorApiError
+from fakeapi.actors.conditions import as_patch, with_condition
+from fakeapi.actors.container_events import ContainerEvents
+from fakeapi.actors.controller import Context, Controller, annotation
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.resources import LEASES, NODES, PODS
+from fakeapi.actors.wishes import Complaints, Wishes
+from fakeapi.types import times
+from fakeapi.types.objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from .pod_runs import PodPlan, PodRun
+    from fakeapi.actors.pod_runs import PodPlan, PodRun
 
 __all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats", "NodeLeases"]
 

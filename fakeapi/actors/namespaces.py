@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import times
-from ..objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.conditions import with_condition
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.resources import NAMESPACES, PODS, Resource, discovered
+from fakeapi.types import times
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     integer,
@@ -19,10 +23,6 @@ from ..objects import (
     text,
     texts,
 )
-from .client import ActorApiError
-from .conditions import with_condition
-from .controller import Context, Controller
-from .resources import NAMESPACES, PODS, Resource, discovered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

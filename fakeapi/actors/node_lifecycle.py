@@ -13,16 +13,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from .. import times
-from ..objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
-from .client import STRATEGIC
-from .conditions import condition_of, is_ready, with_condition
-from .controller import Context, Controller
-from .events import EventRecorder
-from .informer import key_of
-from .kubelet import LEASE_NAMESPACE
-from .resources import LEASES, NODES, PODS
-from .tolerations import patience_seconds, taints_of
+from fakeapi.actors.client import STRATEGIC
+from fakeapi.actors.conditions import condition_of, is_ready, with_condition
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.kubelet import LEASE_NAMESPACE
+from fakeapi.actors.resources import LEASES, NODES, PODS
+from fakeapi.actors.tolerations import patience_seconds, taints_of
+from fakeapi.types import times
+from fakeapi.types.objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
 
 __all__ = ["NodeLifecycle", "NodeLifecycleOptions", "TaintEviction"]
 

@@ -15,9 +15,18 @@ import dataclasses
 import hashlib
 from typing import Final
 
-from .. import times
-from ..objects import Json, integer, mapping, mappings, metadata_of, name_of, namespace_of, text
-from .conditions import condition_of, with_condition
+from fakeapi.actors.conditions import condition_of, with_condition
+from fakeapi.types import times
+from fakeapi.types.objects import (
+    Json,
+    integer,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    namespace_of,
+    text,
+)
 
 __all__ = ["PodPlan", "PodRun", "begun", "recovered", "status_of", "step", "terminated"]
 

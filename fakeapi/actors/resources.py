@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, mappings, text, texts
+from fakeapi.types.objects import Json, mapping, mappings, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import Json, mapping, mappings, text
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

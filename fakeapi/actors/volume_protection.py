@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import (
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.resources import CLAIMS, PODS, VOLUMES
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     is_deleting,
@@ -18,14 +21,11 @@ from ..objects import (
     namespace_of,
     text,
 )
-from .controller import Context, Controller
-from .informer import key_of
-from .resources import CLAIMS, PODS, VOLUMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .resources import Resource
+    from fakeapi.actors.resources import Resource
 
 __all__ = ["VolumeProtection", "claims_of"]
 

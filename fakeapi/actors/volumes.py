@@ -13,7 +13,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from ..objects import (
+from fakeapi.actors.controller import Context, Controller, annotation
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.resources import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
+from fakeapi.actors.volume_protection import claims_of
+from fakeapi.decoding.selectors import EVERYTHING, label_selector_of
+from fakeapi.types.objects import (
     Json,
     is_deleting,
     labels_of,
@@ -25,16 +31,10 @@ from ..objects import (
     text,
     texts,
 )
-from ..quantity import parse_nano
-from ..selectors import EVERYTHING, label_selector_of
-from .controller import Context, Controller, annotation
-from .events import EventRecorder
-from .informer import key_of
-from .resources import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
-from .volume_protection import claims_of
+from fakeapi.types.quantity import parse_nano
 
 if TYPE_CHECKING:
-    from .resources import Resource
+    from fakeapi.actors.resources import Resource
 
 __all__ = ["VolumeOptions", "Volumes"]
 

@@ -11,12 +11,12 @@ import logging
 import math
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
-from .events import EventRecorder
+from fakeapi.actors.events import EventRecorder
+from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from .controller import Context
-    from .resources import Resource
+    from fakeapi.actors.controller import Context
+    from fakeapi.actors.resources import Resource
 
 __all__ = ["Complaints", "Wishes"]
 

@@ -7,7 +7,7 @@ import collections
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..clock import Clock, Timer
+    from fakeapi.clock import Clock, Timer
 
 __all__ = ["WorkQueue"]
 

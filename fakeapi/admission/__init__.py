@@ -15,12 +15,10 @@ among them but done by the strategy of pods, here as upstream.
 Source: plugin/pkg/admission and pkg/kubeapiserver/options/plugins.go of Kubernetes v1.36.3.
 """
 
-from .chain import PODS, AdmissionChain, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, AdmissionChain, Plugin
 
 __all__ = [
     "PODS",
     "AdmissionChain",
-    "Operation",
     "Plugin",
-    "Review",
 ]

@@ -5,59 +5,24 @@ Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 
 from __future__ import annotations
 
-import enum
 import itertools
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..errors import Forbidden
-from ..objects import Json, mapping, metadata_of, text
-from ..records import Record
-from ..sharing import is_shared, shared
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, mapping
+from fakeapi.types.sharing import is_shared, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..kinds import ResourceKey
-    from ..registry import Registry, Target
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.registry import Registry
 
 PODS: Final = ("", "pods")
 _SPECS_MAX: Final = 1024
 
 
-class Operation(enum.Enum):
-    """What the request is about to do."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
-
-    # Members are one object each; what enum itself does for this is not quick.
-    __hash__ = object.__hash__
-
-
 _NEW_POD: Final = (PODS, "", Operation.CREATE)
-
-
-class Review(Record, frozen=True):
-    """One write under review. `object` is the new state, on a delete the present one."""
-
-    registry: Registry
-    target: Target
-    operation: Operation
-    object: Json
-    old: Json | None = None
-
-    @property
-    def resource(self) -> ResourceKey:
-        """The resource that is written."""
-        return self.target.kind.resource_key
-
-    def forbid(self, why: str) -> Forbidden:
-        """The refusal to raise."""
-        kind = self.target.kind
-        metadata = metadata_of(self.object)
-        name = self.target.name or text(metadata.get("name")) or text(metadata.get("generateName"))
-        return Forbidden(kind.plural, kind.group, name or "Unknown", why)
 
 
 class Plugin:

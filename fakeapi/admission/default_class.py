@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import mapping, metadata_of, name_of, text
+from fakeapi.types.objects import mapping, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
-    from ..store import Store
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.store import Store
 
 
 def default_class(store: Store, resource: ResourceKey, *annotations: str) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import child, mapping, metadata_of
-from .chain import Operation, Plugin, Review
-from .default_class import default_class
+from fakeapi.admission.chain import Plugin
+from fakeapi.admission.default_class import default_class
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import child, mapping, metadata_of
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _INGRESSES: Final = ("networking.k8s.io", "ingresses")
 _CLASSES: Final = ("networking.k8s.io", "ingressclasses")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import child, mapping, metadata_of
-from ..storage_classes import CLASS_ANNOTATION, STORAGE_CLASSES
-from .chain import Operation, Plugin, Review
-from .default_class import default_class
+from fakeapi.admission.chain import Plugin
+from fakeapi.admission.default_class import default_class
+from fakeapi.kinds.storage_classes import CLASS_ANNOTATION, STORAGE_CLASSES
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import child, mapping, metadata_of
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 _DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import mapping, sequence
-from ..sharing import changed
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import mapping, sequence
+from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _KEYS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS: Final = 300

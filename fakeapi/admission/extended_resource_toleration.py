@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import Json, mapping, mappings
-from ..pod_resources import is_extended_resource
-from ..sharing import changed
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, mapping, mappings
+from fakeapi.types.pod_resources import is_extended_resource
+from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 
 class ExtendedResourceToleration(Plugin):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import Forbidden
-from ..objects import mapping, mappings, name_of, text
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.errors import Forbidden
+from fakeapi.types.objects import mapping, mappings, name_of, text
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _HOST: Final = "kubernetes.io/hostname"
 

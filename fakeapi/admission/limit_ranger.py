@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import limits
-from ..objects import Json, is_deleting, mapping
-from ..sharing import owned
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission import limits
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, is_deleting, mapping
+from fakeapi.types.sharing import owned
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 _LIMIT_RANGES: Final = ("", "limitranges")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import NotFound
-from .chain import Operation, Plugin, Review
-from .namespace_lifecycle import NAMESPACES
+from fakeapi.admission.chain import Plugin
+from fakeapi.admission.namespace_lifecycle import NAMESPACES
+from fakeapi.types.errors import NotFound
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.registry import Operation, Review
 
 
 class NamespaceExists(Plugin):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import NotFound
-from ..objects import mapping
-from .chain import Operation, Plugin, Review
+from fakeapi.admission.chain import Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.errors import NotFound
+from fakeapi.types.objects import mapping
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 NAMESPACES: Final = ("", "namespaces")
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")

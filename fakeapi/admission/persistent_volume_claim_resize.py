@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, text
-from ..quantity import parse_nano
-from ..storage_classes import STORAGE_CLASSES, claim_class
-from .chain import Operation, Plugin, Review
+from fakeapi.admission.chain import Plugin
+from fakeapi.kinds.storage_classes import STORAGE_CLASSES, claim_class
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, mapping, text
+from fakeapi.types.quantity import parse_nano
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, child, labels_of, mapping, text
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, child, labels_of, mapping, text
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _NODES: Final = ("", "nodes")
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

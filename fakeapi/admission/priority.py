@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, integer, mapping, name_of, text
-from ..sharing import changed
-from .chain import PODS, Operation, Plugin, Review
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, integer, mapping, name_of, text
+from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 

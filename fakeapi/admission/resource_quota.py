@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..quota import scopes
-from ..quota.books import QuotaBooks
-from ..quota.usage import (
+from fakeapi.admission.chain import Plugin
+from fakeapi.quota import scopes
+from fakeapi.quota.books import QuotaBooks
+from fakeapi.quota.usage import (
     CLAIMS,
     DEVICE_CLAIMS,
     IGNORED,
@@ -18,13 +19,13 @@ from ..quota.usage import (
     missing_in_containers,
     usage_of,
 )
-from .chain import Operation, Plugin, Review
+from fakeapi.store.registry import Operation, Review
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
-    from ..quantity import Amount
-    from ..quota.books import Account
-    from ..registry import Registry
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.quota.books import Account
+    from fakeapi.store.registry import Registry
+    from fakeapi.types.quantity import Amount
 
 
 class ResourceQuota(Plugin):

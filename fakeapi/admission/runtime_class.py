@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, mapping, mappings, string_map, text
-from ..pod_resources import amounts
-from ..sharing import changed
-from .chain import PODS, Operation, Plugin, Review
-from .tolerations import merged_tolerations
+from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.admission.tolerations import merged_tolerations
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import Json, mapping, mappings, string_map, text
+from fakeapi.types.pod_resources import amounts
+from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _RUNTIME_CLASSES: Final = ("node.k8s.io", "runtimeclasses")
 _OTHER_OVERHEAD: Final = (

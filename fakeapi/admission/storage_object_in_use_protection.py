@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import child, finalizers_of
-from .chain import Operation, Plugin, Review
+from fakeapi.admission.chain import Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import child, finalizers_of
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _FINALIZERS: Final = {
     ("", "persistentvolumes"): "kubernetes.io/pv-protection",

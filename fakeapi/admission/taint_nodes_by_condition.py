@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..objects import child, mappings
-from .chain import Operation, Plugin, Review
+from fakeapi.admission.chain import Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import child, mappings
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 _NODES: Final = ("", "nodes")
 _KEY: Final = "node.kubernetes.io/not-ready"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 
 def merged_tolerations(tolerations: list[Json]) -> list[Json]:

@@ -30,10 +30,10 @@ sets written under the old one are fitted to it before they are used.
 
 from __future__ import annotations
 
-from .endpoints import manager_for
-from .entries import is_ours, manager_of
-from .field_manager import Applied, ApplyConflict, FieldManager
-from .scaled import ScaleEntries
+from fakeapi.apply.endpoints import manager_for
+from fakeapi.apply.entries import is_ours, manager_of
+from fakeapi.apply.field_manager import Applied, ApplyConflict, FieldManager
+from fakeapi.apply.scaled import ScaleEntries
 
 __all__ = [
     "Applied",

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import schema
-from . import scaled, sets, types
-from .field_manager import FieldManager
+from fakeapi.apply import scaled, sets, types
+from fakeapi.apply.field_manager import FieldManager
+from fakeapi.types import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..kinds import Kind, KindTable, ResourceKey
-    from ..objects import Json
-    from .sets import FieldSet
-    from .types import Type
+    from fakeapi.apply.sets import FieldSet
+    from fakeapi.apply.types import Type
+    from fakeapi.kinds.table import Kind, KindTable, ResourceKey
+    from fakeapi.types.objects import Json
 
 _STATUS: Final = ("f:status",)
 _SPEC: Final = ("f:spec",)

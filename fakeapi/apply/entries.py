@@ -14,12 +14,12 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
-from . import paths, sets
-from .updater import Manager, Owned
+from fakeapi.apply import paths, sets
+from fakeapi.apply.updater import Manager, Owned
 
 if TYPE_CHECKING:
-    from ..objects import Json
-    from .sets import FieldSet
+    from fakeapi.apply.sets import FieldSet
+    from fakeapi.types.objects import Json
 
 UPDATE: Final = "Update"
 APPLY: Final = "Apply"

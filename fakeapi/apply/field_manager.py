@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..errors import ApiError, BadRequest, UnreasonedFailure
-from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text
-from ..sharing import shared, text_of
-from . import entries, paths, sets, typed
-from .entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Managed
-from .typed import TypedError
-from .updater import Conflicts, Manager, Owned, Updater
+from fakeapi.apply import entries, paths, sets, typed
+from fakeapi.apply.entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Managed
+from fakeapi.apply.typed import TypedError
+from fakeapi.apply.updater import Conflicts, Manager, Owned, Updater
+from fakeapi.types.errors import ApiError, BadRequest, UnreasonedFailure
+from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from fakeapi.types.sharing import shared, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .sets import FieldSet
-    from .types import Type
-    from .updater import Versions
+    from fakeapi.apply.sets import FieldSet
+    from fakeapi.apply.types import Type
+    from fakeapi.apply.updater import Versions
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ANNOTATION_BYTES_MAX: Final = 256 * 1024

@@ -10,11 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .typed import ABSENT, Branch, TypedError, branch_of, element_of, fields_of, items_of
+from fakeapi.apply.typed import (
+    ABSENT,
+    Branch,
+    TypedError,
+    branch_of,
+    element_of,
+    fields_of,
+    items_of,
+)
 
 if TYPE_CHECKING:
-    from ..objects import Json
-    from .types import ListType, MapType, Type
+    from fakeapi.apply.types import ListType, MapType, Type
+    from fakeapi.types.objects import Json
 
 
 def merge(kind: Type, live: object, applied: object) -> object:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import gotext
-from ..schema import DecodeError, converter, fields_of, json_type
+from fakeapi.types import gotext
+from fakeapi.types.schema import DecodeError, converter, fields_of, json_type
 
 if TYPE_CHECKING:
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 __all__ = ["as_unstructured", "narrowed"]
 

@@ -12,18 +12,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from .. import schema
-from . import entries, paths, sets, types
-from .entries import EntryError, Managed
-from .field_manager import FieldManager
-from .updater import Owned
+from fakeapi.apply import entries, paths, sets, types
+from fakeapi.apply.entries import EntryError, Managed
+from fakeapi.apply.field_manager import FieldManager
+from fakeapi.apply.updater import Owned
+from fakeapi.types import schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..objects import Json
-    from .types import Type
-    from .updater import Manager
+    from fakeapi.apply.types import Type
+    from fakeapi.apply.updater import Manager
+    from fakeapi.types.objects import Json
 
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from . import paths
+from fakeapi.apply import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .types import Type
+    from fakeapi.apply.types import Type
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .. import gotext
-from . import paths, sets
-from .sets import LEAF, FieldSet
+from fakeapi.apply import paths, sets
+from fakeapi.apply.sets import LEAF, FieldSet
+from fakeapi.types import gotext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..objects import Json
-    from .types import ListType, MapType, Type
+    from fakeapi.apply.types import ListType, MapType, Type
+    from fakeapi.types.objects import Json
 
 
 class TypedError(ValueError):

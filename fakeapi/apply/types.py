@@ -18,8 +18,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from .. import schema
-from ..objects import Json, mapping, text, texts
+from fakeapi.types import schema
+from fakeapi.types.objects import Json, mapping, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

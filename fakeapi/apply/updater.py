@@ -15,16 +15,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from . import paths, sets, typed
-from .merging import merge
-from .sets import LEAF, FieldSet
-from .types import UNTYPED
+from fakeapi.apply import paths, sets, typed
+from fakeapi.apply.merging import merge
+from fakeapi.apply.sets import LEAF, FieldSet
+from fakeapi.apply.types import UNTYPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .typed import Comparison
-    from .types import Type
+    from fakeapi.apply.typed import Comparison
+    from fakeapi.apply.types import Type
 
 
 class Versions(Protocol):

@@ -15,8 +15,3 @@ is stored, but its objects are converted as if it had none. Rules in CEL (x-kube
 are evaluated where `kubesched[cel]` is installed, see cel_rules; whoever defines one that is not
 evaluated is warned.
 """
-
-from __future__ import annotations
-
-# The rules here and those of the built-in kinds need one another; this order serves both.
-from .. import validation as validation

@@ -21,15 +21,15 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import OMITTED, FieldError, invalid
-from ..objects import Json, mapping, mappings, text
-from . import go_patterns
-from .pruning import child_path, items_of
+from fakeapi.crds import go_patterns
+from fakeapi.crds.pruning import child_path, items_of
+from fakeapi.types.errors import OMITTED, FieldError, invalid
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .schema_validation import Correlated
+    from fakeapi.crds.schema_validation import Correlated
 
 RULES: Final = "x-kubernetes-validations"
 _BLOCKING: Final = frozenset({

@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import deletion, registry
-from ..completion import complete
-from ..following import follow
-from ..objects import Json, finalizers_of, is_deleting, name_of, with_metadata
-from ..options import DeleteOptions, WriteOptions
-from ..registry import Target
-from . import definitions
-from .definition_rules import is_established
+from fakeapi.crds import definitions
+from fakeapi.crds.definition_rules import is_established
+from fakeapi.decoding.options import DeleteOptions, WriteOptions
+from fakeapi.store.following import follow
+from fakeapi.store.registry import Target
+from fakeapi.types.objects import Json, finalizers_of, is_deleting, name_of, with_metadata
+from fakeapi.writes import deletion, pipeline
+from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
-    from ..kinds import Kind
-    from ..registry import Registry
-    from ..store import Collection, Revision
+    from fakeapi.kinds.table import Kind
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.store import Collection, Revision
 
 _MANAGER: Final = "kube-apiserver"
 
@@ -144,4 +144,4 @@ class DefinitionController:
         assert kind is not None
         name = name_of(revision.object)
         target = Target(kind, "", name, WriteOptions(), "status", _MANAGER)
-        registry.update(self._state, target, revision, complete(kind, wanted))
+        pipeline.update(self._state, target, revision, complete(kind, wanted))

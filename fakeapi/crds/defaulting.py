@@ -6,7 +6,7 @@ pkg/registry/customresourcedefinition/strategy.go of v0.36.3.
 
 from __future__ import annotations
 
-from ..objects import Json, child, mapping, mappings, text, texts
+from fakeapi.types.objects import Json, child, mapping, mappings, text, texts
 
 
 def apply_defaults(definition: Json) -> None:

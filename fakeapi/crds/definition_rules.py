@@ -11,10 +11,18 @@ from __future__ import annotations
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
-from ..objects import Json, mapping, mappings, metadata_of, name_of, text, texts
-from .schema_rules import has_defaults, validate_schema
+from fakeapi.crds.schema_rules import has_defaults, validate_schema
+from fakeapi.types import names
+from fakeapi.types.errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

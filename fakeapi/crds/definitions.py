@@ -11,8 +11,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from ..kinds import DEFAULT_FIELDS, Generation, Kind, ScalePaths
-from ..objects import (
+from fakeapi.crds.definition_rules import has_condition
+from fakeapi.crds.structural import CustomStructure
+from fakeapi.kinds.table import DEFAULT_FIELDS, Generation, Kind, ScalePaths
+from fakeapi.printing import custom_printer
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     mapping,
@@ -21,14 +24,11 @@ from ..objects import (
     texts,
     with_metadata,
 )
-from ..printing import custom_printer
-from .definition_rules import has_condition
-from .structural import CustomStructure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 RESOURCE: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -5,11 +5,11 @@ Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go of
 
 from __future__ import annotations
 
-from .. import names
-from ..errors import FieldError, invalid, required
-from ..objects import Json, mapping, name_of, text
-from ..validation import metadata as metadata_rules
-from . import pruning
+from fakeapi.crds import pruning
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, invalid, required
+from fakeapi.types.objects import Json, mapping, name_of, text
+from fakeapi.validation import metadata as metadata_rules
 
 
 def validate_embedded(value: object, node: Json, path: str = "") -> list[FieldError]:

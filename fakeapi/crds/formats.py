@@ -14,7 +14,7 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
-from .. import names
+from fakeapi.types import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

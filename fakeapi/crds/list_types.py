@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ..errors import FieldError, duplicate, invalid
-from ..objects import Json, mapping, text, texts
-from .pruning import below, items_of
+from fakeapi.crds.pruning import below, items_of
+from fakeapi.types.errors import FieldError, duplicate, invalid
+from fakeapi.types.objects import Json, mapping, text, texts
 
 
 def validate_lists(value: object, node: Json | None, path: str = "") -> list[FieldError]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from .. import schema
-from ..objects import Json, mapping
-from ..schema import DecodeError
+from fakeapi.types import schema
+from fakeapi.types.objects import Json, mapping
+from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

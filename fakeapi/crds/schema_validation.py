@@ -20,11 +20,11 @@ from typing import Final
 
 import msgspec
 
-from .. import gotext
-from ..errors import FieldError, invalid, not_supported, required, too_long, too_many
-from ..objects import Json, mapping, mappings, sequence, text, texts
-from . import formats, go_patterns
-from .pruning import below, items_of
+from fakeapi.crds import formats, go_patterns
+from fakeapi.crds.pruning import below, items_of
+from fakeapi.types import gotext
+from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
+from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
 
 _NO_PATH: Final = "<nil>"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"

@@ -6,18 +6,18 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
-from .. import gotext, schema
-from ..errors import FieldError, in_order, invalid
-from ..objects import Json, mapping
-from ..schema import DecodeError
-from . import cel_rules, pruning
-from .embedded import validate_embedded
-from .list_types import validate_lists
-from .schema_rules import has_rules
-from .schema_validation import Correlated, validate
+from fakeapi.crds import cel_rules, pruning, warnings
+from fakeapi.crds.embedded import validate_embedded
+from fakeapi.crds.list_types import validate_lists
+from fakeapi.crds.schema_rules import has_rules
+from fakeapi.crds.schema_validation import Correlated, validate
+from fakeapi.types import gotext, schema
+from fakeapi.types.errors import FieldError, in_order, invalid
+from fakeapi.types.objects import Json, mapping
+from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
-    from ..kinds import ScalePaths
+    from fakeapi.kinds.table import ScalePaths
 
 _ANYTHING: Final[Json] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _REPLICAS_MAX: Final = 2**31 - 1
@@ -143,6 +143,10 @@ class CustomStructure:
             why = f"should be less than or equal to {_REPLICAS_MAX}"
             return [invalid(where, value, why)]
         return []
+
+    def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
+        """Return the warnings for the writer of a valid object."""
+        return warnings.of_finalizers(obj, old)
 
     def open_api(self) -> Json:
         """The type as an OpenAPI v3 schema, as clients are shown it."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import FieldError, forbidden, invalid, required
-from ..objects import Json, mapping, mappings, text
-from . import go_patterns
+from fakeapi.crds import go_patterns
+from fakeapi.types.errors import FieldError, forbidden, invalid, required
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 _ROOT: Final = "must not be empty at the root"
 _FIELD: Final = "must not be empty for specified object fields"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..objects import Json, finalizers_of, mapping, mappings
-from .schema_rules import rules_not_evaluated, unknown_formats
+from fakeapi.crds.schema_rules import rules_not_evaluated, unknown_formats
+from fakeapi.types import names
+from fakeapi.types.objects import Json, finalizers_of, mapping, mappings
 
 _STANDARD: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _CONFLICTS: Final = "to avoid accidental conflicts with other finalizer writers"

@@ -15,11 +15,11 @@ model.py; README.md has an example for each.
 
 from __future__ import annotations
 
-from .errors import FaultError
-from .files import fault_of, faults_of, read_faults, schema
-from .injector import Faults
-from .log import Injection, script_from
-from .model import (
+from fakeapi.faults.errors import FaultError
+from fakeapi.faults.files import fault_of, faults_of, read_faults, schema
+from fakeapi.faults.injector import Faults
+from fakeapi.faults.log import Injection, script_from
+from fakeapi.faults.model import (
     AnswerWith,
     Compact,
     Cut,

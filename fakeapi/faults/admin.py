@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
-from .. import answers
-from ..errors import ApiError, BadRequest, MethodNotAllowed
-from .errors import FaultError
-from .files import faults_of, to_builtins
+from fakeapi.faults.errors import FaultError
+from fakeapi.faults.files import faults_of, to_builtins
+from fakeapi.http import answers
+from fakeapi.types.errors import ApiError, BadRequest, MethodNotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..answers import Answer
-    from .injector import Faults
+    from fakeapi.faults.injector import Faults
+    from fakeapi.http.answers import Answer
 
 __all__ = ["PATH", "answer"]
 

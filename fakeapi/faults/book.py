@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from .errors import FaultError
-from .log import FaultLog, Injection
-from .model import OPENED, Fault, texts
+from fakeapi.faults.errors import FaultError
+from fakeapi.faults.log import FaultLog, Injection
+from fakeapi.faults.model import OPENED, Fault, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..clock import Clock
-    from ..options import Query
-    from ..routes import Route
-    from .model import Match
+    from fakeapi.clock import Clock
+    from fakeapi.decoding.options import Query
+    from fakeapi.decoding.routes import Route
+    from fakeapi.faults.model import Match
 
 __all__ = ["Book", "EventFacts", "RequestFacts", "SetFault", "Strike"]
 

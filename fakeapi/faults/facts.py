@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import hdrs
 
-from .. import routes
-from ..errors import ApiError
-from ..options import Query
-from .book import RequestFacts
+from fakeapi.decoding import routes
+from fakeapi.decoding.options import Query
+from fakeapi.faults.book import RequestFacts
+from fakeapi.types.errors import ApiError
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from ..kinds import KindTable
+    from fakeapi.kinds.table import KindTable
 
 __all__ = ["CLIENT_HEADER", "name_in", "request_facts"]
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 import yaml
 
-from ..yaml_loader import SAFE_LOADER
-from .errors import FaultError
-from .model import Fault, Match, When
+from fakeapi.decoding.yaml_loader import SAFE_LOADER
+from fakeapi.faults.errors import FaultError
+from fakeapi.faults.model import Fault, Match, When
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 __all__ = ["FaultFile", "fault_of", "faults_of", "read_faults", "schema", "to_builtins"]
 

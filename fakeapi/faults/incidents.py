@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ..clock import Clock
-    from ..store import Store
-    from .book import SetFault
-    from .model import Restart
-    from .streams import Channel
+    from fakeapi.clock import Clock
+    from fakeapi.faults.book import SetFault
+    from fakeapi.faults.model import Restart
+    from fakeapi.faults.streams import Channel
+    from fakeapi.store.store import Store
 
 __all__ = ["Incidents", "Port"]
 

@@ -11,26 +11,26 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .book import Book
-from .files import FaultFile, faults_of, read_faults
-from .log import script_from
-from .model import Fault
-from .requests import RequestFaults
-from .streams import Channel
+from fakeapi.faults.book import Book
+from fakeapi.faults.files import FaultFile, faults_of, read_faults
+from fakeapi.faults.log import script_from
+from fakeapi.faults.model import Fault
+from fakeapi.faults.requests import RequestFaults
+from fakeapi.faults.streams import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aiohttp import web
 
-    from ..clock import Clock, Timer
-    from ..objects import Json
-    from ..registry import Registry
-    from ..watch import Watcher
-    from .book import SetFault
-    from .incidents import Incidents
-    from .log import Injection
-    from .streams import Write
+    from fakeapi.clock import Clock, Timer
+    from fakeapi.faults.book import SetFault
+    from fakeapi.faults.incidents import Incidents
+    from fakeapi.faults.log import Injection
+    from fakeapi.faults.streams import Write
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.watch import Watcher
+    from fakeapi.types.objects import Json
 
 __all__ = ["Faults"]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..kept_files import emptied, opened, write_whole
-from .errors import FaultError
-from .model import Delay, Fault, When
+from fakeapi.faults.errors import FaultError
+from fakeapi.faults.model import Delay, Fault, When
+from fakeapi.loading.kept_files import emptied, opened, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs, web
 from yarl import URL
 
-from .. import answers
-from ..errors import ApiError, Expired, ResourceVersionTooLarge
-from ..listing import listing
-from ..options import ListOptions, list_options
-from ..views import status_event
-from . import wording
-from .facts import name_in, request_facts
-from .transport import broken
+from fakeapi.decoding.options import ListOptions, list_options
+from fakeapi.faults import wording
+from fakeapi.faults.facts import name_in, request_facts
+from fakeapi.http import answers
+from fakeapi.http.transport import broken
+from fakeapi.store.listing import listing
+from fakeapi.store.views import status_event
+from fakeapi.types.errors import ApiError, Expired, ResourceVersionTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ..clock import Clock
-    from ..registry import Registry
-    from ..routes import Route
-    from .book import Book, RequestFacts, Strike
-    from .model import Garble
+    from fakeapi.clock import Clock
+    from fakeapi.decoding.routes import Route
+    from fakeapi.faults.book import Book, RequestFacts, Strike
+    from fakeapi.faults.model import Garble
+    from fakeapi.store.registry import Registry
 
     Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..errors import Expired
-from ..views import status_event
-from . import wording
-from .book import EventFacts
-from .facts import request_facts
-from .model import INITIAL_EVENTS_END, OPENED
-from .requests import initial_events
-from .transport import break_off
+from fakeapi.faults import wording
+from fakeapi.faults.book import EventFacts
+from fakeapi.faults.facts import request_facts
+from fakeapi.faults.model import INITIAL_EVENTS_END, OPENED
+from fakeapi.faults.requests import initial_events
+from fakeapi.http.transport import break_off
+from fakeapi.store.views import status_event
+from fakeapi.types.errors import Expired
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from ..clock import Clock
-    from ..objects import Json
-    from ..registry import Registry
-    from ..watch import Watcher
-    from .book import Book, RequestFacts, Strike
-    from .model import Cut
+    from fakeapi.clock import Clock
+    from fakeapi.faults.book import Book, RequestFacts, Strike
+    from fakeapi.faults.model import Cut
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.watch import Watcher
+    from fakeapi.types.objects import Json
 
     Write = Callable[[bytes], Awaitable[None]]
 

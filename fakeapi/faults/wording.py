@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import errors
-from ..errors import ApiError
+from fakeapi.types import errors
+from fakeapi.types.errors import ApiError
 
 if TYPE_CHECKING:
-    from ..objects import Json
-    from .book import RequestFacts
-    from .model import AnswerWith
+    from fakeapi.faults.book import RequestFacts
+    from fakeapi.faults.model import AnswerWith
+    from fakeapi.types.objects import Json
 
 __all__ = ["failure", "refused_watch_list", "status_of_code"]
 

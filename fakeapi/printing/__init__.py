@@ -6,8 +6,7 @@ upstream has one for, one made from additionalPrinterColumns for custom resource
 
 from __future__ import annotations
 
-from .columns import Column, Printer
-from .custom import custom_printer
-from .tables import printer_of, row, table
+from fakeapi.printing.custom import custom_printer
+from fakeapi.printing.tables import printer_of, row, table
 
-__all__ = ["Column", "Printer", "custom_printer", "printer_of", "row", "table"]
+__all__ = ["custom_printer", "printer_of", "row", "table"]

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.objects import labels_of, mapping, mappings, metadata_of, name_of, text, texts
-
-from .columns import (
+from fakeapi.kinds.printer import Column, Printer
+from fakeapi.printing.columns import (
     AGE,
     NAME,
     NONE,
     UNKNOWN,
     UNSET,
-    Column,
-    Printer,
     age_of,
     count_at,
     integers,
@@ -32,12 +29,13 @@ from .columns import (
     value_at,
     wide,
 )
-from .durations import age
+from fakeapi.printing.durations import age
+from fakeapi.types.objects import labels_of, mapping, mappings, metadata_of, name_of, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.objects import Json
+    from fakeapi.types.objects import Json
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"

@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final
 
-from fakeapi.objects import Json, mapping, mappings, metadata_of, name_of, sequence, text, texts
-
-from .durations import age, human_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    #: Reads the cells of a row from an object in its stored form, at a time in epoch seconds.
-    Cells: TypeAlias = Callable[[Json, float], list[object]]
+from fakeapi.kinds.printer import Column
+from fakeapi.printing.durations import age, human_duration
+from fakeapi.types.objects import (
+    Json,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    sequence,
+    text,
+    texts,
+)
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 UNKNOWN: Final = "<unknown>"
-
-
-class Column(NamedTuple):
-    """One column; those with a priority above 0 are shown only by `-o wide`."""
-
-    name: str
-    type: str = "string"
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
-    def definition(self) -> Json:
-        """The metav1.TableColumnDefinition."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Printer:
-    """How the objects of one kind become rows."""
-
-    columns: tuple[Column, ...]
-    cells: Cells
-    #: What is special about a row: that the object is done, for one.
-    conditions: Callable[[Json], list[Json]] | None = None
 
 
 NAME: Final = Column("Name", format="name")
@@ -78,7 +50,7 @@ def since(start: object, end: object, now_seconds: float) -> str:
     """How long something took, or has been going on; empty if it has not begun."""
     if not isinstance(start, str) or not start:
         return ""
-    from fakeapi.times import epoch_seconds
+    from fakeapi.types.times import epoch_seconds
 
     finish = epoch_seconds(end) if isinstance(end, str) and end else now_seconds
     return human_duration(finish - epoch_seconds(start))

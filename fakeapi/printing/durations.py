@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.times import epoch_seconds
+from fakeapi.types.times import epoch_seconds
 
 _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.objects import integer, is_deleting, mapping, mappings, name_of, text
-
-from .columns import (
+from fakeapi.kinds.printer import Printer
+from fakeapi.printing.columns import (
     AGE,
     NAME,
     NONE,
-    Printer,
     age_of,
     mappings_at,
     text_at,
     texts_columns,
     wide,
 )
-from .durations import age
+from fakeapi.printing.durations import age
+from fakeapi.types.objects import integer, is_deleting, mapping, mappings, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.objects import Json
+    from fakeapi.types.objects import Json
 
 _TERMINAL: Final = ("Succeeded", "Failed")
 _DONE: Final[dict[str, str]] = {

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.objects import is_deleting, mapping, metadata_of, name_of, text
-
-from .columns import (
+from fakeapi.kinds.printer import Column, Printer
+from fakeapi.printing.columns import (
     AGE,
     NAME,
     NONE,
     UNSET,
-    Column,
-    Printer,
     age_of,
     integers,
     length_at,
@@ -27,9 +24,10 @@ from .columns import (
     value_at,
     wide,
 )
+from fakeapi.types.objects import is_deleting, mapping, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.objects import Json
+    from fakeapi.types.objects import Json
 
 _MODES: Final = {
     "ReadWriteOnce": "RWO",

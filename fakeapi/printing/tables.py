@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.objects import metadata_of, name_of, text
-
-from . import cluster, pods, storage, workloads
-from .columns import NAME, Column, Printer
-from .custom import custom_printer
+from fakeapi.kinds.printer import Column, Printer
+from fakeapi.printing import cluster, pods, storage, workloads
+from fakeapi.printing.columns import NAME
+from fakeapi.printing.custom import custom_printer
+from fakeapi.types.objects import metadata_of, name_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fakeapi.kinds import Kind, ResourceKey
-    from fakeapi.objects import Json
+    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.types.objects import Json
 
 _PRINTERS: Final[Mapping[ResourceKey, Printer]] = {
     ("", "pods"): pods.PODS,

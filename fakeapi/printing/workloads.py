@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.objects import is_deleting, mapping, mappings, metadata_of, name_of, text
-
-from .columns import (
+from fakeapi.kinds.printer import Column, Printer
+from fakeapi.printing.columns import (
     AGE,
     NAME,
     NONE,
     UNKNOWN,
     UNSET,
-    Column,
-    Printer,
     age_of,
     containers_cells,
     count_at,
@@ -32,10 +29,11 @@ from .columns import (
     value_at,
     wide,
 )
-from .durations import age
+from fakeapi.printing.durations import age
+from fakeapi.types.objects import is_deleting, mapping, mappings, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.objects import Json
+    from fakeapi.types.objects import Json
 
 _WIDE: Final = wide("Containers", "Images", "Selector")
 _POD_SPEC: Final = ("spec", "template", "spec")
@@ -218,12 +216,6 @@ def _target(metric: Json, current: Json) -> str:
 
 
 def _targets(obj: Json) -> str:
-    if "metrics" not in mapping(obj.get("spec")):  # autoscaling/v1 knows only one
-        wanted = value_at(obj, "spec", "targetCPUUtilizationPercentage")
-        if wanted is None:
-            return NONE
-        is_at = value_at(obj, "status", "currentCPUUtilizationPercentage")
-        return f"cpu: {UNKNOWN if is_at is None else f'{is_at}%'}/{wanted}%"
     metrics = mappings_at(obj, "spec", "metrics")
     statuses = mappings_at(obj, "status", "currentMetrics")
     lines = [

@@ -18,19 +18,27 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from .. import ownership
-from ..objects import Json, mapping, metadata_of, name_of, namespace_of, text, with_metadata
-from ..options import WriteOptions
-from ..pod_resources import amounts
-from ..quantity import Amount
-from ..registry import Target
-from . import scopes
-from .usage import PODS, count_name, is_past_its_end, names_of, resources_of, usage_of
+from fakeapi.apply import ownership
+from fakeapi.decoding.options import WriteOptions
+from fakeapi.quota import scopes
+from fakeapi.quota.usage import PODS, count_name, is_past_its_end, names_of, resources_of, usage_of
+from fakeapi.store.registry import Target
+from fakeapi.types.objects import (
+    Json,
+    mapping,
+    metadata_of,
+    name_of,
+    namespace_of,
+    text,
+    with_metadata,
+)
+from fakeapi.types.pod_resources import amounts
+from fakeapi.types.quantity import Amount
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
-    from ..registry import Registry
-    from ..store import Change, Collection, Revision
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.store import Change, Collection, Revision
 
 QUOTAS: Final = ("", "resourcequotas")
 _MANAGER: Final = "kube-controller-manager"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..objects import Json, mapping, mappings, text, texts
-from ..pod_resources import qos_class
-from .usage import CLAIMS, PODS
+from fakeapi.quota.usage import CLAIMS, PODS
+from fakeapi.types.objects import Json, mapping, mappings, text, texts
+from fakeapi.types.pod_resources import qos_class
 
 if TYPE_CHECKING:
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 
 def selectors_of(quota: Json) -> list[Json]:

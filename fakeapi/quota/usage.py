@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import times
-from ..objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
-from ..pod_resources import (
+from fakeapi.kinds.storage_classes import claim_class
+from fakeapi.types import times
+from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
+from fakeapi.types.pod_resources import (
     HUGE_PAGES_PREFIX,
     REQUESTS_PREFIX,
     amounts,
@@ -20,13 +21,12 @@ from ..pod_resources import (
     is_pod_level_resource,
     pod_sums,
 )
-from ..quantity import NANO, Amount
-from ..storage_classes import claim_class
+from fakeapi.types.quantity import NANO, Amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..kinds import ResourceKey
+    from fakeapi.kinds.table import ResourceKey
 
 PODS: Final = ("", "pods")
 SERVICES: Final = ("", "services")

@@ -7,8 +7,8 @@ Without it nothing is looked at, which costs nothing, and only this machine reac
 
 from __future__ import annotations
 
-from .errors import SecurityError
-from .options import Security
-from .users import User
+from fakeapi.access.errors import SecurityError
+from fakeapi.access.users import User
+from fakeapi.security.options import Security
 
 __all__ = ["Security", "SecurityError", "User"]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from .. import registry
-from ..objects import Json, labels_of, metadata_of
-from .rbac import GROUP
+from fakeapi.security.rbac import GROUP
+from fakeapi.types.objects import Json, labels_of, metadata_of
+from fakeapi.writes import pipeline
 
 if TYPE_CHECKING:
-    from ..registry import Registry
+    from fakeapi.store.registry import Registry
 
 __all__ = ["create_missing"]
 
@@ -31,7 +31,7 @@ def create_missing(state: Registry) -> None:
     for value in msgspec.json.decode(_PATH.read_bytes(), type=list[Json]):
         kind = state.kinds.find_kind(f"{GROUP}/v1", str(value["kind"]))
         assert kind is not None
-        registry.ensure(state, kind, _whole(value), manager=_MANAGER)
+        pipeline.ensure(state, kind, _whole(value), manager=_MANAGER)
 
 
 def _whole(value: Json) -> Json:

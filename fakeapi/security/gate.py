@@ -7,26 +7,27 @@ pkg/server/filters/maxinflight.go of v0.36.3, in the order of pkg/server/config.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs
 
-from .. import answers
-from ..errors import Forbidden, TooBusy, Unauthorized
-from .attributes import Attributes, attributes_of
-from .impersonation import impersonated
-from .users import ANONYMOUS, MASTERS, User, act_as
+from fakeapi.access.attributes import Attributes, attributes_of
+from fakeapi.access.users import ANONYMOUS, MASTERS, User, act_as
+from fakeapi.http import answers
+from fakeapi.types.errors import BadRequest, Forbidden, TooBusy, Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp import web
 
-    from ..answers import Answer
-    from ..options import Query
-    from .access import Access
+    from fakeapi.access.access import Access
+    from fakeapi.decoding.options import Query
+    from fakeapi.http.answers import Answer
 
 __all__ = ["Gate", "too_busy"]
+
+_IMPERSONATE: Final = "Impersonate-User"
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,7 +66,9 @@ class Gate:
         user = self.access.authenticator.user_of(authorization, certificate)
         if user is None:
             raise Unauthorized
-        return impersonated(http.headers, user, self.access.authorizer)
+        if _IMPERSONATE in http.headers:
+            raise BadRequest("impersonation is not served: remove the header Impersonate-User")
+        return user
 
     def _authorize(self, attributes: Attributes, user: User) -> None:
         decision = self.access.authorizer.decide(user, attributes)

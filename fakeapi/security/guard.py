@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from .. import registry
-from ..clock import SystemClock
-from . import bootstrap
-from .access import Access
-from .aggregation import AggregationController
-from .authentication import Authenticator, read_token_file
-from .errors import SecurityError
-from .escalation import EscalationCheck
-from .gate import Gate
-from .options import Security
-from .rbac import RbacAuthorizer
-from .users import ADMIN, SERVER, User
+from fakeapi.access.access import Access
+from fakeapi.access.authentication import Authenticator, read_token_file
+from fakeapi.access.errors import SecurityError
+from fakeapi.access.users import ADMIN, SERVER, User
+from fakeapi.clock import SystemClock
+from fakeapi.security import bootstrap
+from fakeapi.security.gate import Gate
+from fakeapi.security.options import Security
+from fakeapi.security.rbac import RbacAuthorizer
+from fakeapi.writes import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..objects import Json
-    from ..registry import Registry
-    from .certificates import Authority, CertificatePair
+    from fakeapi.security.certificates import Authority, CertificatePair
+    from fakeapi.store.registry import Registry
+    from fakeapi.types.objects import Json
 
 __all__ = ["Guard", "Loopback"]
 
@@ -105,12 +103,10 @@ class Guard:
             assert kind is not None
             data = {"client-ca-file": self._client_authorities()}
             value: Json = {"metadata": {"name": _TRUST, "namespace": "kube-system"}, "data": data}
-            registry.ensure(state, kind, value, manager=_MANAGER)
+            pipeline.ensure(state, kind, value, manager=_MANAGER)
         if self.options.authorization_mode == "RBAC":
             bootstrap.create_missing(state)
-            AggregationController(state)
-            self.access.authorizer = authorizer = RbacAuthorizer(state.store)
-            self.access.escalation = EscalationCheck(authorizer)
+            self.access.authorizer = RbacAuthorizer(state.store)
 
     def kubeconfig(self, url: str, user: str = "", groups: Iterable[str] = ()) -> str:
         """A kubeconfig as YAML, for an administrator if no other user is named.
@@ -162,7 +158,7 @@ class Guard:
         return known
 
     def _authority(self, common_name: str) -> Authority:
-        from .certificates import Authority
+        from fakeapi.security.certificates import Authority
 
         return Authority(common_name, now=self._now)
 

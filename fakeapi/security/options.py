@@ -8,13 +8,13 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ..bodies import BODY_BYTES_MAX
-from .errors import SecurityError
+from fakeapi.access.errors import SecurityError
+from fakeapi.decoding.bodies import BODY_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .users import User
+    from fakeapi.access.users import User
 
 __all__ = ["AuthorizationMode", "Security", "is_loopback"]
 

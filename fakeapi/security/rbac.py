@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..objects import Json, mapping, mappings, name_of, namespace_of, text, texts
-from .authorization import Decision, Rules
-from .users import MASTERS, User, service_account_name
+from fakeapi.access.authorization import Decision, Rules
+from fakeapi.access.users import MASTERS, User, service_account_name
+from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..kinds import ResourceKey
-    from ..store import Store
-    from .attributes import Attributes
+    from fakeapi.access.attributes import Attributes
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.store import Store
 
 __all__ = ["GROUP", "RbacAuthorizer", "path_matches", "rule_allows"]
 

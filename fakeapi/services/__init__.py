@@ -12,11 +12,11 @@ Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 a
 
 from __future__ import annotations
 
-from ..service_fields import SERVICES
-from .allocation import on_create, on_update, remove_endpoints
-from .books import ServiceBooks
-from .fields import drop_fields_of_type
-from .warnings import warnings_of, warnings_of_status
+from fakeapi.services.allocation import on_create, on_update, remove_endpoints
+from fakeapi.services.books import ServiceBooks
+from fakeapi.services.fields import drop_fields_of_type
+from fakeapi.services.warnings import warnings_of, warnings_of_status
+from fakeapi.types.service_fields import SERVICES
 
 __all__ = [
     "SERVICES",

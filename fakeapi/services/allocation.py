@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FieldError, InternalError, Invalid, UnreasonedFailure, invalid
-from ..objects import Json, finalizers_of, integer, mapping, mappings, name_of, text
-from ..service_fields import (
+from fakeapi.services.books import ServiceBooks, held_ports
+from fakeapi.services.families import settle_families
+from fakeapi.services.fields import keep_allocated, normalize
+from fakeapi.services.ranges import Full, Handout, Refused
+from fakeapi.types.errors import FieldError, InternalError, Invalid, UnreasonedFailure, invalid
+from fakeapi.types.objects import Json, finalizers_of, integer, mapping, mappings, name_of, text
+from fakeapi.types.service_fields import (
     EXTERNAL_NAME,
     NONE,
     SERVICES,
@@ -24,14 +28,10 @@ from ..service_fields import (
     type_of,
     wants_node_ports,
 )
-from .books import held_ports
-from .families import settle_families
-from .fields import keep_allocated, normalize
-from .ranges import Full, Handout, Refused
 
 if TYPE_CHECKING:
-    from ..registry import Registry, Target
-    from ..store import Store
+    from fakeapi.store.registry import Registry, Target
+    from fakeapi.store.store import Store
 
 _ENDPOINTS: Final = ("", "endpoints")
 _HEALTH_CHECK: Final = "healthCheckNodePort"
@@ -88,7 +88,7 @@ def _own_spec(service: Json) -> Json:
 
 
 def _handout(registry: Registry, target: Target) -> Handout:
-    books = registry.service_books
+    books = registry.extension(ServiceBooks)
     books.read_up(registry.store.collection(SERVICES))
     dry = target.options.dry_run
     return Handout(books.addresses, books.ports, registry.ids, is_dry=bool(dry))

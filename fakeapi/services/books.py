@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ..objects import integer, mapping, text
-from ..service_fields import (
+from fakeapi.types.objects import integer, mapping, text
+from fakeapi.types.service_fields import (
     NONE,
     cluster_ips,
     needs_cluster_ip,
@@ -20,8 +20,8 @@ from ..service_fields import (
 )
 
 if TYPE_CHECKING:
-    from ..objects import Json
-    from ..store import Collection, Revision
+    from fakeapi.store.store import Collection, Revision
+    from fakeapi.types.objects import Json
 
 _Key = TypeVar("_Key", str, int)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FieldError, invalid
-from ..objects import text, texts
-from ..service_fields import NONE, cluster_ips, needs_cluster_ip
-from ..validation.service_addresses import cluster_ip_errors
+from fakeapi.types.errors import FieldError, invalid
+from fakeapi.types.objects import text, texts
+from fakeapi.types.service_fields import NONE, cluster_ips, needs_cluster_ip
+from fakeapi.validation.service_addresses import cluster_ip_errors
 
 if TYPE_CHECKING:
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 _FAMILY: Final = "IPv4"
 _FAMILIES: Final = ("IPv4", "IPv6")

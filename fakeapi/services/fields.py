@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..objects import Json, child, integer, mapping, text
-from ..service_fields import (
+from fakeapi.types.objects import Json, child, integer, mapping, text
+from fakeapi.types.service_fields import (
     LOAD_BALANCER,
     cluster_ips,
     is_reached_from_outside,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from ..identity import IdSource
+    from fakeapi.types.identity import IdSource
 
 ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/12")
 PORTS: Final = range(30000, 32768)

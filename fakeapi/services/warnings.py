@@ -8,13 +8,13 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Final
 
-from .. import gotext
-from ..objects import mapping, metadata_of, text, texts
-from ..service_fields import EXTERNAL_NAME, NONE, cluster_ips, type_of
-from ..validation.addresses import parsed, parsed_sloppily
+from fakeapi.types import gotext
+from fakeapi.types.objects import mapping, metadata_of, text, texts
+from fakeapi.types.service_fields import EXTERNAL_NAME, NONE, cluster_ips, type_of
+from fakeapi.validation.addresses import parsed, parsed_sloppily
 
 if TYPE_CHECKING:
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 _HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 _MODE: Final = "service.kubernetes.io/topology-mode"

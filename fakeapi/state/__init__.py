@@ -18,6 +18,6 @@ and versions older than a log get 410 Expired as before. Timers and connections 
 
 from __future__ import annotations
 
-from .errors import StateError
+from fakeapi.state.errors import StateError
 
 __all__ = ["StateError"]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..objects import Json, metadata_of, name_of, namespace_of, text
-from ..store import ADDED, DELETED, MODIFIED, Change, Revision, object_key
-from .errors import StateError
+from fakeapi.state.errors import StateError
+from fakeapi.store.store import ADDED, DELETED, MODIFIED, Change, Revision, object_key
+from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from ..store import Collection, Store
+    from fakeapi.store.store import Collection, Store
 
 __all__ = ["Contents", "SavedChange", "SavedCollection", "contents_of", "put_into"]
 

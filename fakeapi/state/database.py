@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from .contents import Contents, SavedChange, SavedCollection
-from .errors import StateError
+from fakeapi.state.contents import Contents, SavedChange, SavedCollection
+from fakeapi.state.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ..kinds import ResourceKey
-    from ..objects import Json
-    from ..store import Change, ChangeLog, Collection, Store
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.store import Change, ChangeLog, Collection, Store
+    from fakeapi.types.objects import Json
 
 __all__ = ["Database"]
 

@@ -17,18 +17,18 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .contents import Contents, contents_of, put_into
-from .database import Database
-from .errors import StateError
-from .recording import Recording
-from .snapshots import read_snapshot, write_snapshot
+from fakeapi.state.contents import Contents, contents_of, put_into
+from fakeapi.state.database import Database
+from fakeapi.state.errors import StateError
+from fakeapi.state.recording import Recording
+from fakeapi.state.snapshots import read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from ..clock import Clock
-    from ..journal import Journal
-    from ..store import Change, Collection, Store
+    from fakeapi.clock import Clock
+    from fakeapi.store.journal import Journal
+    from fakeapi.store.store import Change, Collection, Store
 
     _Write = Callable[[bytes], Awaitable[None]]
 

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from ..kept_files import emptied, opened, write_whole
-from ..objects import Json, name_of
-from ..store import ADDED, DELETED, MODIFIED
-from .errors import StateError, file_error
+from fakeapi.loading.kept_files import emptied, opened, write_whole
+from fakeapi.state.errors import StateError, file_error
+from fakeapi.store.store import ADDED, DELETED, MODIFIED
+from fakeapi.types.objects import Json, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..clock import Clock
-    from ..journal import Journal, ObjectChange
-    from ..kinds import ResourceKey
-    from ..store import Store
+    from fakeapi.clock import Clock
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.journal import Journal, ObjectChange
+    from fakeapi.store.store import Store
 
 __all__ = ["RecordedChange", "Recording", "check_recording", "read_recording"]
 

@@ -18,18 +18,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ..objects import Json, is_deleting, metadata_of, name_of, namespace_of, with_metadata
-from ..store import DELETED, object_key
-from .errors import StateError
-from .recording import RecordedChange, read_recording
+from fakeapi.state.errors import StateError
+from fakeapi.state.recording import RecordedChange, read_recording
+from fakeapi.store.store import DELETED, object_key
+from fakeapi.types.objects import (
+    Json,
+    is_deleting,
+    metadata_of,
+    name_of,
+    namespace_of,
+    with_metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..clock import Timer
-    from ..kinds import KindTable, ResourceKey
-    from ..registry import Registry
+    from fakeapi.clock import Timer
+    from fakeapi.kinds.table import KindTable, ResourceKey
+    from fakeapi.store.registry import Registry
 
 __all__ = ["replay"]
 

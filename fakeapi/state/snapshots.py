@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from .contents import Contents
-from .errors import StateError, file_error
+from fakeapi.state.contents import Contents
+from fakeapi.state.errors import StateError, file_error
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..crds import definition_rules
-from . import (
-    autoscalers,
+from fakeapi.validation import (
     cluster,
     cron_jobs,
     ephemeral_containers,
@@ -28,14 +26,14 @@ from . import (
     volumes,
     workloads,
 )
-from .remembered import remembering
+from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..errors import FieldError
-    from ..kinds import Kind, ResourceKey
-    from ..objects import Json
+    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.types.errors import FieldError
+    from fakeapi.types.objects import Json
 
 __all__ = ["validate_create", "validate_update"]
 
@@ -53,7 +51,8 @@ def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
     if kind.structure is not None:
         return errors + kind.structure.validate(obj)
     validate = _CREATES.get(kind.resource_key)
-    return errors + _kind_errors(kind, obj) + (validate(obj) if validate else [])
+    errors += _kind_errors(kind, obj) + (validate(obj) if validate else [])
+    return errors + kind.rules.validate(obj, None)
 
 
 def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") -> list[FieldError]:
@@ -89,14 +88,15 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
         return errors + (validate_status(obj) if validate_status else [])
     errors += _kind_errors(kind, obj)
     validate = _UPDATES.get(kind.resource_key)
-    return errors + (validate(obj, old) if validate else [])
+    errors += validate(obj, old) if validate else []
+    return errors + kind.rules.validate(obj, old)
 
 
 _pod_errors: Final = remembering(pods.validate_create, lambda pod: pod.get("spec"))
 
 
 def _has_free_finalizers(kind: Kind) -> bool:
-    return kind.structure is not None or kind.resource_key == _DEFINITIONS
+    return kind.structure is not None or kind.rules.has_free_finalizers
 
 
 def _kind_errors(kind: Kind, obj: Json) -> list[FieldError]:
@@ -104,11 +104,8 @@ def _kind_errors(kind: Kind, obj: Json) -> list[FieldError]:
     return validate(obj) if validate else []
 
 
-_AUTOSCALERS: Final = ("autoscaling", "horizontalpodautoscalers")
-_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
-    _DEFINITIONS: definition_rules.validate_definition,
     ("", "nodes"): cluster.validate_node,
     ("", "configmaps"): cluster.validate_config_map,
     ("", "secrets"): cluster.validate_config_map,
@@ -136,15 +133,11 @@ _OBJECTS: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
     (_PERMISSIONS, "clusterrolebindings"): permissions.validate_cluster_role_binding,
 }
 _CREATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
-    _AUTOSCALERS: autoscalers.validate_autoscaler,
-    _DEFINITIONS: definition_rules.validate_new_definition,
     ("", "services"): services.validate_service,
     ("batch", "jobs"): jobs.validate_job,
     ("batch", "cronjobs"): cron_jobs.validate_cron_job,
 }
 _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
-    _AUTOSCALERS: autoscalers.validate_autoscaler_update,
-    _DEFINITIONS: definition_rules.validate_definition_update,
     ("", "nodes"): cluster.validate_node_update,
     ("", "services"): services.validate_service_update,
     ("", "configmaps"): cluster.validate_config_map_update,
@@ -166,7 +159,6 @@ _UPDATES: Final[dict[ResourceKey, Callable[[Json, Json], list[FieldError]]]] = {
     (_PERMISSIONS, "clusterrolebindings"): permissions.validate_binding_update,
 }
 _STATUS_UPDATES: Final[dict[ResourceKey, Callable[[Json], list[FieldError]]]] = {
-    _AUTOSCALERS: autoscalers.validate_autoscaler_status,
     ("", "nodes"): cluster.validate_node,
     ("policy", "poddisruptionbudgets"): workloads.validate_disruption_budget_status,
 }

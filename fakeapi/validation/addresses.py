@@ -10,7 +10,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ..errors import FieldError, invalid
+from fakeapi.types.errors import FieldError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from ..objects import Json, integer, mapping, mappings, name_of, namespace_of, text
-from .metadata import IMMUTABLE, validate_label_key, validate_labels
-from .numbers import NOT_NEGATIVE
-from .resources import validate_amounts, validate_overhead, validate_resource_name
-from .scheduling import validate_taints, validate_tolerations
+from fakeapi.types import names
+from fakeapi.types.errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from fakeapi.types.objects import Json, integer, mapping, mappings, name_of, namespace_of, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_key, validate_labels
+from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.resources import (
+    validate_amounts,
+    validate_overhead,
+    validate_resource_name,
+)
+from fakeapi.validation.scheduling import validate_taints, validate_tolerations
 
 _SYSTEM_PREFIX: Final = "system-"
 _USER_PRIORITY_MAX: Final = 1_000_000_000

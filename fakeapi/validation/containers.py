@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, mapping, mappings, text
-from .resources import validate_container_resources
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.validation.resources import validate_container_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import FieldError, invalid, not_supported, required
-from ..objects import Json, mapping, name_of, text
-from .jobs import job_template_errors
-from .numbers import number_errors
-from .schedules import schedule_problem, time_zone_problems
+from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.objects import Json, mapping, name_of, text
+from fakeapi.validation.jobs import job_template_errors
+from fakeapi.validation.numbers import number_errors
+from fakeapi.validation.schedules import schedule_problem, time_zone_problems
 
 __all__ = ["validate_cron_job", "validate_cron_job_update"]
 

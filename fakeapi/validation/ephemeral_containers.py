@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FieldError, duplicate, forbidden
-from ..objects import Json, mapping, mappings, metadata_of, text
-from .containers import validate_container, validate_volumes
+from fakeapi.types.errors import FieldError, duplicate, forbidden
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, text
+from fakeapi.validation.containers import validate_container, validate_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Collection

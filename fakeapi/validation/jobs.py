@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import FieldError, invalid, not_supported, required
-from ..objects import Json, labels_of, mapping, metadata_of, name_of, text
-from ..selectors import SelectorError, label_selector_of
-from .metadata import IMMUTABLE, validate_label_selector
-from .numbers import number_errors
-from .pods import validate_spec
+from fakeapi.decoding.selectors import SelectorError, label_selector_of
+from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.objects import Json, labels_of, mapping, metadata_of, name_of, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.numbers import number_errors
+from fakeapi.validation.pods import validate_spec
 
 __all__ = ["job_template_errors", "validate_job", "validate_job_update"]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import names
-from ..errors import FieldError, forbidden, invalid, required, too_long
-from ..objects import (
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, forbidden, invalid, required, too_long
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     is_deleting,
@@ -19,13 +19,13 @@ from ..objects import (
     text,
     texts,
 )
-from .numbers import NOT_NEGATIVE
-from .remembered import remembering
+from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..kinds import Kind, ResourceKey
+    from fakeapi.kinds.table import Kind, ResourceKey
 
     NameRule = Callable[[str], tuple[str, ...]]
 

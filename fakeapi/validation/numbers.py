@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FieldError, invalid
-from ..objects import Json, integer
+from fakeapi.types.errors import FieldError, invalid
+from fakeapi.types.objects import Json, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

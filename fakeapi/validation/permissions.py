@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import names
-from ..errors import invalid, not_supported, required
-from ..objects import Json, mapping, mappings, text
-from .metadata import validate_label_selector
+from fakeapi.types import names
+from fakeapi.types.errors import invalid, not_supported, required
+from fakeapi.types.objects import Json, mapping, mappings, text
+from fakeapi.validation.metadata import validate_label_selector
 
 if TYPE_CHECKING:
-    from ..errors import FieldError
+    from fakeapi.types.errors import FieldError
 
 __all__ = [
     "validate_binding_update",

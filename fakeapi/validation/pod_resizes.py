@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import forbidden, invalid
-from ..objects import Json, mapping, mappings, metadata_of, text
-from ..pod_resources import qos_class
-from . import pods
+from fakeapi.types.errors import forbidden, invalid
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, text
+from fakeapi.types.pod_resources import qos_class
+from fakeapi.validation import pods
 
 if TYPE_CHECKING:
-    from ..errors import FieldError
+    from fakeapi.types.errors import FieldError
 
 __all__ = ["resized_spec", "validate_resize"]
 

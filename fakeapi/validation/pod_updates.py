@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from .. import names
-from ..errors import FieldError, forbidden, invalid, required
-from ..objects import Json, integer, mapping, mappings, text
-from .metadata import IMMUTABLE, validate_label_key
-from .pods import validate_spec
-from .scheduling import validate_tolerations
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, forbidden, invalid, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
+from fakeapi.validation.pods import validate_spec
+from fakeapi.validation.scheduling import validate_tolerations
 
 _CHANGEABLE: Final = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, mapping, mappings, text
-from .containers import (
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.validation.containers import (
     validate_containers,
     validate_images,
     validate_init_containers,
     validate_volumes,
 )
-from .metadata import validate_label_key, validate_labels
-from .resources import validate_overhead, validate_pod_resources
-from .scheduling import (
+from fakeapi.validation.metadata import validate_label_key, validate_labels
+from fakeapi.validation.resources import validate_overhead, validate_pod_resources
+from fakeapi.validation.scheduling import (
     validate_affinity,
     validate_gates,
     validate_tolerations,

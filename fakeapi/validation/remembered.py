@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ..memo import Memo
-from ..sharing import text_of
+from fakeapi.types.memo import Memo
+from fakeapi.types.sharing import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..objects import Json
+    from fakeapi.types.objects import Json
 
 __all__ = ["remembering"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import names, pod_resources
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, mapping, mappings, text
-from ..pod_resources import REQUESTS_PREFIX, is_extended_resource, is_native_resource
-from ..quantity import NANO, QuantityError, parse_nano, render
-from .numbers import NOT_NEGATIVE
+from fakeapi.types import names, pod_resources
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, mapping, mappings, text
+from fakeapi.types.pod_resources import REQUESTS_PREFIX, is_extended_resource, is_native_resource
+from fakeapi.types.quantity import NANO, QuantityError, parse_nano, render
+from fakeapi.validation.numbers import NOT_NEGATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

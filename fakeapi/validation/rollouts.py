@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import FieldError, forbidden, invalid, not_supported
-from ..objects import Json, integer, mapping, text
-from . import workloads
-from .numbers import NOT_NEGATIVE, number_errors
-from .workloads import share_errors, validate_workload
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported
+from fakeapi.types.objects import Json, integer, mapping, text
+from fakeapi.validation import workloads
+from fakeapi.validation.numbers import NOT_NEGATIVE, number_errors
+from fakeapi.validation.workloads import share_errors, validate_workload
 
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 _SET_STRATEGIES: Final = ("RollingUpdate", "OnDelete")

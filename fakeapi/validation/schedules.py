@@ -16,7 +16,7 @@ import zoneinfo
 from pathlib import Path
 from typing import Final
 
-from .. import gotext
+from fakeapi.types import gotext
 
 __all__ = ["schedule_problem", "time_zone_problems"]
 

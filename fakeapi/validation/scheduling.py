@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, mapping, mappings, text, texts
-from .metadata import validate_label_key, validate_label_selector
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, text, texts
+from fakeapi.validation.metadata import validate_label_key, validate_label_selector
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

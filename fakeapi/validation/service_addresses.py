@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import FieldError, duplicate, invalid, not_supported, required
-from ..objects import Json, text, texts
-from ..service_fields import NONE, cluster_ips, is_headless, needs_cluster_ip
-from .addresses import address_errors, parsed_sloppily
+from fakeapi.types.errors import FieldError, duplicate, invalid, not_supported, required
+from fakeapi.types.objects import Json, text, texts
+from fakeapi.types.service_fields import NONE, cluster_ips, is_headless, needs_cluster_ip
+from fakeapi.validation.addresses import address_errors, parsed_sloppily
 
 _IPS, _FAMILIES, _POLICY = "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy"
 _KNOWN_FAMILIES: Final = ("IPv4", "IPv6")

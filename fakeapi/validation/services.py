@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, integer, mapping, mappings, metadata_of, text, texts
-from ..service_fields import (
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, metadata_of, text, texts
+from fakeapi.types.service_fields import (
     EXTERNAL_NAME,
     LOAD_BALANCER,
     cluster_ips,
@@ -22,9 +22,14 @@ from ..service_fields import (
     ports_of,
     type_of,
 )
-from .addresses import address_errors, endpoint_errors, parsed_sloppily, range_errors
-from .metadata import validate_labels
-from .service_addresses import cluster_ip_changes, cluster_ip_errors
+from fakeapi.validation.addresses import (
+    address_errors,
+    endpoint_errors,
+    parsed_sloppily,
+    range_errors,
+)
+from fakeapi.validation.metadata import validate_labels
+from fakeapi.validation.service_addresses import cluster_ip_changes, cluster_ip_errors
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")

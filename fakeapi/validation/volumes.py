@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import names
-from ..errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ..objects import Json, mapping, mappings, text, texts
-from ..quantity import parse_nano
-from .containers import MORE_THAN_ONE, NAMED_OTHERWISE
-from .metadata import IMMUTABLE, validate_label_selector
-from .numbers import NOT_NEGATIVE
-from .scheduling import validate_node_selector
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, mapping, mappings, text, texts
+from fakeapi.types.quantity import parse_nano
+from fakeapi.validation.containers import MORE_THAN_ONE, NAMED_OTHERWISE
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.scheduling import validate_node_selector
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import names
-from ..objects import Json, mapping, mappings, text, texts
-from ..quantity import NANO, parse_nano
-from .remembered import remembering
+from fakeapi.types import names
+from fakeapi.types.objects import Json, mapping, mappings, text, texts
+from fakeapi.types.quantity import NANO, parse_nano
+from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..errors import FieldError, forbidden, invalid, not_supported, required
-from ..objects import Json, labels_of, mapping, mappings, name_of, text
-from ..selectors import SelectorError, label_selector_of
-from .metadata import IMMUTABLE, validate_label_selector, validate_labels
-from .numbers import NOT_NEGATIVE, number_errors
-from .pods import validate_spec
+from fakeapi.decoding.selectors import SelectorError, label_selector_of
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
+from fakeapi.types.objects import Json, labels_of, mapping, mappings, name_of, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector, validate_labels
+from fakeapi.validation.numbers import NOT_NEGATIVE, number_errors
+from fakeapi.validation.pods import validate_spec
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
 _STATEFUL_SET: Final = "statefulset"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from fakeapi import Actors, FakeApiServer, ManualClock
-from fakeapi.times import timestamp
+from fakeapi.types.times import timestamp
 
 from .api_client import ApiClient, Json
 

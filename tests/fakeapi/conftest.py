@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock, sharing
+from fakeapi import FakeApiServer, ManualClock
+from fakeapi.types import sharing
 
 from .api_client import ApiClient
 

@@ -10,8 +10,8 @@ from click import UsageError
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ManualClock
-from fakeapi.actors.command_line import actors_of
-from fakeapi.cli import command, main
+from fakeapi.cli.actor_options import actors_of
+from fakeapi.cli.command import command, main
 
 from .api_client import ApiClient
 from .objects import CONFIG_MAPS, config_map

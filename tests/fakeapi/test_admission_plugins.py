@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fakeapi import FakeApiServer
 from fakeapi.admission.selection import ABSENT, KNOWN, AdmissionError, Selection
 from fakeapi.admission.tolerations import includes, merged_tolerations
-from fakeapi.cli import command
+from fakeapi.cli.command import command
 
 from .api_client import ApiClient
 from .objects import NODES, PODS, PRIORITY_CLASSES, binding, config_map, pod, with_resources

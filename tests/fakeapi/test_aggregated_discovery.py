@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakeapi import Kind
-from fakeapi.aggregated import version_rank, wanted
-from fakeapi.documents import Asked
-from fakeapi.options import Query
+from fakeapi.decoding.options import Query
+from fakeapi.discovery.aggregated import version_rank, wanted
+from fakeapi.discovery.documents import Asked
 
 from .custom_resources import DEFINITIONS, SCALE, definition
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, StateFiles
 from fakeapi.actors.stages import StageError
-from fakeapi.cli import command
+from fakeapi.cli.command import command
 from fakeapi.faults import FaultError
-from fakeapi.loading import LoadError
+from fakeapi.loading.load import LoadError
 from fakeapi.state import StateError
 
 if TYPE_CHECKING:

@@ -15,16 +15,20 @@ from typing import Any
 
 import pytest
 
-from fakeapi import schema, validation
+from fakeapi import validation
 from fakeapi.crds import defaulting, pruning
 from fakeapi.crds.list_types import validate_lists
+from fakeapi.crds.rules import with_definition_rules
 from fakeapi.crds.schema_validation import Correlated, equal, validate
-from fakeapi.kinds import BUILT_IN
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types import schema
 
 from .crd_oracle.record import RECORDED
 
 Json = dict[str, Any]
-(KIND,) = (kind for kind in BUILT_IN if kind.plural == "customresourcedefinitions")
+(KIND,) = (
+    kind for kind in with_definition_rules(BUILT_IN) if kind.plural == "customresourcedefinitions"
+)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi.times import epoch_seconds
+from fakeapi.types.times import epoch_seconds
 
 from .objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, config_map, pod
 

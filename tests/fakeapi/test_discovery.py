@@ -203,7 +203,6 @@ async def test_a_kind_is_served_as_soon_as_it_is_in_the_table(
     [  # as a kube-apiserver v1.36.3 says
         ("/apis/events.k8s.io/v1", "events", "r2yiGXH7wu8="),
         ("/api/v1", "events", "r2yiGXH7wu8="),
-        ("/apis/autoscaling/v1", "horizontalpodautoscalers", "qwQve8ut294="),
         ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "jfWCUB31mvA="),
         ("/apis/authentication.k8s.io/v1", "tokenreviews", None),
     ],

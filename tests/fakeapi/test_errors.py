@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from fakeapi import bodies
-from fakeapi.bodies import BODY_BYTES_MAX
+from fakeapi.decoding import bodies
+from fakeapi.decoding.bodies import BODY_BYTES_MAX
 
 from .objects import CONFIG_MAPS, NODES, PODS, config_map, pod
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.go_json import syntax_error
+from fakeapi.decoding.go_json import syntax_error
 
 NESTED = b"[" * 10_001
 

@@ -6,7 +6,7 @@ import pytest
 
 from fakeapi.crds import formats
 from fakeapi.crds.go_patterns import PatternError, compiled
-from fakeapi.gotext import number
+from fakeapi.types.gotext import number
 
 
 @pytest.mark.parametrize(

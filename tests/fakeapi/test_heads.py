@@ -12,7 +12,7 @@ from aiohttp.http_parser import HttpRequestParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi import heads
+from fakeapi.http import heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

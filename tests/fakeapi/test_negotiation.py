@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 import yaml
 
-from fakeapi.errors import NotAcceptable
-from fakeapi.negotiation import Accepted, negotiate, streamable
+from fakeapi.http.negotiation import Accepted, negotiate, streamable
+from fakeapi.types.errors import NotAcceptable
 
 from .objects import ALL_PODS, CONFIG_MAPS, EVENTS, LEASES, PODS, binding, config_map, pod
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import Kind
-from fakeapi.kinds import BUILT_IN, KindTable
-from fakeapi.openapi import definitions, document_v2, documents_v3, gnostic
+from fakeapi.discovery.openapi import definitions, document_v2, documents_v3, gnostic
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.kinds.table import KindTable
 
 if TYPE_CHECKING:
     from fakeapi import FakeApiServer

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.errors import BadRequest, Unprocessable
-from fakeapi.patching import OPERATIONS_MAX, json_patch, merge_patch
+from fakeapi.types.errors import BadRequest, Unprocessable
+from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
 
 from .api_client import JSON_PATCH, MERGE, STRATEGIC
 from .objects import CONFIG_MAPS, PODS, config_map, pod

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fakeapi import FakeApiServer, pod_bodies, sharing
-from fakeapi.errors import ApiError
-from fakeapi.front import Inquiry
-from fakeapi.options import WriteOptions
-from fakeapi.verbs import decoded_body
+from fakeapi import FakeApiServer
+from fakeapi.decoding.options import WriteOptions
+from fakeapi.requests import pod_bodies as pod_bodies
+from fakeapi.requests.front import Inquiry
+from fakeapi.requests.verbs import decoded_body
+from fakeapi.types import sharing
+from fakeapi.types.errors import ApiError
 
 from .api_client import STRATEGIC
 from .objects import PODS, PRIORITY_CLASSES, pod, with_resources

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.quantity import (
+from fakeapi.types.quantity import (
     NANO,
     QuantityError,
     canonical,

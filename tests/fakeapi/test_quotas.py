@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi import FakeApiServer, LoadError, registry
-from fakeapi.completion import complete
-from fakeapi.options import WriteOptions
+from fakeapi import FakeApiServer, LoadError
+from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota.books import QuotaBooks
-from fakeapi.registry import Target
+from fakeapi.store.registry import Target
+from fakeapi.writes import pipeline
+from fakeapi.writes.completion import complete
 
 from .api_client import STRATEGIC, ApiClient
 from .objects import PODS, binding, config_map, pod, with_resources
@@ -330,12 +331,12 @@ def test_the_books_always_say_what_counting_again_would(steps: list[tuple[str, s
     hard = {"pods": "99", "requests.cpu": "99", "count/pods": "99"}
     made = {"metadata": {"name": "q"}, "spec": {"hard": hard, "scopes": ["NotTerminating"]}}
     where = Target(kinds["resourcequotas"], "default", "", WriteOptions())
-    registry.create(state, where, complete(kinds["resourcequotas"], made))
+    pipeline.create(state, where, complete(kinds["resourcequotas"], made))
     for verb, name, cpu in steps:
         present = state.store.get(("", "pods"), "default", name)
         if verb == "create" and present is None:
             obj = complete(kinds["pods"], asking(name, cpu))
-            registry.create(state, Target(kinds["pods"], "default", "", WriteOptions()), obj)
+            pipeline.create(state, Target(kinds["pods"], "default", "", WriteOptions()), obj)
         elif verb == "delete" and present is not None:
             state.store.remove(("", "pods"), present.key)
         elif present is not None:

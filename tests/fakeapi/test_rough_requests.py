@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakeapi import FakeApiServer
-from fakeapi.nesting import DEPTH_MAX
+from fakeapi.decoding.nesting import DEPTH_MAX
 
 from .api_client import JSON_PATCH, MERGE, STRATEGIC, eventually
 from .objects import CONFIG_MAPS, PODS, config_map, pod, with_resources

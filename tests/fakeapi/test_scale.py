@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi.scale import selector_text
+from fakeapi.requests.scale import selector_text
 
 from .api_client import MERGE, STRATEGIC
 

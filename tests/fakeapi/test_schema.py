@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi import schema
-from fakeapi.kinds import BUILT_IN
-from fakeapi.schema import DecodeError, decode, unknown_fields
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types import schema
+from fakeapi.types.schema import DecodeError, decode, unknown_fields
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: f"{kind.group}/{kind.plural}")

@@ -13,8 +13,8 @@ import yaml
 from click.testing import CliRunner
 
 from fakeapi import Actors, FakeApiServer, ManualClock, Security, SecurityError, User
-from fakeapi.cli import command
-from fakeapi.security.authentication import read_token_file
+from fakeapi.access.authentication import read_token_file
+from fakeapi.cli.command import command
 from fakeapi.security.options import is_loopback
 
 from .api_client import ApiClient, Reply, eventually

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.kinds import BUILT_IN
-from fakeapi.selectors import (
+from fakeapi.decoding.selectors import (
     SelectorError,
     label_selector_of,
     parse_field_selector,
     parse_label_selector,
 )
+from fakeapi.kinds.built_in import BUILT_IN
 
 from .objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi.faults import Fault, Restart
-from fakeapi.identity import IdSource
 from fakeapi.services import ServiceBooks
 from fakeapi.services.ranges import Full, Handout
-from fakeapi.store import Store
+from fakeapi.store.store import Store
+from fakeapi.types.identity import IdSource
 
 from .state_files import serving
 

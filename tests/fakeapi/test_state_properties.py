@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fakeapi.state.contents import Contents, contents_of, put_into
 from fakeapi.state.database import Database
-from fakeapi.store import Compacted, Store
+from fakeapi.store.store import Compacted, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, StateError, StateFiles
-from fakeapi.objects import name_of
 from fakeapi.state.recording import read_recording
+from fakeapi.types.objects import name_of
 
 from .api_client import eventually
 from .custom_resources import DEFINITIONS, WIDGETS, definition

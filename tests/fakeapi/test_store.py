@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.store import ADDED, DELETED, MODIFIED, ChangeLog, Compacted, Store, with_prefix
+from fakeapi.store.store import ADDED, DELETED, MODIFIED, ChangeLog, Compacted, Store, with_prefix
 
 KIND = ("", "things")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi.errors import ApiError
-from fakeapi.strategic import strategic_merge
+from fakeapi.types.errors import ApiError
+from fakeapi.writes.strategic import strategic_merge
 
 from .api_client import STRATEGIC
 from .objects import BUDGETS, NODES, PODS, pod

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi import FakeApiServer
-from fakeapi.identity import IdSource
+from fakeapi.types.identity import IdSource
 
 from .api_client import ApiClient
 from .objects import (

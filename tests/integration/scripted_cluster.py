@@ -21,7 +21,7 @@ from tests.integration.write_proxy import resource_of
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from fakeapi.journal import HandledRequest, ObjectChange
+    from fakeapi.store.journal import HandledRequest, ObjectChange
 
 Json = dict[str, Any]
 

@@ -425,12 +425,6 @@ def test_rollouts_are_followed_and_scaled(fake_api: FakeApi, kubectl: Kubectl) -
     kubectl("rollout", "pause", "deployment/web")
     assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.paused}") == "true"
     kubectl("scale", "deployment/web", "--replicas=4")
-    kubectl("autoscale", "deployment/web", "--max=5", "--cpu-percent=50")  # v1, of old ones
-    (autoscaler,) = rows(kubectl("get", "hpa"))
-    assert (autoscaler["REFERENCE"], autoscaler["MAXPODS"]) == ("Deployment/web", "5")
-    assert autoscaler["TARGETS"] == "cpu: <unknown>/50%"
-    old = kubectl("get", "horizontalpodautoscalers.v1.autoscaling", "web", "-o", "jsonpath={.spec}")
-    assert json.loads(old)["targetCPUUtilizationPercentage"] == 50
     assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "4"
     scale = ("get", "deploy", "web", "--subresource=scale", "-o", "jsonpath={.status.selector}")
     assert kubectl(*scale) == "app=web"

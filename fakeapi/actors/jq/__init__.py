@@ -10,7 +10,7 @@ assignment, formats) is refused by name when it is compiled. Source: gojq v0.12.
 
 from __future__ import annotations
 
-from .evaluation import JqError
-from .parser import JqSyntaxError, Query, compiled
+from fakeapi.actors.jq.evaluation import JqError
+from fakeapi.actors.jq.parser import JqSyntaxError, Query, compiled
 
 __all__ = ["JqError", "JqSyntaxError", "Query", "compiled"]

@@ -8,8 +8,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...crds import go_patterns
-from .evaluation import (
+from fakeapi.actors.jq.evaluation import (
     JqError,
     add,
     compare,
@@ -22,11 +21,12 @@ from .evaluation import (
     text_of,
     type_of,
 )
+from fakeapi.crds import go_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .evaluation import Filter, Variables
+    from fakeapi.actors.jq.evaluation import Filter, Variables
 
 __all__ = ["FUNCTIONS", "PLAIN"]
 

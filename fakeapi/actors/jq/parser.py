@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from .evaluation import OPERATORS, JqError, field, is_true, items, part, text_of
-from .functions import FUNCTIONS, PLAIN
+from fakeapi.actors.jq.evaluation import OPERATORS, JqError, field, is_true, items, part, text_of
+from fakeapi.actors.jq.functions import FUNCTIONS, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .evaluation import Filter, Variables
+    from fakeapi.actors.jq.evaluation import Filter, Variables
 
 __all__ = ["JqSyntaxError", "Query", "compiled"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .daemon_sets import DaemonSets
-from .deployments import Deployments
-from .jobs import FinishedJobs, Jobs
-from .replica_sets import ReplicaSets
-from .stateful_sets import StatefulSets
+from fakeapi.actors.owners.daemon_sets import DaemonSets
+from fakeapi.actors.owners.deployments import Deployments
+from fakeapi.actors.owners.jobs import FinishedJobs, Jobs
+from fakeapi.actors.owners.replica_sets import ReplicaSets
+from fakeapi.actors.owners.stateful_sets import StatefulSets
 
 if TYPE_CHECKING:
-    from ..controller import Context, Controller
+    from fakeapi.actors.controller import Context, Controller
 
 __all__ = ["owner_controllers"]
 

@@ -5,9 +5,9 @@ Source: updateClaimOwnerRefForSetAndPod in pkg/controller/statefulset/stateful_s
 
 from __future__ import annotations
 
-from ...objects import Json, mapping, mappings, metadata_of, name_of, text
-from ..resources import PODS, STATEFUL_SETS
-from .pods import owner_reference
+from fakeapi.actors.owners.pods import owner_reference
+from fakeapi.actors.resources import PODS, STATEFUL_SETS
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text
 
 __all__ = ["claim_name", "is_stale", "owners_of_claim"]
 

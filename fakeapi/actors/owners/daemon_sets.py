@@ -8,7 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from ...objects import (
+from fakeapi.actors.conditions import is_ready
+from fakeapi.actors.owners.daemon_updates import Daemons, excess, limits_of, replacements
+from fakeapi.actors.owners.pods import is_active, is_available, phase_of, pod_from
+from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner
+from fakeapi.actors.resources import DAEMON_SETS, NODES
+from fakeapi.actors.tolerations import taints_of, tolerates
+from fakeapi.decoding.selectors import Requirement
+from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
@@ -22,16 +29,9 @@ from ...objects import (
     text,
     texts,
 )
-from ...selectors import Requirement
-from ..conditions import is_ready
-from ..resources import DAEMON_SETS, NODES
-from ..tolerations import taints_of, tolerates
-from .daemon_updates import Daemons, excess, limits_of, replacements
-from .pods import is_active, is_available, phase_of, pod_from
-from .revisions import REVISION_LABEL, RevisedOwner
 
 if TYPE_CHECKING:
-    from ..controller import Context
+    from fakeapi.actors.controller import Context
 
 __all__ = ["DaemonSets"]
 

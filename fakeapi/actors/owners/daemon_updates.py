@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ...objects import Json, integer, is_deleting, labels_of, mapping, metadata_of, text
-from ..conditions import is_ready
-from .pods import is_available, phase_of, scaled
-from .revisions import REVISION_LABEL
+from fakeapi.actors.conditions import is_ready
+from fakeapi.actors.owners.pods import is_available, phase_of, scaled
+from fakeapi.actors.owners.revisions import REVISION_LABEL
+from fakeapi.types.objects import Json, integer, is_deleting, labels_of, mapping, metadata_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ... import times
-from ...objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.conditions import condition_of, with_condition
+from fakeapi.actors.controller import Context, annotation
+from fakeapi.actors.owners.pods import (
+    Owner,
+    controller_of,
+    is_active,
+    owner_reference,
+    scaled,
+    template_hash,
+)
+from fakeapi.actors.resources import DEPLOYMENTS, REPLICA_SETS
+from fakeapi.types import times
+from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
@@ -21,11 +33,6 @@ from ...objects import (
     string_map,
     text,
 )
-from ..client import ActorApiError
-from ..conditions import condition_of, with_condition
-from ..controller import Context, annotation
-from ..resources import DEPLOYMENTS, REPLICA_SETS
-from .pods import Owner, controller_of, is_active, owner_reference, scaled, template_hash
 
 __all__ = ["Deployments"]
 

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ... import times
-from ...objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.conditions import condition_of, is_ready
+from fakeapi.actors.controller import Context, Controller, annotation
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.informer import key_of
+from fakeapi.actors.resources import PODS
+from fakeapi.decoding.selectors import label_selector_of
+from fakeapi.types import times
+from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
@@ -24,18 +31,11 @@ from ...objects import (
     string_map,
     text,
 )
-from ...selectors import label_selector_of
-from ..client import ActorApiError
-from ..conditions import condition_of, is_ready
-from ..controller import Context, Controller, annotation
-from ..events import EventRecorder
-from ..informer import key_of
-from ..resources import PODS
 
 if TYPE_CHECKING:
-    from ...selectors import LabelSelector
-    from ..informer import Informer
-    from ..resources import Resource
+    from fakeapi.actors.informer import Informer
+    from fakeapi.actors.resources import Resource
+    from fakeapi.decoding.selectors import LabelSelector
 
 __all__ = ["Owner", "deletion_rank", "is_active", "is_available", "owner_reference", "pod_from"]
 

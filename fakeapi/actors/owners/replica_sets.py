@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ... import times
-from ...objects import Json, integer, is_deleting, labels_of, mapping, mappings, metadata_of
-from ..conditions import condition_of, is_ready, with_condition
-from ..resources import REPLICA_SETS
-from .pods import Owner, deletion_rank, is_active, is_available, phase_of, pod_from
+from fakeapi.actors.conditions import condition_of, is_ready, with_condition
+from fakeapi.actors.owners.pods import (
+    Owner,
+    deletion_rank,
+    is_active,
+    is_available,
+    phase_of,
+    pod_from,
+)
+from fakeapi.actors.resources import REPLICA_SETS
+from fakeapi.types import times
+from fakeapi.types.objects import (
+    Json,
+    integer,
+    is_deleting,
+    labels_of,
+    mapping,
+    mappings,
+    metadata_of,
+)
 
 if TYPE_CHECKING:
-    from ..client import ActorApiError
+    from fakeapi.actors.client import ActorApiError
 
 __all__ = ["ReplicaSets"]
 

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...objects import Json, integer, mapping, metadata_of, name_of, namespace_of, string_map
-from ..resources import CONTROLLER_REVISIONS
-from .pods import Owner, controller_of, owner_reference, template_hash
+from fakeapi.actors.owners.pods import Owner, controller_of, owner_reference, template_hash
+from fakeapi.actors.resources import CONTROLLER_REVISIONS
+from fakeapi.types.objects import (
+    Json,
+    integer,
+    mapping,
+    metadata_of,
+    name_of,
+    namespace_of,
+    string_map,
+)
 
 if TYPE_CHECKING:
-    from ..controller import Context
+    from fakeapi.actors.controller import Context
 
 __all__ = ["REVISION_LABEL", "RevisedOwner"]
 

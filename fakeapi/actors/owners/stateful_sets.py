@@ -8,7 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.conditions import is_ready
+from fakeapi.actors.owners.claim_retention import claim_name, is_stale, owners_of_claim
+from fakeapi.actors.owners.pods import is_available, phase_of, pod_from, scaled
+from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner, template_of
+from fakeapi.actors.resources import CLAIMS, PODS, STATEFUL_SETS
+from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
@@ -21,15 +27,9 @@ from ...objects import (
     string_map,
     text,
 )
-from ..client import ActorApiError
-from ..conditions import is_ready
-from ..resources import CLAIMS, PODS, STATEFUL_SETS
-from .claim_retention import claim_name, is_stale, owners_of_claim
-from .pods import is_available, phase_of, pod_from, scaled
-from .revisions import REVISION_LABEL, RevisedOwner, template_of
 
 if TYPE_CHECKING:
-    from ..controller import Context
+    from fakeapi.actors.controller import Context
 
 __all__ = ["StatefulSets"]
 

@@ -15,8 +15,8 @@ Source: pkg/utils/{lifecycle,expression,gotpl} and pkg/kwok/controllers of KWOK 
 
 from __future__ import annotations
 
-from .errors import StageError
-from .player import Stages
-from .reading import read_stages
+from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.stages.player import Stages
+from fakeapi.actors.stages.reading import read_stages
 
 __all__ = ["StageError", "Stages", "read_stages"]

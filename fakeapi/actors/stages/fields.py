@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
-from ...gotext import quoted
+from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from ...clock import SystemClock
-from ...gotext import quoted
-from ...objects import Json, mapping, mappings, metadata_of, name_of, text, texts
-from ..resources import NODES, PODS
-from ..templates import Function, FunctionError, function, sprig_functions
-from ..templates.sprig_values import to_json
-from ..templates.values import unnumbered
+from fakeapi.actors.resources import NODES, PODS
+from fakeapi.actors.templates import Function, FunctionError, function, sprig_functions
+from fakeapi.actors.templates.sprig_values import to_json
+from fakeapi.actors.templates.values import unnumbered
+from fakeapi.clock import SystemClock
+from fakeapi.types.gotext import quoted
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...clock import Clock
-    from ..controller import Context
+    from fakeapi.actors.controller import Context
+    from fakeapi.clock import Clock
 
 __all__ = ["Environment", "function_names"]
 

@@ -11,7 +11,15 @@ import math
 import random
 from typing import TYPE_CHECKING, Final
 
-from ...objects import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.informer import version_of
+from fakeapi.actors.resources import DEFINITIONS, NODES, PODS, resource_of_kind
+from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.stages.functions import Environment
+from fakeapi.actors.stages.selection import Observed
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     is_deleting,
@@ -21,21 +29,13 @@ from ...objects import (
     namespace_of,
     text,
 )
-from ..client import ActorApiError
-from ..controller import Context, Controller
-from ..events import EventRecorder
-from ..informer import version_of
-from ..resources import DEFINITIONS, NODES, PODS, resource_of_kind
-from .errors import StageError
-from .functions import Environment
-from .selection import Observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..resources import Resource
-    from .reading import Stage
-    from .steps import Apply, Finalizers, Patch, Step
+    from fakeapi.actors.resources import Resource
+    from fakeapi.actors.stages.reading import Stage
+    from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, Step
 
 __all__ = ["StagePlayer", "Stages"]
 

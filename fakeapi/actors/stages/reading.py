@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from ... import bodies
-from ...crds import cel_rules
-from ...gotext import quoted
-from ...objects import Json, integer, mapping, mappings, metadata_of, sequence, text, texts
-from .. import jq
-from ..templates import TemplateError, parse
-from . import fields
-from .errors import StageError
-from .fields import FieldsError
-from .functions import function_names
-from .selection import Amount, CelQuery, Delay, JqQuery, Requirement, Selector
-from .steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
+from fakeapi.actors import jq
+from fakeapi.actors.stages import fields
+from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.stages.fields import FieldsError
+from fakeapi.actors.stages.functions import function_names
+from fakeapi.actors.stages.selection import Amount, CelQuery, Delay, JqQuery, Requirement, Selector
+from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
+from fakeapi.actors.templates import TemplateError, parse
+from fakeapi.crds import cel_rules
+from fakeapi.decoding import bodies
+from fakeapi.types.gotext import quoted
+from fakeapi.types.objects import (
+    Json,
+    integer,
+    mapping,
+    mappings,
+    metadata_of,
+    sequence,
+    text,
+    texts,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .selection import Expression
+    from fakeapi.actors.stages.selection import Expression
 
 __all__ = ["Stage", "read_stages"]
 

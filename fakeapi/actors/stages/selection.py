@@ -11,17 +11,17 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ... import times
-from ...crds import cel_rules
-from ...objects import Json, mapping, metadata_of
-from ..jq import JqError
-from ..templates.sprig import duration_seconds
+from fakeapi.actors.jq import JqError
+from fakeapi.actors.templates.sprig import duration_seconds
+from fakeapi.crds import cel_rules
+from fakeapi.types import times
+from fakeapi.types.objects import Json, mapping, metadata_of
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from ..jq import Query
+    from fakeapi.actors.jq import Query
 
 __all__ = ["Amount", "CelQuery", "Delay", "JqQuery", "Observed", "Requirement", "Selector"]
 

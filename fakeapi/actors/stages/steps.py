@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from ... import bodies
-from ...objects import Json, finalizers_of, mapping, mappings, text
-from ..templates import TemplateError, numbered
-from .errors import StageError
+from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.templates import TemplateError, numbered
+from fakeapi.decoding import bodies
+from fakeapi.types.objects import Json, finalizers_of, mapping, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..templates import Function, Template
+    from fakeapi.actors.templates import Function, Template
 
 __all__ = ["Apply", "Finalizers", "Patch", "StageEvent", "StageTemplate", "Step"]
 

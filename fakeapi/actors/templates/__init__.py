@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .builtins import BUILTINS
-from .execution import Template
-from .functions import Function, FunctionError, function
-from .parser import parse_templates
-from .sprig import NOT_OFFERED, sprig_functions
-from .values import TemplateError, numbered
+from fakeapi.actors.templates.builtins import BUILTINS
+from fakeapi.actors.templates.execution import Template
+from fakeapi.actors.templates.functions import Function, FunctionError, function
+from fakeapi.actors.templates.parser import parse_templates
+from fakeapi.actors.templates.sprig import NOT_OFFERED, sprig_functions
+from fakeapi.actors.templates.values import TemplateError, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,15 +6,15 @@ import itertools
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import plain
-from .formats import sprint, sprintf, sprintln
-from .functions import FunctionError, function
-from .values import is_true, type_name
+from fakeapi.actors.templates.formats import sprint, sprintf, sprintln
+from fakeapi.actors.templates.functions import FunctionError, function
+from fakeapi.actors.templates.values import is_true, type_name
+from fakeapi.types.gotext import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .functions import Function
+    from fakeapi.actors.templates.functions import Function
 
 __all__ = ["BUILTINS"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import plain, quoted
-from .builtins import BUILTINS
-from .functions import FunctionError
-from .nodes import (
+from fakeapi.actors.templates.builtins import BUILTINS
+from fakeapi.actors.templates.functions import FunctionError
+from fakeapi.actors.templates.nodes import (
     Action,
     Branch,
     Call,
@@ -21,14 +20,22 @@ from .nodes import (
     Text,
     Variable,
 )
-from .parser import MAIN
-from .values import MISSING, Number, TemplateError, is_true, printed, type_name
+from fakeapi.actors.templates.parser import MAIN
+from fakeapi.actors.templates.values import (
+    MISSING,
+    Number,
+    TemplateError,
+    is_true,
+    printed,
+    type_name,
+)
+from fakeapi.types.gotext import plain, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .functions import Function
-    from .nodes import Command, Node, Operand
+    from fakeapi.actors.templates.functions import Function
+    from fakeapi.actors.templates.nodes import Command, Node, Operand
 
 __all__ = ["Template"]
 

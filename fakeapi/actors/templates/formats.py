@@ -6,9 +6,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import number as float_text
-from ...gotext import plain, quoted, source
-from .values import MISSING, type_name
+from fakeapi.actors.templates.values import MISSING, type_name
+from fakeapi.types.gotext import number as float_text
+from fakeapi.types.gotext import plain, quoted, source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

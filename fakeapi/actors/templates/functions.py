@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Final
 
-from .values import MISSING, Number, type_name
+from fakeapi.actors.templates.values import MISSING, Number, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

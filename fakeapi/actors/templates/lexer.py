@@ -6,8 +6,8 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import quoted
-from .values import TemplateError
+from fakeapi.actors.templates.values import TemplateError
+from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import quoted
-from . import lexer
-from .nodes import (
+from fakeapi.actors.templates import lexer
+from fakeapi.actors.templates.nodes import (
     Action,
     Branch,
     Call,
@@ -23,13 +22,14 @@ from .nodes import (
     Text,
     Variable,
 )
-from .values import TemplateError
+from fakeapi.actors.templates.values import TemplateError
+from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .lexer import Piece, Token
-    from .nodes import Node, Operand
+    from fakeapi.actors.templates.lexer import Piece, Token
+    from fakeapi.actors.templates.nodes import Node, Operand
 
 __all__ = ["MAIN", "parse_templates"]
 

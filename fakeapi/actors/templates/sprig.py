@@ -8,15 +8,15 @@ import string
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from .functions import Function, FunctionError, function
-from .sprig_text import TEXT_FUNCTIONS
-from .sprig_values import VALUE_FUNCTIONS, integer_of
+from fakeapi.actors.templates.functions import Function, FunctionError, function
+from fakeapi.actors.templates.sprig_text import TEXT_FUNCTIONS
+from fakeapi.actors.templates.sprig_values import VALUE_FUNCTIONS, integer_of
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from ...clock import Clock
+    from fakeapi.clock import Clock
 
 __all__ = ["NOT_OFFERED", "sprig_functions"]
 

@@ -10,9 +10,9 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from ...crds import go_patterns
-from ...gotext import plain, quoted
-from .functions import FunctionError
+from fakeapi.actors.templates.functions import FunctionError
+from fakeapi.crds import go_patterns
+from fakeapi.types.gotext import plain, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,15 +13,15 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...gotext import plain
-from .functions import FunctionError
-from .sprig_text import text_of, texts_of
-from .values import Number, type_name, unnumbered
+from fakeapi.actors.templates.functions import FunctionError
+from fakeapi.actors.templates.sprig_text import text_of, texts_of
+from fakeapi.actors.templates.values import Number, type_name, unnumbered
+from fakeapi.types.gotext import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...objects import Json
+    from fakeapi.types.objects import Json
 
 __all__ = ["VALUE_FUNCTIONS", "integer_of"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ...gotext import plain
+from fakeapi.types.gotext import plain
 
 __all__ = ["MISSING", "Number", "TemplateError", "is_true", "numbered", "type_name"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakeapi.kinds import BUILT_IN, KindTable
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.kinds.table import KindTable
 from fakeapi.printing import printer_of
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ pkg/controller/ttlafterfinished of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
-from .controller import Jobs
-from .expiry import FinishedJobs
+from fakeapi.actors.owners.jobs.controller import Jobs
+from fakeapi.actors.owners.jobs.expiry import FinishedJobs
 
 __all__ = ["FinishedJobs", "Jobs"]

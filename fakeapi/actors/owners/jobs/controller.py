@@ -5,25 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .... import times
-from ....objects import (
-    Json,
-    finalizers_of,
-    integer,
-    is_deleting,
-    mapping,
-    mappings,
-    metadata_of,
-    text,
-    texts,
-)
-from ....selectors import label_selector_of
-from ...client import ActorApiError
-from ...conditions import condition_of, is_ready, with_condition
-from ...resources import JOBS, PODS
-from ..pods import Owner, controller_of, deletion_rank, is_active, phase_of
-from . import indexes
-from .pods import (
+from fakeapi.actors.client import ActorApiError
+from fakeapi.actors.conditions import condition_of, is_ready, with_condition
+from fakeapi.actors.owners.jobs import indexes
+from fakeapi.actors.owners.jobs.pods import (
     CONTROLLER,
     FINALIZER,
     all_failures_of,
@@ -39,11 +24,26 @@ from .pods import (
     surplus_of,
     wait_after,
 )
-from .policies import matched_success, matching_failure
+from fakeapi.actors.owners.jobs.policies import matched_success, matching_failure
+from fakeapi.actors.owners.pods import Owner, controller_of, deletion_rank, is_active, phase_of
+from fakeapi.actors.resources import JOBS, PODS
+from fakeapi.decoding.selectors import label_selector_of
+from fakeapi.types import times
+from fakeapi.types.objects import (
+    Json,
+    finalizers_of,
+    integer,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    text,
+    texts,
+)
 
 if TYPE_CHECKING:
-    from ....selectors import LabelSelector
-    from ...controller import Context
+    from fakeapi.actors.controller import Context
+    from fakeapi.decoding.selectors import LabelSelector
 
 __all__ = ["Jobs"]
 

@@ -5,11 +5,11 @@ Source: pkg/controller/ttlafterfinished of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
-from .... import times
-from ....objects import is_deleting, mapping, text
-from ...conditions import condition_of
-from ...controller import Context, Controller
-from ...resources import JOBS
+from fakeapi.actors.conditions import condition_of
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.resources import JOBS
+from fakeapi.types import times
+from fakeapi.types.objects import is_deleting, mapping, text
 
 __all__ = ["FinishedJobs"]
 

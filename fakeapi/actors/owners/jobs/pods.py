@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .... import times
-from ....objects import (
+from fakeapi.actors.conditions import condition_of
+from fakeapi.actors.controller import annotation
+from fakeapi.actors.owners.jobs.policies import matching_failure
+from fakeapi.actors.owners.pods import is_active, phase_of, pod_from
+from fakeapi.actors.resources import JOBS
+from fakeapi.types import times
+from fakeapi.types.objects import (
     Json,
     finalizers_of,
     integer,
@@ -20,11 +25,6 @@ from ....objects import (
     text,
     texts,
 )
-from ...conditions import condition_of
-from ...controller import annotation
-from ...resources import JOBS
-from ..pods import is_active, phase_of, pod_from
-from .policies import matching_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,8 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from ....objects import Json, integer, mapping, mappings, name_of, namespace_of, sequence, text
-from .indexes import parsed
+from fakeapi.actors.owners.jobs.indexes import parsed
+from fakeapi.types.objects import (
+    Json,
+    integer,
+    mapping,
+    mappings,
+    name_of,
+    namespace_of,
+    sequence,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Set

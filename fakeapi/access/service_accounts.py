@@ -1,0 +1,126 @@
+"""Tokens of service accounts: made when they are asked for, believed as long as they hold.
+
+A token is a JSON Web Token as kube-apiserver's, but signed with a key of this server alone (HMAC):
+nobody else can verify it, and it ends with the server. It holds until it expires, and as long as
+its account, and the object it is bound to, are the ones they were.
+
+Source: pkg/serviceaccount/claims.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fakeapi.access.authentication import AUDIENCE, CREDENTIAL_ID, AccountToken
+from fakeapi.access.users import User, service_account_groups, service_account_name
+from fakeapi.types.objects import Json, integer, mapping, metadata_of, name_of, text, texts
+
+if TYPE_CHECKING:
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.store.registry import Registry
+
+__all__ = ["BOUND", "TokenIssuer"]
+
+_ACCOUNTS: Final = ("", "serviceaccounts")
+_PRIVATE: Final = "kubernetes.io"
+_HEADER: Final[Json] = {"alg": "HS256", "typ": "JWT"}
+#: What a token can be bound to, by kind, and what it is called in the claims.
+BOUND: Final[dict[str, ResourceKey]] = {
+    "Pod": ("", "pods"),
+    "Node": ("", "nodes"),
+    "Secret": ("", "secrets"),
+}
+_EXTRA: Final = "authentication.kubernetes.io/"
+
+
+class TokenIssuer:
+    """Makes the tokens of one server, and knows them again."""
+
+    def __init__(self, state: Registry) -> None:
+        self._state = state
+        self._key = secrets.token_bytes(32)
+
+    def issue(self, account: Json, audiences: list[str], seconds: int, bound: Json) -> str:
+        """A token for a service account; `bound` is the claim about what it is bound to."""
+        metadata, now = metadata_of(account), int(self._state.clock.now())
+        namespace, name = text(metadata.get("namespace")), name_of(account)
+        identity: Json = {"name": name, "uid": metadata.get("uid")}
+        claims: Json = {
+            "aud": audiences,
+            "exp": now + seconds,
+            "iat": now,
+            "iss": AUDIENCE,
+            "jti": self._state.ids.uid(),
+            _PRIVATE: {"namespace": namespace, "serviceaccount": identity, **bound},
+            "nbf": now,
+            "sub": service_account_name(namespace, name),
+        }
+        signed = f"{_encoded(_HEADER)}.{_encoded(claims)}"
+        return f"{signed}.{self._signature(signed)}"
+
+    def __call__(self, token: str) -> AccountToken | None:
+        """Whose token it is and for whom, None if it is none of ours or does not hold any more."""
+        signed, _, signature = token.rpartition(".")
+        if not token.isascii() or not hmac.compare_digest(
+            signature.encode(), self._signature(signed).encode()
+        ):
+            return None
+        claims = _decoded(signed.rpartition(".")[2])
+        now = self._state.clock.now()
+        if not integer(claims.get("nbf")) <= now < integer(claims.get("exp")):
+            return None
+        private = mapping(claims.get(_PRIVATE))
+        namespace, account = text(private.get("namespace")), mapping(private.get("serviceaccount"))
+        if not self._is_there(_ACCOUNTS, namespace, account):
+            return None
+        for kind, resource in BOUND.items():
+            known = private.get(kind.lower())
+            if known is not None and not self._is_there(resource, namespace, mapping(known)):
+                return None
+        name = text(account.get("name"))
+        user = User(
+            service_account_name(namespace, name),
+            service_account_groups(namespace),
+            text(account.get("uid")),
+            _extra(claims, private),
+        )
+        return AccountToken(user, tuple(texts(claims.get("aud"))))
+
+    def _signature(self, signed: str) -> str:
+        digest = hmac.new(self._key, signed.encode(errors="replace"), hashlib.sha256).digest()
+        return _base64(digest)
+
+    def _is_there(self, resource: ResourceKey, namespace: str, known: Json) -> bool:
+        where = "" if resource == BOUND["Node"] else namespace
+        found = self._state.store.get(resource, where, text(known.get("name")))
+        return found is not None and metadata_of(found.object).get("uid") == known.get("uid")
+
+
+def _extra(claims: Json, private: Json) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What the token says of its user besides the name, by key."""
+    found = {CREDENTIAL_ID: (f"JTI={text(claims.get('jti'))}",)}
+    for part in ("node", "pod"):
+        known = private.get(part)
+        if isinstance(known, dict):
+            found[f"{_EXTRA}{part}-name"] = (text(known.get("name")),)
+            found[f"{_EXTRA}{part}-uid"] = (text(known.get("uid")),)
+    return tuple(sorted(found.items()))
+
+
+def _encoded(part: Json) -> str:
+    return _base64(msgspec.json.encode(part))
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decoded(part: str) -> Json:
+    """A part of a token whose signature is known to be ours."""
+    return mapping(msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))))

@@ -1,0 +1,121 @@
+"""Who makes a request: names, groups and what else authentication finds out.
+
+Source: apiserver pkg/authentication/{user,serviceaccount} of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fakeapi.types.objects import Json
+
+__all__ = [
+    "ADMIN",
+    "ANONYMOUS",
+    "AUTHENTICATED",
+    "MASTERS",
+    "SERVER",
+    "UNAUTHENTICATED",
+    "User",
+    "act_as",
+    "acting_as",
+    "current_user",
+    "extra_of",
+    "service_account",
+    "service_account_groups",
+    "service_account_name",
+]
+
+#: Whoever is in this group may do everything, whatever the roles say.
+MASTERS: Final = "system:masters"
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class User:
+    """An identity; `extra` is pairs of a key and its values, so that users can be compared."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def as_json(self) -> Json:
+        """The authentication.k8s.io/v1 UserInfo."""
+        info: Json = {"username": self.name}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.groups:
+            info["groups"] = list(self.groups)
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra}
+        return info
+
+    def authenticated(self) -> User:
+        """The user with the group that all have who have shown who they are."""
+        if AUTHENTICATED in self.groups or UNAUTHENTICATED in self.groups:
+            return self
+        return dataclasses.replace(self, groups=(*self.groups, AUTHENTICATED))
+
+
+def extra_of(values: Mapping[str, list[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What a user carries besides name and groups, in the order of its keys."""
+    return tuple((key, tuple(values[key])) for key in sorted(values))
+
+
+def service_account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user name stands for, None if none."""
+    if not name.startswith(_SERVICE_ACCOUNT):
+        return None
+    namespace, separator, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    if not separator or not namespace or not account or ":" in account:
+        return None
+    return namespace, account
+
+
+def service_account_name(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, str]:
+    """The groups that every service account of a namespace is in."""
+    return (_SERVICE_ACCOUNTS, f"{_SERVICE_ACCOUNTS}:{namespace}")
+
+
+ANONYMOUS: Final = User("system:anonymous", (UNAUTHENTICATED,))
+#: Whom the generated certificate and `--token` stand for.
+ADMIN: Final = User("kubernetes-admin", (MASTERS,))
+#: Whom programs in the server's own process stand for.
+SERVER: Final = User("system:apiserver", (MASTERS,))
+
+_user: Final[contextvars.ContextVar[User]] = contextvars.ContextVar("user", default=SERVER)
+
+
+def current_user() -> User:
+    """Whose request is answered in this task; outside of requests the server acts for itself."""
+    return _user.get()
+
+
+def act_as(user: User) -> None:
+    """What this task does from now on, it does for that user."""
+    _user.set(user)
+
+
+@contextlib.contextmanager
+def acting_as(user: User) -> Iterator[None]:
+    """Do something for another user than the one whose request is answered."""
+    token = _user.set(user)
+    try:
+        yield
+    finally:
+        _user.reset(token)

@@ -1,0 +1,86 @@
+"""managedFields on the way of a write through the registry.
+
+Owners are worked out from what the client sent and the stored object, before admission and the
+server's own rules change it, so that nobody owns what the server filled in. Writes that clients do
+not make as writes of an object (binding, eviction, deletion) leave the owners alone.
+
+Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go and fieldmanager/equality.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.apply import is_ours, manager_for
+from fakeapi.types.objects import Json, child, mappings, metadata_of
+
+if TYPE_CHECKING:
+    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.store.registry import Target
+
+_FIELD: Final = "managedFields"
+
+
+def detached(value: Json) -> tuple[Json, list[Json] | None]:
+    """What is to be decoded, and entries that need not or must not be.
+
+    Those of a stored object are what they were. An empty list asks to forget all managers, but
+    decoding would drop it.
+    """
+    metadata = value.get("metadata")
+    entries = metadata.get(_FIELD) if isinstance(metadata, dict) else None
+    if not isinstance(entries, list) or not isinstance(metadata, dict) or not is_ours(entries):
+        return value, None
+    rest = {name: item for name, item in metadata.items() if name != _FIELD}
+    return {**value, "metadata": rest}, entries
+
+
+def on_create(kinds: KindTable, target: Target, obj: Json, now: str, *, tracks: bool) -> None:
+    """Set the owners of a new object; `tracks` False leaves it to the first apply to begin."""
+    metadata = child(obj, "metadata")
+    if target.manager is None:
+        return
+    metadata.pop(_FIELD, None)
+    if tracks:
+        shown = _shown(target.kind, obj)
+        manager = manager_for(kinds, target.kind, target.subresource)
+        _set(metadata, manager.created(shown, target.manager, now))
+
+
+def on_update(kinds: KindTable, target: Target, obj: Json, old: Json, now: str) -> None:
+    """Set the owners of an object that takes the place of another."""
+    if target.manager is None:
+        return
+    metadata = child(obj, "metadata")
+    manager = manager_for(kinds, target.kind, target.subresource)
+    live, new = _shown(target.kind, old), _shown(target.kind, obj)
+    entries = manager.updated(live, new, target.manager, now)
+    metadata.pop(_FIELD, None)
+    _set(metadata, entries)
+
+
+def keep_times(obj: Json, old: Json) -> None:
+    """A write that changes nothing but times of managers has changed nothing."""
+    metadata = child(obj, "metadata")
+    entries, before = metadata.get(_FIELD), metadata_of(old).get(_FIELD)
+    if not entries or entries is before or not isinstance(entries, list) or before is None:
+        return
+    if [_timeless(entry) for entry in mappings(entries)] == [
+        _timeless(entry) for entry in mappings(before)
+    ]:
+        metadata[_FIELD] = before
+        if obj != old:
+            metadata[_FIELD] = entries
+
+
+def _timeless(entry: Json) -> Json:
+    return {name: value for name, value in entry.items() if name != "time"}
+
+
+def _shown(kind: Kind, obj: Json) -> Json:
+    return kind.from_stored(obj) if kind.from_stored else obj
+
+
+def _set(metadata: Json, entries: list[Json]) -> None:
+    if entries:
+        metadata[_FIELD] = entries

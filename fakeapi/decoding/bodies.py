@@ -1,0 +1,301 @@
+"""Request bodies: media types, JSON, YAML and protobuf, and the checks on kind and apiVersion.
+
+Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go's JSON decoder.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from fakeapi.decoding import go_json, nesting
+from fakeapi.decoding.yaml_loader import YamlLoader
+from fakeapi.types import gotext, protobuf
+from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
+from fakeapi.types.objects import Json, name_of, text
+from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
+
+if TYPE_CHECKING:
+    from fakeapi.kinds.table import Kind, KindTable
+
+BODY_BYTES_MAX: Final = 3 * 1024 * 1024
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_SERVED: Final = f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
+_SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
+#: Go writes a whole number below this as one.
+_WITHOUT_EXPONENT: Final = 1e21
+#: How much of a body that cannot be read is shown.
+_SHOWN_BYTES: Final = 30
+_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+_META_SCHEME: Final = "pkg/apis/meta/internalversion/scheme/register.go:27"
+_DELETE_OPTIONS: Final = "DeleteOptions"
+_TYPE_META: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
+
+
+@functools.lru_cache(maxsize=512)
+def media_type(header: str | None) -> str:
+    """The bare media type of a Content-Type header; a missing or empty one means JSON."""
+    return (header or "").partition(";")[0].strip().lower() or JSON
+
+
+def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED) -> object:
+    """The JSON value in a body; `expected` is the kind, for errors. Raises ApiError."""
+    if content_type == JSON:
+        try:
+            return go_json.decode(raw)
+        except go_json.GoJsonError as error:
+            raise _not_json(raw, expected, str(error)) from error
+    if content_type == YAML:
+        try:
+            return load_yaml(raw)
+        except ValueError as error:
+            raise _unrecognized(raw, expected, str(error)) from error
+    raise unsupported(served)
+
+
+def unsupported(served: str) -> UnsupportedMediaType:
+    """The refusal of a body of another media type than those."""
+    return UnsupportedMediaType(
+        f"the body of the request was in an unknown format - accepted media types include: {served}"
+    )
+
+
+def _not_json(raw: bytes, expected: str, problem: str) -> BadRequest:
+    return _unrecognized(raw, expected, f"couldn't get version/kind; json parse error: {problem}")
+
+
+def _unrecognized(raw: bytes, expected: str, problem: str) -> BadRequest:
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {expected}): {problem} "
+        f"({_summary(raw)})"
+    )
+
+
+def _summary(raw: bytes) -> str:
+    """The beginning of a body: JSON as it is, anything else in hexadecimal."""
+    shown = raw[:_SHOWN_BYTES]
+    text = shown.decode(errors="replace") if raw[:1] == b"{" else shown.hex()
+    if len(raw) > _SHOWN_BYTES:
+        text += " ..."
+    return text or "<empty>"
+
+
+def load_yaml(raw: bytes) -> object:
+    """The JSON value of the first YAML document. Raises ValueError with one line."""
+    try:
+        nesting.check_yaml(raw)
+        return _first_document(raw)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _first_document(raw: bytes) -> object:
+    loader = YamlLoader(raw)
+    try:
+        return as_json(loader.get_data()) if loader.check_data() else None
+    finally:
+        loader.dispose()
+
+
+def load_yaml_documents(raw: bytes) -> list[object]:
+    """The JSON values of a stream of YAML documents. Raises ValueError with one line."""
+    try:
+        nesting.check_yaml(raw)
+        return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def as_json(value: object) -> object:
+    """YAML has keys and values that JSON has not: keys become strings, bytes are refused."""
+    if isinstance(value, dict):
+        return {_key(key, item): as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_json(item) for item in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value
+    raise ValueError(f"a {type(value).__name__} is no JSON value")
+
+
+def _key(key: object, item: object) -> str:
+    if key is None:
+        shown = gotext.quoted(item) if isinstance(item, str) else item
+        raise ValueError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
+    """The object in the body of a create or update, of the kind of the URL. Raises ApiError."""
+    if content_type == protobuf.MEDIA_TYPE and kind.schema:
+        envelope = _opened(raw, kind.kind)
+        check_kind(
+            {"kind": envelope.kind, "apiVersion": envelope.api_version},
+            kind.kind,
+            kind.api_version,
+            kinds,
+        )
+        return _message(envelope, kind.kind, kind.version, kind.schema)
+    value = parse(raw, content_type, kind.kind, served=_SERVED if kind.schema else _SERVED_CUSTOM)
+    said = _said_kind(raw, value, kind.kind)
+    if kind.structure is None:
+        check_kind(said, kind.kind, kind.api_version, kinds)
+    else:
+        _check_custom_kind(raw, said, kind)
+    return said
+
+
+def _said_kind(raw: bytes, value: object, expected: str) -> Json:
+    """The object if what it says of its kind and version are texts. Raises BadRequest.
+
+    To Go a null, such as an empty YAML text, is an object that says nothing.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        given = f"{json_type(value)} into Go value of type {_TYPE_META}"
+        raise _not_json(raw, expected, f"json: cannot unmarshal {given}")
+    for name in ("kind", "apiVersion"):
+        given_value = value.get(name)
+        if given_value is not None and not isinstance(given_value, str):
+            why = f"json: cannot unmarshal {json_type(given_value)} into Go struct field .{name}"
+            raise _not_json(raw, expected, f"{why} of type string")
+    return value
+
+
+def _check_custom_kind(raw: bytes, value: Json, kind: Kind) -> None:
+    """A custom object must say what it is, and rightly. Raises ApiError."""
+    if not value.get("kind"):
+        raise _unrecognized(raw, kind.kind, missing_kind(raw.decode(errors="replace")))
+    check_custom_kind(value, kind)
+
+
+def missing_kind(shown: str) -> str:
+    """What is said of an object of no kind."""
+    return f"Object 'Kind' is missing in '{shown}'"
+
+
+def check_custom_kind(value: Json, kind: Kind) -> None:
+    """A custom object that says its kind says the right one. Raises BadRequest or Invalid."""
+    version, given = text(value.get("apiVersion")), text(value.get("kind"))
+    if version != kind.api_version:
+        expected = f"the expected API version ({kind.api_version})"
+        raise BadRequest(f"the API version in the data ({version}) does not match {expected}")
+    if given != kind.kind:
+        error = invalid("kind", given, f"must be {kind.kind}")
+        raise Invalid(given, kind.group, name_of(value), [error])
+
+
+def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
+    try:
+        return protobuf.open_envelope(raw)
+    except protobuf.WireError as error:
+        raise _unrecognized(raw, expected, str(error)) from error
+
+
+def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: str) -> Json:
+    """The object in an envelope whose kind is known to be right."""
+    try:
+        return protobuf.decode_message(type_name, envelope.message)
+    except protobuf.WireError as error:
+        raise unhandled(kind, version, error) from error
+
+
+def apply_configuration(raw: bytes) -> Json:
+    """The object in the body of a server-side apply, YAML of which JSON is a part."""
+    try:
+        value = load_yaml(raw)
+    except ValueError as error:
+        raise BadRequest(f"error decoding YAML: {error}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        why = "while decoding JSON: json: cannot unmarshal into Go value of type "
+        raise BadRequest(
+            f"error decoding YAML: error unmarshaling JSON: {why}map[string]interface {{}}"
+        )
+    return value
+
+
+def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> None:
+    """Refuse a body that says it is something else; one that says nothing is fine."""
+    given_kind = text(value.get("kind")) or kind
+    given_version = text(value.get("apiVersion")) or api_version
+    if (given_kind, given_version) == (kind, api_version):
+        return
+    short = given_version.rpartition("/")[2]
+    if kinds.find_kind(given_version, given_kind) is None:
+        why = (
+            f'no kind "{given_kind}" is registered for version "{given_version}" '
+            f'in scheme "{_SCHEME}"'
+        )
+    else:
+        package = _internal_package(api_version.rpartition("/")[0])
+        why = f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
+    raise unhandled(given_kind, short, why, expected=kind)
+
+
+def unknown_in(kind: Kind, value: Json) -> list[str]:
+    """What to say about fields the kind does not have, field by field."""
+    if kind.structure is not None:
+        return [f'unknown field "{name}"' for name in kind.structure.unknown_fields(value)]
+    schema_name = kind.schema or "meta/v1.ObjectMeta"
+    body: object = value if kind.schema else value.get("metadata")
+    names = unknown_fields(schema_name, body, "" if kind.schema else "metadata")
+    return [f'unknown field "{name}"' for name in names]
+
+
+def _internal_package(group: str) -> str:
+    """What Go calls the package of a group's internal types."""
+    return "core" if group in ("", "events.k8s.io") else group.partition(".")[0]
+
+
+def decode_side_object(
+    raw: bytes,
+    content_type: str,
+    kind: str,
+    type_name: str,
+    *,
+    unknown: list[str] | None = None,
+    versions: tuple[str, ...] = (),
+    kinds: KindTable | None = None,
+) -> Json:
+    """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError.
+
+    What to say about fields that it does not have goes to `unknown`. With `versions` it may say no
+    other kind or version, and `kinds` are those that there are; the first is what it is by default.
+    """
+    value: object
+    if content_type == protobuf.MEDIA_TYPE:
+        envelope = _opened(raw, kind)
+        value = _message(envelope, kind, "v1", type_name)
+        said: Json = {"kind": envelope.kind, "apiVersion": envelope.api_version}
+    else:
+        value = said = _said_kind(raw, parse(raw, content_type, kind), kind)
+    if kinds is not None and said.get("apiVersion") not in versions[1:]:
+        check_kind(said, kind, versions[0], kinds)
+    is_options = kind == _DELETE_OPTIONS
+    given = text(value.get("kind")) or kind
+    if is_options and given != kind:
+        version = text(value.get("apiVersion")) or "v1"
+        why = f'no kind "{given}" is registered for version "{version}"'
+        raise BadRequest(f'{why} in scheme "{_META_SCHEME}"')
+    dropped: list[str] = []
+    try:
+        obj = decode(type_name, value, dropped)
+    except DecodeError as error:
+        refused = BadRequest(str(error)) if is_options else unhandled(kind, "v1", error)
+        raise refused from error
+    if dropped and unknown is not None:
+        unknown += [f'unknown field "{name}"' for name in unknown_fields(type_name, value)]
+    return obj

@@ -1,0 +1,361 @@
+"""Query parameters of requests: lists and watches, writes, deletes. Bad ones raise ApiError.
+
+Sources: apimachinery pkg/apis/meta/internalversion/validation and pkg/apis/meta/v1/validation,
+pkg/runtime/conversion.go of v0.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.decoding.selectors import (
+    EVERYTHING,
+    FieldTerm,
+    LabelSelector,
+    SelectorError,
+    UnknownLabelError,
+    parse_field_selector,
+    parse_label_selector,
+)
+from fakeapi.types import gotext
+from fakeapi.types.errors import (
+    BadRequest,
+    FieldError,
+    Invalid,
+    UnreasonedFailure,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from fakeapi.types.objects import Json, mapping, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fakeapi.kinds.table import Kind
+
+_META_GROUP: Final = "meta.k8s.io"
+_UNSIGNED = re.compile(r"\d+", re.ASCII).fullmatch
+_SIGNED = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
+_INTEGER_DIGITS_MAX: Final = 20
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+_MANAGER_BYTES_MAX: Final = 128
+_FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
+
+
+class Query:
+    """The parameters of one request; the first of repeated ones counts."""
+
+    def __init__(self, parameters: Mapping[str, list[str]]) -> None:
+        self._parameters = parameters
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the parameter is there, with or without a value."""
+        return name in self._parameters
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no parameter was given."""
+        return not self._parameters
+
+    def text(self, name: str) -> str:
+        """The parameter, empty if it is not there."""
+        values = self._parameters.get(name)
+        return values[0] if values else ""
+
+    def texts(self, name: str) -> list[str]:
+        """All occurrences of the parameter."""
+        return self._parameters.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        """Only absent, `0` and `false` are false; `watch=True` and a bare `watch` are true."""
+        values = self._parameters.get(name)
+        return values is not None and values[0].lower() not in ("0", "false")
+
+    def optional_flag(self, name: str) -> bool | None:
+        """Like `flag`, but None if the parameter is not there."""
+        return self.flag(name) if name in self._parameters else None
+
+    def integer(self, name: str) -> int | None:
+        """A whole number, None if the parameter is not there. Raises BadRequest."""
+        if name not in self._parameters:
+            return None
+        value = self.text(name)
+        if not _SIGNED(value):
+            raise BadRequest(f"strconv.ParseInt: parsing {gotext.quoted(value)}: invalid syntax")
+        if not -(2**63) <= _bounded(value) < 2**63:
+            raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
+        return int(value)
+
+
+def _bounded(digits: str) -> int:
+    """The number, or one that is too large for everything; reading long ones takes long."""
+    return (
+        int(digits) if len(digits.lstrip("+-0")) <= _INTEGER_DIGITS_MAX else 10**_INTEGER_DIGITS_MAX
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a kind a request is about."""
+
+    namespace: str = ""
+    labels: LabelSelector = EVERYTHING
+    fields: tuple[FieldTerm, ...] = ()
+    #: What tells two selections apart; watchers with the same text share encoded events.
+    signature: tuple[str, str, str] = ("", "", "")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no selector narrows the namespace down."""
+        return self.labels.is_everything and not self.fields
+
+    def matches(self, obj: Json) -> bool:
+        """Whether the selectors take the object; the namespace is not looked at."""
+        if not self.labels.is_everything:
+            metadata = mapping(obj.get("metadata"))
+            if not self.labels.matches(mapping(metadata.get("labels"))):
+                return False
+        return all(term.matches(obj) for term in self.fields)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The parameters of a list or watch, checked but for what only the store knows."""
+
+    selection: Selection
+    resource_version: str = ""
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    timeout_seconds: int = 0
+    allow_bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+
+def list_options(
+    query: Query, kind: Kind, namespace: str, *, watch: bool, name: str = ""
+) -> ListOptions:
+    """Read and check the options of a list or a watch; a name narrows it to one object."""
+    try:
+        selection, unknown = _selection(query, kind, namespace, name), None
+    except UnknownLabelError as error:  # said only of options that are right otherwise
+        selection, unknown = Selection(), error
+    options = ListOptions(
+        selection=selection,
+        resource_version=query.text("resourceVersion"),
+        match=query.text("resourceVersionMatch"),
+        limit=query.integer("limit") or 0,
+        continue_token=query.text("continue"),
+        timeout_seconds=query.integer("timeoutSeconds") or 0,
+        allow_bookmarks=query.flag("allowWatchBookmarks"),
+        send_initial_events=query.optional_flag("sendInitialEvents"),
+    )
+    errors = _watch_errors(options) if watch else _list_errors(options)
+    if errors:
+        raise Invalid("ListOptions", _META_GROUP, "", errors)
+    if unknown is not None:
+        raise BadRequest(str(unknown)) from unknown
+    return options
+
+
+def _selection(query: Query, kind: Kind, namespace: str, name: str) -> Selection:
+    labels, fields = query.text("labelSelector"), query.text("fieldSelector")
+    if name:
+        fields = ",".join(part for part in (fields, f"metadata.name={name}") if part)
+    try:
+        return Selection(
+            namespace=namespace,
+            labels=parse_label_selector(labels),
+            fields=parse_field_selector(fields, kind),
+            signature=(namespace, labels, fields),
+        )
+    except UnknownLabelError:
+        raise
+    except SelectorError as error:
+        raise BadRequest(str(error)) from error
+
+
+def _list_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    field = "resourceVersionMatch"
+    if options.match:
+        if not options.resource_version:
+            errors.append(
+                forbidden(field, f"{field} is forbidden unless resourceVersion is provided")
+            )
+        if options.continue_token:
+            errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+        if options.match not in ("Exact", "NotOlderThan"):
+            errors.append(not_supported(field, options.match, ("Exact", "NotOlderThan", "")))
+        if options.match == "Exact" and options.resource_version == "0":
+            errors.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    if options.send_initial_events is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    field = "resourceVersionMatch"
+    wants_initial = options.send_initial_events is not None
+    if wants_initial and options.match != "NotOlderThan":
+        errors.append(
+            forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan")
+        )
+    if options.match:
+        if not wants_initial:
+            errors.append(
+                forbidden(
+                    field, f"{field} is forbidden for watch unless sendInitialEvents is provided"
+                )
+            )
+        if options.match != "NotOlderThan":
+            errors.append(not_supported(field, options.match, ("NotOlderThan",)))
+    # A watch from the beginning is taken for one that asks for initial events, with a match.
+    is_legacy = not wants_initial and options.resource_version in ("", "0")
+    if options.continue_token and (options.match or is_legacy):
+        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+    return errors
+
+
+def unsigned_problem(value: str) -> str:
+    """Why Go's ParseUint takes no uint64 from it; empty if it does."""
+    if not _UNSIGNED(value):
+        return "invalid syntax"
+    return "" if _bounded(value) < 2**64 else "value out of range"
+
+
+def parse_resource_version(value: str, *, watch: bool) -> int:
+    """The version as a number, 0 if it is not given; nonsense is 400 on a list, 500 on a watch."""
+    if not value:
+        return 0
+    problem = unsigned_problem(value)
+    if not problem:
+        return int(value)
+    quoted = gotext.quoted(value)
+    parsing = f"strconv.ParseUint: parsing {quoted}: {problem}"
+    why = f"resourceVersion: Invalid value: {quoted}: {parsing}"
+    raise UnreasonedFailure(why) if watch else BadRequest(f"invalid resource version: {why}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The parameters of a create, update or patch."""
+
+    dry_run: bool = False
+    field_validation: str = "Warn"
+    field_manager: str = ""
+    force: bool = False
+
+
+_NO_OPTIONS: Final = WriteOptions()
+
+
+def write_options(query: Query, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
+    """Read and check the options of a write; `options_kind` is what errors call them."""
+    if query.is_empty and not is_apply:
+        return _NO_OPTIONS
+    manager, field_validation = query.text("fieldManager"), query.text("fieldValidation")
+    errors = []
+    if is_apply and not manager:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    elif options_kind == "PatchOptions" and not is_apply and "force" in query:
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    errors += _manager_errors(manager)
+    errors += _dry_run_errors(query.texts("dryRun"))
+    if field_validation and field_validation not in _FIELD_VALIDATIONS:
+        errors.append(not_supported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
+    if errors:
+        raise Invalid(options_kind, _META_GROUP, "", errors)
+    return WriteOptions(
+        dry_run=bool(query.texts("dryRun")),
+        field_validation=field_validation or "Warn",
+        field_manager=manager,
+        force=query.flag("force"),
+    )
+
+
+def _manager_errors(manager: str) -> list[FieldError]:
+    errors = []
+    if len(manager.encode()) > _MANAGER_BYTES_MAX:
+        errors.append(too_long("fieldManager", _MANAGER_BYTES_MAX))
+    for position, letter in enumerate(manager):
+        if not letter.isprintable():
+            where = len(manager[:position].encode())
+            why = f"invalid character U+{ord(letter):04X} (at position {where})"
+            errors.append(invalid("fieldManager", manager, why))
+    return errors
+
+
+def _dry_run_errors(values: list[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [not_supported("dryRun", values, ("All",))]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete, from the body or the query."""
+
+    grace_period_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    dry_run: bool = False
+
+
+def delete_options(body: Json | None, query: Query) -> DeleteOptions:
+    """Read and check the options of a delete; a body, if there is one, beats the query."""
+    if body is None:
+        options = DeleteOptions(
+            grace_period_seconds=query.integer("gracePeriodSeconds"),
+            uid=query.text("uid") or None,
+            resource_version=query.text("resourceVersion") or None,
+            propagation_policy=query.texts("propagationPolicy")[0]
+            if "propagationPolicy" in query
+            else None,
+            orphan_dependents=query.optional_flag("orphanDependents"),
+            dry_run=bool(query.texts("dryRun")),
+        )
+        dry_run = query.texts("dryRun")
+    else:
+        dry_run = texts(body.get("dryRun"))
+        options = delete_options_of(body, dry_run=bool(dry_run))
+    errors = _dry_run_errors(dry_run)
+    if options.propagation_policy is not None and options.orphan_dependents is not None:
+        errors.append(
+            invalid(
+                "propagationPolicy",
+                options.propagation_policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
+    if options.propagation_policy not in (None, *_POLICIES):
+        errors.append(
+            not_supported("propagationPolicy", options.propagation_policy, (*_POLICIES, "nil"))
+        )
+    if errors:
+        raise Invalid("DeleteOptions", _META_GROUP, "", errors)
+    return options
+
+
+def delete_options_of(body: Json, *, dry_run: bool) -> DeleteOptions:
+    """The options a decoded meta/v1.DeleteOptions object stands for, unchecked."""
+    preconditions = mapping(body.get("preconditions"))
+    grace = body.get("gracePeriodSeconds")
+    uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
+    policy, orphan = body.get("propagationPolicy"), body.get("orphanDependents")
+    return DeleteOptions(
+        grace_period_seconds=grace if isinstance(grace, int) else None,
+        uid=uid if isinstance(uid, str) else None,
+        resource_version=version if isinstance(version, str) else None,
+        propagation_policy=policy if isinstance(policy, str) else None,
+        orphan_dependents=orphan if isinstance(orphan, bool) else None,
+        dry_run=dry_run,
+    )

@@ -1,0 +1,172 @@
+"""Field validation: what a body says in vain, because it is said twice or nobody knows it.
+
+`fieldValidation=Warn` (the default) turns each finding into a warning, Strict into an error, Ignore
+into nothing. Decoders keep the last of several entries with one key and drop unknown fields, so
+both are looked for separately, and duplicates only in bodies that can have some.
+
+Source: sigs.k8s.io/json internal/golang/encoding/json and apiserver pkg/endpoints/handlers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from fakeapi.decoding.yaml_loader import SAFE_LOADER
+from fakeapi.types.errors import unhandled
+from fakeapi.types.objects import mappings, metadata_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fakeapi.types.objects import Json
+
+_encode = msgspec.json.Encoder().encode
+_UNKNOWN: Final = 'unknown field "'
+_PATCH_FIELDS: Final = ("op", "path", "from", "value")
+
+
+class _Pairs(list[tuple[str, object]]):
+    """The entries of a JSON object, every one of them."""
+
+
+def duplicates(raw: bytes, value: object) -> list[str]:
+    """What to say about keys that occur twice in a JSON text, which decodes to that value.
+
+    A second key costs at least two quotes that the value, encoded again, does not have, unless
+    others are written as `\\u0022`.
+    """
+    if b"\\u0022" not in raw and raw.count(b'"') == _encode(value).count(b'"'):
+        return []
+    try:
+        pairs = json.loads(raw, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return []
+    return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+
+
+def known(repeated: list[str], unknown: list[str]) -> list[str]:
+    """Those of the findings on repeated fields that are not on unknown ones, or in such.
+
+    Go's decoder looks no further at a field that a type does not have.
+    """
+    names = [finding.removeprefix(_UNKNOWN).removesuffix('"') for finding in unknown]
+    within = tuple(_duplicate(name).removesuffix('"') + end for name in names for end in '".[')
+    return [finding for finding in repeated if not finding.startswith(within)]
+
+
+def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
+    """Warn of what a body of a kind in v1 says in vain, or refuse it, as a client wishes.
+
+    Raises BadRequest.
+    """
+    if found and wishes == "Strict":
+        raise unhandled(kind, "v1", f"strict decoding error: {', '.join(found)}")
+    if wishes == "Warn":
+        warnings += found
+
+
+def _duplicate(path: str) -> str:
+    return f'duplicate field "{path}"'
+
+
+def in_order(raw: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
+    """Two kinds of findings about a JSON text in the order in which they come up in it."""
+    if not repeated or not unknown:
+        return repeated + unknown
+    positions: dict[str, int] = {}
+    seen: set[str] = set()
+    for index, path in enumerate(_paths(json.loads(raw, object_pairs_hook=_Pairs), "")):
+        positions.setdefault(_duplicate(path) if path in seen else f'unknown field "{path}"', index)
+        seen.add(path)
+    return sorted(repeated + unknown, key=lambda finding: positions.get(finding, 0))
+
+
+def _paths(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        for key, item in value:
+            inner = f"{path}.{key}" if path else key
+            yield inner
+            yield from _paths(item, inner)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _paths(item, f"{path}[{index}]")
+
+
+def _repeated(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, item in value:
+            inner = f"{path}.{key}" if path else key
+            if key in seen:
+                yield inner
+            seen.add(key)
+            yield from _repeated(item, inner)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")
+
+
+def duplicates_in_patch(raw: bytes, operations: object) -> list[str]:
+    """What to say about the operations of a JSON patch: keys that occur twice or mean nothing."""
+    found = duplicates(raw, operations)
+    if isinstance(operations, list):
+        for index, operation in enumerate(operations):
+            if isinstance(operation, dict):
+                found += [
+                    f'unknown field "[{index}].{name}"'
+                    for name in operation
+                    if name not in _PATCH_FIELDS
+                ]
+    return [f"json patch {finding}" for finding in found]
+
+
+def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
+    """Drop owner references that are there twice, and say so."""
+    metadata = metadata_of(obj)
+    owners = mappings(metadata.get("ownerReferences"))
+    if len(owners) < 2:
+        return []
+    kept: list[Json] = []
+    dropped = []
+    for owner in owners:
+        if owner in kept:
+            dropped.append(text(owner.get("uid")))
+        else:
+            kept.append(owner)
+    if not dropped:
+        return []
+    metadata["ownerReferences"] = kept
+    when = " after mutating admission happens" if is_patch else ""
+    return [
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "
+        "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
+        f"requests; duplicate UID(s) observed: {', '.join(dropped)}"
+    ]
+
+
+def duplicates_in_yaml(raw: bytes, value: Json) -> list[str]:
+    """What to say about keys that occur twice in a YAML text, of which JSON is a part."""
+    try:
+        if not duplicates(raw, msgspec.json.decode(raw)):
+            return []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # it is no JSON
+    node = next(yaml.compose_all(raw, SAFE_LOADER), None) if value else None
+    return [] if node is None else list(_repeated_nodes(node))
+
+
+def _repeated_nodes(node: yaml.Node) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, item in node.value:
+            if key.value in seen:
+                yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
+            seen.add(key.value)
+            yield from _repeated_nodes(item)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated_nodes(item)

@@ -1,0 +1,173 @@
+"""Aggregated discovery: all groups, versions and resources in one answer, with an entity tag.
+
+Source: apiserver pkg/endpoints/discovery/aggregated of v0.36.3. The document is made when it is
+first asked for and kept until the table of kinds changes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.discovery import documents
+from fakeapi.http.answers import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fakeapi.discovery.documents import Asked
+    from fakeapi.http.answers import Answer
+    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.objects import Json
+
+_GROUP: Final = "apidiscovery.k8s.io"
+_KIND: Final = "APIGroupDiscoveryList"
+_VERSIONS: Final = ("v2", "v2beta1")
+#: Groups that upstream puts first, in its order; all others follow by name.
+_GROUP_ORDER: Final = (
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+)
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII).fullmatch
+_LAST_LETTER: Final = 0x10FFFF
+_STABILITY: Final = {"alpha": 1, "beta": 2, None: 3}
+
+#: Kind and verbs of subresources that are something else than the object itself.
+SUBRESOURCES: Final[Mapping[str, Json]] = {
+    "attach": {"kind": "PodAttachOptions", "verbs": ["create", "get"]},
+    "binding": {"kind": "Binding", "verbs": ["create"]},
+    "ephemeralcontainers": {"verbs": ["get", "patch", "update"]},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "exec": {"kind": "PodExecOptions", "verbs": ["create", "get"]},
+    "finalize": {"verbs": ["update"]},
+    "log": {"verbs": ["get"]},
+    "portforward": {"kind": "PodPortForwardOptions", "verbs": ["create", "get"]},
+    "resize": {"verbs": ["get", "patch", "update"]},
+    "scale": {
+        "group": "autoscaling",
+        "version": "v1",
+        "kind": "Scale",
+        "verbs": ["get", "patch", "update"],
+    },
+    "status": {"verbs": ["get", "patch", "update"]},
+    "token": {
+        "group": "authentication.k8s.io",
+        "version": "v1",
+        "kind": "TokenRequest",
+        "verbs": ["create"],
+    },
+}
+
+
+def groups(kinds: KindTable) -> dict[str, list[str]]:
+    """The groups in the order clients are shown them, each with its versions, the best first."""
+    found: dict[str, list[str]] = {}
+    for group, version in kinds.versions():
+        found.setdefault(group, []).append(version)
+    ordered = sorted(found, key=_group_rank)
+    return {group: sorted(found[group], key=version_rank, reverse=True) for group in ordered}
+
+
+def _group_rank(group: str) -> tuple[int, str]:
+    known = _GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER)
+    return (known, group)
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """The better version has the higher rank: stable, beta, alpha, any other; newer is better."""
+    parsed = _VERSION(version)
+    if parsed is None:  # compared the other way round: a comes before b, and that before ba
+        turned = [chr(_LAST_LETTER - ord(letter)) for letter in version]
+        return (0, 0, 0, "".join([*turned, chr(_LAST_LETTER)]))
+    major, stability, minor = parsed.groups()
+    return (_STABILITY[stability], int(major), int(minor or 0), "")
+
+
+def wanted(asked: Asked) -> str:
+    """The version of aggregated discovery that the client prefers, empty for the plain form."""
+    for media_range, parameters in asked.media_ranges():
+        if parameters.get("as") == _KIND and media_range == "application/json":
+            if parameters.get("g") == _GROUP and parameters.get("v") in _VERSIONS:
+                return parameters["v"]
+        elif "as" not in parameters:
+            return ""
+    return ""
+
+
+def answer(kinds: KindTable, version: str, asked: Asked, *, core: bool) -> Answer:
+    """The groups as one document: the core group for /api, all others for /apis."""
+    key = f"aggregated discovery {version} {core}"
+    made = kinds.derived.get(key)
+    if not isinstance(made, tuple):
+        body = encode(_list(kinds, version, core=core))
+        made = kinds.derived[key] = (body, documents.tag_of(body))
+    body, tag = made
+    media_type = f"application/json;g={_GROUP};v={version};as={_KIND}"
+    return documents.document(body, media_type, tag, asked, {"Cache-Control": "public"})
+
+
+def _list(kinds: KindTable, version: str, *, core: bool) -> Json:
+    items: list[Json] = []
+    for group, versions in groups(kinds).items():
+        if core == (group == ""):
+            described = [_version(kinds, group, name) for name in versions]
+            items.append({"metadata": {"name": group} if group else {}, "versions": described})
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "metadata": {}, "items": items}
+
+
+def _version(kinds: KindTable, group: str, version: str) -> Json:
+    served = sorted(kinds.in_version(group, version), key=lambda kind: kind.plural)
+    resources = [_resource(kind) for kind in served]
+    return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _resource(kind: Kind) -> Json:
+    entry: Json = {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular_name,
+        "verbs": verbs(kind),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [_subresource(kind, name) for name in sorted(kind.subresources)]
+    return entry
+
+
+def verbs(kind: Kind) -> list[str]:
+    """What is said that can be done with a kind; to one that is going more is done than said."""
+    hidden = ("create", "patch", "update") if kind.is_ending else ()
+    return [verb for verb in kind.verbs if verb not in hidden]
+
+
+def _response_kind(kind: Kind) -> Json:
+    """Built-in kinds leave out what is said of the whole version; custom ones say it again."""
+    group, version = ("", "") if kind.structure is None else (kind.group, kind.version)
+    return {"group": group, "version": version, "kind": kind.kind}
+
+
+def _subresource(kind: Kind, name: str) -> Json:
+    row = SUBRESOURCES[name]
+    said = {part: row[part] for part in ("group", "version", "kind") if part in row}
+    response_kind = _response_kind(kind) | said
+    return {"subresource": name, "responseKind": response_kind, "verbs": row["verbs"]}

@@ -1,0 +1,136 @@
+"""Discovery: what the server serves, as clients ask for it before they do anything else.
+
+Source: apiserver pkg/endpoints/discovery of v0.36.3. The plain form is here, the aggregated one,
+which newer clients ask for, in aggregated.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fakeapi.discovery import aggregated, health
+from fakeapi.http import answers
+
+if TYPE_CHECKING:
+    from fakeapi.decoding.routes import DiscoveryRoute
+    from fakeapi.discovery.documents import Asked
+    from fakeapi.http.answers import Answer
+    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.objects import Json
+
+#: The release whose behaviour this server mirrors.
+VERSION: Final[Json] = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.3",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "python/fakeapi",
+}
+
+
+def plain(path: str, kinds: KindTable, asked: Asked) -> Answer | None:
+    """The answer to a path outside the API groups, None if there is nothing."""
+    if path == "/version":
+        return answers.of(200, VERSION)
+    if path in ("/", "/index.html"):
+        body = answers.encode({"paths": sorted(_paths(kinds))})
+        return answers.Answer(200, msgspec.json.format(body, indent=2))
+    return health.answer(path, asked.query)
+
+
+def _paths(kinds: KindTable) -> set[str]:
+    """All there are, but those within a version; apiserver pkg/server/routes/index.go."""
+    found = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
+    for group, version in kinds.versions():
+        found |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}
+    return found
+
+
+def answer(route: DiscoveryRoute, kinds: KindTable, asked: Asked) -> Answer | None:
+    """The answer to a discovery path, None if that group is not served."""
+    if route.version is not None:
+        assert route.group is not None
+        return answers.of(200, _resource_list(kinds, route.group, route.version))
+    version = aggregated.wanted(asked)
+    if version and not route.group:
+        return aggregated.answer(kinds, version, asked, core=route.group == "")
+    served = aggregated.groups(kinds)
+    if route.group == "":
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": asked.address}
+        body: Json = {
+            "kind": "APIVersions",
+            "versions": served[""],
+            "serverAddressByClientCIDRs": [address],
+        }
+        return answers.of(200, body)
+    if route.group is None:
+        groups = [_group(group, versions) for group, versions in served.items() if group]
+        return answers.of(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    if route.group not in served:
+        return None
+    one = _group(route.group, served[route.group])
+    return answers.of(200, {"kind": "APIGroup", "apiVersion": "v1", **one})
+
+
+def _group(group: str, versions: list[str]) -> Json:
+    entries = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": entries, "preferredVersion": entries[0]}
+
+
+def _resource_list(kinds: KindTable, group: str, version: str) -> Json:
+    resources: list[Json] = []
+    for kind in sorted(kinds.in_version(group, version), key=lambda kind: kind.plural):
+        resources.append(_resource(kind))
+        resources += [_subresource(kind, name) for name in sorted(kind.subresources)]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": resources,
+    }
+
+
+def _resource(kind: Kind) -> Json:
+    entry: Json = {
+        "name": kind.plural,
+        "singularName": kind.singular_name,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": aggregated.verbs(kind),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if "get" in kind.verbs:  # others are not stored
+        entry["storageVersionHash"] = _storage_version_hash(kind)
+    return entry
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """Source: apiserver pkg/endpoints/discovery/storageversionhash.go."""
+    group, _, version = (kind.stored_version or kind.api_version).rpartition("/")
+    digest = hashlib.sha256(f"{group}/{version}/{kind.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
+
+
+def _subresource(kind: Kind, name: str) -> Json:
+    return {
+        "name": f"{kind.plural}/{name}",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        **aggregated.SUBRESOURCES[name],
+    }

@@ -1,0 +1,247 @@
+"""The definitions of OpenAPI v3: a JSON schema for every type, from the table of types.
+
+A definition names other definitions by `$ref`, so those of a document are found by following the
+references (`closure`). Definitions of built-in types are made once per process, on first use.
+
+Source: kube-openapi pkg/generators/openapi.go; which fields are required, which have a default and
+which extensions they carry is as in api/openapi-spec/v3 of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.discovery.openapi.descriptions import described
+from fakeapi.types import schema
+from fakeapi.types.objects import mapping, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fakeapi.types.objects import Json
+    from fakeapi.types.schema import Field
+
+REFERENCE: Final = "#/components/schemas/"
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+PATCH: Final = f"{_META}Patch"
+STATUS: Final = f"{_META}Status"
+DELETE_OPTIONS: Final = f"{_META}DeleteOptions"
+RESOURCE_LIST: Final = f"{_META}APIResourceList"
+_LIST_META: Final = f"{_META}ListMeta"
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+
+#: Types with a form of their own.
+_OWN_FORMS: Final[dict[str, Json]] = {
+    PATCH: {"type": "object"},
+    _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    _INT_OR_STRING: {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+    _RAW: {"type": "object"},
+    f"{_META}FieldsV1": {"type": "object"},
+    f"{_META}Time": {"type": "string", "format": "date-time"},
+    f"{_META}MicroTime": {"type": "string", "format": "date-time"},
+    f"{_EXTENSIONS}JSON": {},
+    f"{_EXTENSIONS}JSONSchemaPropsOrArray": {},
+    f"{_EXTENSIONS}JSONSchemaPropsOrBool": {},
+    f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": {},
+}
+_SCALARS: Final[dict[str, Json]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer", "format": "int32"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float64": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "duration": {"type": "string"},
+}
+_REFERRED: Final = {
+    "quantity": _QUANTITY,
+    "intorstring": _INT_OR_STRING,
+    "time": f"{_META}Time",
+    "microtime": f"{_META}MicroTime",
+    "schemaorarray": f"{_EXTENSIONS}JSONSchemaPropsOrArray",
+    "schemaorbool": f"{_EXTENSIONS}JSONSchemaPropsOrBool",
+    "schemaorstrings": f"{_EXTENSIONS}JSONSchemaPropsOrStringArray",
+}
+#: The zero value that a scalar has when it is a value, no pointer, and not left out when empty.
+_ZEROS: Final[dict[str, object]] = {
+    "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "float64": 0,
+}  # fmt: skip
+_PREFIXES: Final = {"meta/v1": _META, "apiextensions/v1": _EXTENSIONS}
+
+
+@functools.cache
+def definition_name(type_name: str) -> str:
+    """The name of a built-in type's definition: core/v1.Pod is io.k8s.api.core.v1.Pod."""
+    package, _, short = type_name.rpartition(".")
+    prefix = _PREFIXES.get(package) or f"io.k8s.api.{package.replace('/', '.')}."
+    return f"{prefix}{short}"
+
+
+@functools.cache
+def _type_names() -> dict[str, str]:
+    return {definition_name(name): name for name in schema.type_names()}
+
+
+def reference(name: str) -> Json:
+    """A reference to a definition."""
+    return {"$ref": f"{REFERENCE}{name}"}
+
+
+@functools.cache
+def built_in(name: str) -> Json:
+    """The definition of that name. Raises LookupError for one that is not built in."""
+    own_form = _OWN_FORMS.get(name)
+    if own_form is not None:
+        text = described(name.rpartition(".")[2])
+        return {"description": text, **own_form} if text else own_form
+    return _struct(_type_names()[name])
+
+
+def _struct(type_name: str) -> Json:
+    definition: Json = {"type": "object"}
+    text = described(type_name)
+    if text:
+        definition["description"] = text
+    fields = schema.fields_of(type_name)
+    if fields:
+        definition["properties"] = {
+            field.name: _property(type_name, field)
+            for field in sorted(fields.values(), key=lambda field: field.name)
+        }
+    required = [field.name for field in fields.values() if field.is_required]
+    if required:
+        definition["required"] = required
+    if type_name in schema.atomic_types():
+        definition["x-kubernetes-map-type"] = "atomic"
+    return definition
+
+
+def _property(type_name: str, field: Field) -> Json:
+    result = _value(type_name, field.type)
+    default = _default_of(field)
+    if default is not None:
+        result["default"] = default
+    text = described(type_name, field.name)
+    if text:
+        result["description"] = text
+    if field.list_map_keys:
+        result["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+    if field.list_type:
+        result["x-kubernetes-list-type"] = field.list_type
+    if field.map_type:
+        result["x-kubernetes-map-type"] = field.map_type
+    if field.merge_key:
+        result["x-kubernetes-patch-merge-key"] = field.merge_key
+    if field.strategies:
+        result["x-kubernetes-patch-strategy"] = ",".join(field.strategies)
+    return _flattened(result)
+
+
+def _default_of(field: Field) -> object:
+    """What a field holds that is not given: its declared default, else Go's zero value."""
+    if field.default is not None:
+        return field.default
+    if "p" in field.flags:
+        return None
+    if _is_struct(field.type):
+        return {}
+    return None if set("oz") & set(field.flags) else _ZEROS.get(field.type)
+
+
+def _is_struct(type_name: str) -> bool:
+    return "/" in type_name and not type_name.startswith(("[]", "{}"))
+
+
+def _value(owner: str, type_name: str) -> Json:
+    """The schema of a value of that type; references are wrapped, so that more may be said."""
+    if type_name.startswith("[]"):
+        return {"type": "array", "items": _item(owner, type_name[2:])}
+    if type_name == "resources":
+        return {"type": "object", "additionalProperties": _item(owner, "quantity")}
+    if type_name.startswith("{}"):
+        return {"type": "object", "additionalProperties": _item(owner, type_name[2:])}
+    if type_name in _SCALARS:
+        return dict(_SCALARS[type_name])
+    if type_name == "raw":
+        return {"allOf": [reference(_raw_name(owner))]}
+    return {"allOf": [reference(_REFERRED.get(type_name) or definition_name(type_name))]}
+
+
+def _raw_name(owner: str) -> str:
+    if owner == "meta/v1.ManagedFieldsEntry":
+        return f"{_META}FieldsV1"
+    return f"{_EXTENSIONS}JSON" if owner.startswith("apiextensions/") else _RAW
+
+
+def _item(owner: str, type_name: str) -> Json:
+    item = _value(owner, type_name)
+    if _is_struct(type_name):
+        item["default"] = {}
+    elif type_name in _ZEROS:
+        item["default"] = _ZEROS[type_name]
+    return _flattened(item)
+
+
+def _flattened(value: Json) -> Json:
+    """A reference that stands alone needs no wrapping."""
+    if value.keys() == {"allOf"}:
+        return mapping(sequence(value["allOf"])[0])
+    return value
+
+
+def list_definition(item: str, text: str) -> Json:
+    """The definition of a list of objects."""
+    items = {"allOf": [reference(item)], "default": {}}
+    properties: Json = {
+        "apiVersion": {"type": "string", "description": described("", "apiVersion")},
+        "items": {"type": "array", "items": items, "description": "The objects of the list."},
+        "kind": {"type": "string", "description": described("", "kind")},
+        "metadata": {
+            "allOf": [reference(_LIST_META)],
+            "default": {},
+            "description": "What is true of the list as a whole, such as its version.",
+        },
+    }
+    return {
+        "type": "object",
+        "description": text,
+        "properties": properties,
+        "required": ["items"],
+    }
+
+
+def references(value: object) -> Iterator[str]:
+    """The names of the definitions that a schema or an operation refers to directly."""
+    if isinstance(value, dict):
+        target = value.get("$ref")
+        if isinstance(target, str) and target.startswith(REFERENCE):
+            yield target.removeprefix(REFERENCE)
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+@functools.cache
+def _direct_references(name: str) -> frozenset[str]:
+    return frozenset(references(built_in(name)))
+
+
+def closure(names: Iterable[str]) -> dict[str, Json]:
+    """The built-in definitions of those names, and all they refer to, in order of their names."""
+    pending, found = list(names), set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _direct_references(name)
+    return {name: built_in(name) for name in sorted(found)}

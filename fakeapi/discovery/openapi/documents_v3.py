@@ -1,0 +1,184 @@
+"""The OpenAPI v3 documents: one for each API version, and the index that names them.
+
+A document's tag is that of what it is made from, so that the index, which clients ask for first,
+costs nothing but hashing; a document is made when it is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.discovery import group_lists as discovery
+from fakeapi.discovery.documents import tag_of
+from fakeapi.discovery.openapi import definitions, descriptions, paths
+from fakeapi.discovery.openapi.definitions import (
+    DELETE_OPTIONS,
+    RESOURCE_LIST,
+    STATUS,
+    definition_name,
+)
+from fakeapi.http.answers import encode
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.objects import Json
+
+PREFIX: Final = "/openapi/v3"
+INFORMATION: Final[Json] = {"title": "Kubernetes", "version": discovery.VERSION["gitVersion"]}
+_GVK: Final = "x-kubernetes-group-version-kind"
+#: Kinds that are sent and answered but not stored.
+_UNSTORED: Final[dict[str, Json]] = {
+    STATUS: {"group": "", "kind": "Status", "version": "v1"},
+    RESOURCE_LIST: {"group": "", "kind": "APIResourceList", "version": "v1"},
+    definition_name("core/v1.Binding"): {"group": "", "kind": "Binding", "version": "v1"},
+    definition_name("policy/v1.Eviction"): {
+        "group": "policy", "kind": "Eviction", "version": "v1",
+    },
+    definition_name("autoscaling/v1.Scale"): {
+        "group": "autoscaling", "kind": "Scale", "version": "v1",
+    },
+}  # fmt: skip
+
+
+@functools.cache
+def _sources() -> list[str]:
+    return [schema.digest(), descriptions.digest()]
+
+
+def section(group: str, version: str) -> str:
+    """The name of a version's document in the index: api/v1 or apis/apps/v1."""
+    return paths.version_path(group, version).removeprefix("/")
+
+
+def index(kinds: KindTable) -> Json:
+    """The index: where the document of each version is."""
+    return {
+        "paths": {
+            section(group, version): {
+                "serverRelativeURL": relative_url(group, version, tag(kinds, group, version))
+            }
+            for group, version in kinds.versions()
+        }
+    }
+
+
+def relative_url(group: str, version: str, document_tag: str) -> str:
+    """The path of a document in the form that may be kept for ever."""
+    return f"{PREFIX}/{section(group, version)}?hash={document_tag}"
+
+
+def tag(kinds: KindTable, group: str, version: str) -> str:
+    """The entity tag of a version's document."""
+    key = f"OpenAPI v3 tag {group}/{version}"
+    found = kinds.derived.get(key)
+    if not isinstance(found, str):
+        rows = [
+            [
+                kind.plural, kind.kind, kind.namespaced, kind.schema, kind.subresources,
+                kind.verbs, kind.returns_deleted,
+                kind.structure.open_api() if kind.structure else None,
+            ]
+            for kind in kinds.in_version(group, version)
+        ]  # fmt: skip
+        found = kinds.derived[key] = tag_of(encode([_sources(), group, version, rows]))
+    return found
+
+
+def document(kinds: KindTable, group: str, version: str) -> Json:
+    """The document of one version."""
+    path, operations = paths.discovery_path(group, version)
+    all_paths: dict[str, Json] = {path: operations}
+    own: dict[str, Json] = {}
+    for kind in kinds.in_version(group, version):
+        subject = subject_of(kind)
+        all_paths.update(paths.paths_of(subject))
+        own.update(_own_definitions(subject))
+    referred = set(definitions.references([*all_paths.values(), *own.values()]))
+    components = _identified(
+        {**definitions.closure(referred - own.keys()), **own}, kinds, group, version
+    )
+    return {
+        "openapi": "3.0.0",
+        "info": INFORMATION,
+        "paths": dict(sorted(all_paths.items())),
+        "components": {"schemas": dict(sorted(components.items()))},
+    }
+
+
+def subject_of(kind: Kind) -> paths.Subject:
+    """The kind with the names of its definitions."""
+    if kind.schema:
+        name = definition_name(kind.schema)
+    else:
+        reverse = ".".join(reversed(kind.group.split("."))) if kind.group else "core"
+        name = f"{reverse}.{kind.version}.{kind.kind}"
+    return paths.Subject(kind, name, f"{name}List")
+
+
+def _own_definitions(subject: paths.Subject) -> dict[str, Json]:
+    """The definitions that no table of types has: of lists, and of custom resources."""
+    kind = subject.kind
+    own: dict[str, Json] = {}
+    if "list" in kind.verbs:
+        listed = definitions.list_definition(subject.item, f"A list of {kind.kind} objects.")
+        gvk = {"group": kind.group, "kind": kind.list_kind_name, "version": kind.version}
+        own[subject.list] = {**listed, _GVK: [gvk]}
+    if not kind.schema:
+        own[subject.item] = {**_custom(kind), _GVK: [subject.group_version_kind]}
+    return own
+
+
+def _custom(kind: Kind) -> Json:
+    """The schema of a kind that is not built in, completed by what every object has."""
+    given = (
+        kind.structure.open_api()
+        if kind.structure
+        else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    )
+    properties = given.get("properties")
+    metadata = {
+        "allOf": [definitions.reference(definition_name("meta/v1.ObjectMeta"))],
+        "description": descriptions.described("", "metadata"),
+    }
+    common: Json = {
+        name: {"type": "string", "description": descriptions.described("", name)}
+        for name in ("apiVersion", "kind")
+    }
+    all_properties = {
+        **(properties if isinstance(properties, dict) else {}),
+        **common,
+        "metadata": metadata,
+    }
+    return {**given, "properties": all_properties}
+
+
+@functools.cache
+def _built_in_kinds() -> dict[str, Json]:
+    """What kind a definition is, for those of kinds that are stored."""
+    subjects = [subject_of(kind) for kind in BUILT_IN if kind.schema]
+    return {subject.item: subject.group_version_kind for subject in subjects}
+
+
+def _identified(
+    found: dict[str, Json], kinds: KindTable, group: str, version: str
+) -> dict[str, Json]:
+    """The definitions, those of kinds with group, version and kind."""
+    added: dict[str, list[Json]] = {name: [gvk] for name, gvk in _UNSTORED.items()}
+    added |= {name: [gvk] for name, gvk in _built_in_kinds().items()}
+    for kind in kinds.in_version(group, version):
+        subject = subject_of(kind)
+        added[subject.item] = [subject.group_version_kind]
+    options: Iterable[tuple[str, str]] = sorted({("", "v1"), (group, version)})
+    added[DELETE_OPTIONS] = [
+        {"group": own_group, "kind": "DeleteOptions", "version": own_version}
+        for own_group, own_version in options
+    ]
+    return {
+        name: {**definition, _GVK: added[name]} if name in added else definition
+        for name, definition in found.items()
+    }

@@ -1,0 +1,1 @@
+"""HTTP: connections, answers and content negotiation."""

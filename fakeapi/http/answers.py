@@ -1,0 +1,140 @@
+"""Answers: a status code, a body and a few headers, independent of the HTTP library."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from fakeapi.types.errors import ApiError, BadTarget, NotAcceptable
+from fakeapi.types.objects import Json, metadata_of, name_of
+from fakeapi.types.records import Record
+
+if TYPE_CHECKING:
+    from fakeapi.http.negotiation import Accepted
+    from fakeapi.http.presentation import Presentation
+    from fakeapi.kinds.table import Kind
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_ACCEPTABLE: Final = (
+    "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
+)
+#: Media ranges served as JSON. Clients of protobuf decode by the answer's Content-Type, so JSON is
+#: always right for them.
+_AS_JSON: Final = frozenset({JSON, "*/*", "application/*", "application/vnd.kubernetes.protobuf"})
+
+PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+#: Smaller bodies are sent as they are, whatever the client asks for; upstream's numbers.
+_GZIP_FROM_BYTES: Final = 128 * 1024
+_GZIP_LEVEL: Final = 1
+_INDENTATION: Final = 2
+
+encode = msgspec.json.Encoder().encode
+
+
+class Answer(Record, frozen=True):
+    """What goes back to the client."""
+
+    code: int
+    body: bytes
+    content_type: str = JSON
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def of(code: int, value: object) -> Answer:
+    """A JSON value as an answer."""
+    return Answer(code, encode(value))
+
+
+def of_error(error: ApiError) -> Answer:
+    """The Status of an error, with Retry-After if the client shall try again."""
+    if isinstance(error, BadTarget):
+        return Answer(error.code, error.message.encode(), PLAIN_TEXT)
+    headers = {}
+    if error.retry_after_seconds:
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    return Answer(error.code, encode(error.status()), headers=headers)
+
+
+def not_a_page() -> Answer:
+    """The answer to a path that nothing is known about; upstream's is plain text, too."""
+    return Answer(404, b"404 page not found\n", PLAIN_TEXT)
+
+
+@functools.cache
+def success(code: int) -> Answer:
+    """A Status that says only that it worked."""
+    return of(code, {**_SUCCESS, "code": code})
+
+
+_SUCCESS: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def deleted_status(kind: Kind, obj: Json) -> Answer:
+    """What a delete says about kinds that do not send the object back."""
+    details: Json = {"name": name_of(obj)}
+    if kind.group:
+        details["group"] = kind.group
+    details["kind"] = kind.plural
+    details["uid"] = metadata_of(obj).get("uid")
+    return of(200, {**_SUCCESS, "details": details})
+
+
+@functools.lru_cache(maxsize=256)
+def negotiated(accept: str) -> str:
+    """The media type to answer with. Raises NotAcceptable if the client takes none of ours."""
+    if not accept:
+        return JSON
+    for part in accept.split(","):
+        media_range, *parameters = (piece.strip() for piece in part.split(";"))
+        if any(parameter.startswith("as=") for parameter in parameters):
+            continue
+        if media_range in _AS_JSON:
+            return JSON
+        if media_range == YAML:
+            return YAML
+    raise NotAcceptable(_ACCEPTABLE, details={})
+
+
+def in_media_type(answer: Answer, media_type: str) -> Answer:
+    """The answer in the negotiated media type."""
+    if media_type != YAML or answer.content_type != JSON:
+        return answer
+    text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
+    return msgspec.structs.replace(answer, body=text.encode(), content_type=YAML)
+
+
+def presented(answer: Answer, shown: Presentation) -> Answer:
+    """The answer of a verb in the form its client asked for. Raises NotAcceptable."""
+    accepted = shown.accepted
+    if accepted.is_plain or answer.content_type != JSON:
+        return answer
+    return written(msgspec.structs.replace(answer, body=shown.body(answer.body)), accepted)
+
+
+def written(answer: Answer, accepted: Accepted) -> Answer:
+    """The answer as YAML, or indented, if its client asked for that."""
+    if accepted.pretty and accepted.media_type == JSON:
+        indented = msgspec.json.format(answer.body, indent=_INDENTATION)
+        return msgspec.structs.replace(answer, body=indented)
+    return in_media_type(answer, accepted.media_type)
+
+
+def is_compressed_for(answer: Answer, accept_encoding: str) -> bool:
+    """Whether upstream would compress the answer for a client that accepts these encodings."""
+    if len(answer.body) <= _GZIP_FROM_BYTES or "Content-Encoding" in answer.headers:
+        return False
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
+
+
+def compressed(answer: Answer) -> Answer:
+    """The answer with its body as gzip. Pure and slow: may run in another thread."""
+    headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    body = gzip.compress(answer.body, _GZIP_LEVEL, mtime=0)
+    return msgspec.structs.replace(answer, body=body, headers=headers)

@@ -1,0 +1,168 @@
+"""What a client accepts: a media type, and the form objects shall take in it.
+
+Upstream looks twice: its router takes any Accept header that names a media type of the route, its
+handlers then go through the clauses in order of preference and take the first they can serve.
+
+Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go and handlers/rest.go of v0.36.3,
+munnerz/goautoneg, emicklei/go-restful route.go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.types.errors import BadRequest, NotAcceptable
+from fakeapi.types.protobuf import MEDIA_TYPE as PROTOBUF
+
+if TYPE_CHECKING:
+    from fakeapi.decoding.options import Query
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_SERVED: Final = (JSON, YAML, PROTOBUF)
+_STREAMED: Final = (JSON, PROTOBUF)
+_GROUP: Final = "meta.k8s.io"
+_VERSIONS: Final = ("v1", "v1beta1")
+_PARTIAL: Final = ("PartialObjectMetadata", "PartialObjectMetadataList")
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
+#: Browsers and the like get their JSON indented.
+_HUMAN_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accepted:
+    """What to answer with: a media type we write, and what objects are turned into.
+
+    `target` is empty, Table, PartialObjectMetadata or PartialObjectMetadataList, `version` that of
+    the meta API. Clients of protobuf get JSON: they decode by the answer's Content-Type.
+    """
+
+    media_type: str = JSON
+    target: str = ""
+    version: str = "v1"
+    pretty: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the body goes out as it was made."""
+        return not self.target and not self.pretty and self.media_type == JSON
+
+
+PLAIN: Final = Accepted()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Clause:
+    type: str
+    subtype: str
+    quality: float
+    parameters: dict[str, str]
+
+    def takes(self, media_type: str) -> bool:
+        if (self.type, self.subtype) == ("*", "*"):
+            return True
+        kind, _, subtype = media_type.partition("/")
+        return self.type == kind and self.subtype in (subtype, "*")
+
+
+@functools.lru_cache(maxsize=512)
+def negotiate(
+    accept: str, *, custom: bool = False, is_list: bool = False, tables: bool = True
+) -> Accepted:
+    """The form of the answer to a request for objects. Raises NotAcceptable.
+
+    `custom` resources have no protobuf; routes of lists stream, too, which their refusal mentions.
+    What is never stored has no `tables`.
+    """
+    if not accept:
+        return PLAIN
+    served = _SERVED[:-1] if custom else _SERVED
+    names = [part.partition(";")[0].strip(" ") for part in accept.split(",")]
+    if not any(name in (*served, "*/*") for name in names):
+        streams = [f"{name};stream=watch" for name in _STREAMED if name in served] * is_list
+        raise NotAcceptable(
+            f"406: Not Acceptable\n\nAvailable representations: {', '.join((*served, *streams))}",
+            details={},
+        )
+    for clause in _clauses(accept):
+        for media_type in served:
+            if clause.takes(media_type):
+                found = _chosen(media_type, clause.parameters)
+                if found is not None and (tables or found.target != "Table"):
+                    return found
+    raise _only(served)
+
+
+def streamable(accepted: Accepted) -> Accepted:
+    """The same for a watch, which is never YAML. Raises NotAcceptable."""
+    if accepted.media_type == YAML:
+        raise _only([f"{name};stream=watch" for name in _STREAMED])
+    return accepted
+
+
+def _only(served: tuple[str, ...] | list[str]) -> NotAcceptable:
+    listed = ", ".join(served)
+    return NotAcceptable(f"only the following media types are accepted: {listed}")
+
+
+def _clauses(accept: str) -> list[_Clause]:
+    """The clauses by preference: quality first, then the more specific, else as they came."""
+    clauses = []
+    for part in accept.split(","):
+        name, *pieces = (piece.strip(" ") for piece in part.split(";"))
+        kind, slash, subtype = name.partition("/")
+        if not slash and kind == "*":
+            subtype = "*"
+        if not kind or not subtype or "/" in subtype:
+            continue
+        pairs = [piece.split("=") for piece in pieces]
+        parameters = {pair[0].strip(" "): pair[1] for pair in pairs if len(pair) == 2 and pair[1]}
+        quality = _quality(parameters.pop("q", "1"))
+        clauses.append(_Clause(kind, subtype, quality, parameters))
+    return sorted(clauses, key=lambda c: (-c.quality, c.type == "*", c.subtype == "*"))
+
+
+def _quality(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def _chosen(media_type: str, parameters: dict[str, str]) -> Accepted | None:
+    """The answer's form if these parameters can be served in that media type."""
+    if parameters.get("stream", "watch") != "watch" or parameters.get("sv", "v1") != "v1":
+        return None
+    if "stream" in parameters and media_type == YAML:
+        return None
+    pretty = parameters.get("pretty") == "1"
+    written = YAML if media_type == YAML else JSON
+    if not {"as", "g", "v"} & parameters.keys():
+        return Accepted(written, pretty=pretty)
+    target, version = parameters.get("as", ""), parameters.get("v", "")
+    if parameters.get("g") != _GROUP or version not in _VERSIONS:
+        return None
+    if target in _PARTIAL or (target == "Table" and media_type != PROTOBUF):
+        return Accepted(written, target, version, pretty)
+    return None
+
+
+def wants_indentation(query: Query, user_agent: str) -> bool:
+    """Whether a human reads the answer: `?pretty=true`, curl, a browser."""
+    asked = query.text("pretty")
+    if asked:
+        return asked.lower() in ("1", "t", "true")
+    return user_agent.startswith(_HUMAN_AGENTS)
+
+
+def included_object(query: Query) -> str:
+    """Which part of an object goes along with its row of a table. Raises BadRequest."""
+    value = query.text("includeObject")
+    if value not in _INCLUDED:
+        raise BadRequest(
+            "Unable to convert to Table as requested: includeObject: Invalid value: "
+            f"\"{value}\": must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return value or "Metadata"

@@ -1,0 +1,123 @@
+"""Where a server listens: a port that may be closed for a while and opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import socket
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fakeapi.http.transport import break_off
+
+if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp import web
+
+__all__ = ["Port", "keep"]
+
+_BACKLOG: Final = 128
+#: How long the other end of a TLS connection may take to close it.
+_GOODBYE_SECONDS: Final = 0.25
+
+#: The connection whose request is being answered in this task, if it shall outlive an outage.
+_kept: Final[contextvars.ContextVar[asyncio.BaseTransport | None]] = contextvars.ContextVar(
+    "kept", default=None
+)
+
+
+def keep(transport: asyncio.BaseTransport | None) -> None:
+    """A connection is not to be dropped by what this task, which answers it, does."""
+    _kept.set(transport)
+
+
+class _Address(NamedTuple):
+    family: socket.AddressFamily
+    name: object
+
+
+class Port:
+    """The listening sockets of a server, and the connections that came in through them."""
+
+    def __init__(
+        self, connections: web.Server, host: str, port: int, *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._connections = connections
+        # A client that does not say goodbye must not keep the server from stopping.
+        self._wrapping: dict[str, Any] = (
+            {} if tls is None else {"ssl": tls, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
+        )
+        self._host = host
+        self._port = port
+        self._servers: list[asyncio.Server] = []
+        self._addresses: list[_Address] = []
+        self._opening: asyncio.Task[None] | None = None
+        #: Sockets that listen, and have no server to accept from them yet.
+        self._waiting: list[socket.socket] = []
+
+    @property
+    def number(self) -> int:
+        """The port's number, once it is open."""
+        return self._port
+
+    async def open(self) -> None:
+        """Begin to listen. Raises OSError if the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            self._connections, self._host, self._port, **self._wrapping
+        )
+        self._servers = [server]
+        sockets = server.sockets
+        self._port = sockets[0].getsockname()[1]
+        self._addresses = [_Address(sock.family, sock.getsockname()) for sock in sockets]
+
+    def close(self) -> None:
+        """Refuse connections from now on."""
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        while self._waiting:
+            self._waiting.pop().close()
+        for server in self._servers:
+            server.close()
+
+    def reopen(self) -> None:
+        """Listen again, at once; connections are accepted as soon as tasks run."""
+        self._waiting = [_listening_socket(address) for address in self._addresses]
+        self._opening = asyncio.ensure_future(self._accept())
+
+    def drop_connections(self) -> None:
+        """Reset all connections, but for one that is kept."""
+        kept = _kept.get()
+        for handler in list(self._connections.connections):
+            transport = handler.transport
+            if transport is not None and transport is not kept:
+                break_off(transport, reset=True)
+
+    async def closed(self) -> None:
+        """Wait until nothing listens any more."""
+        for server in self._servers:
+            await server.wait_closed()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._servers = []
+        while self._waiting:
+            sock = self._waiting[-1]
+            server = await loop.create_server(
+                self._connections, sock=sock, start_serving=False, **self._wrapping
+            )
+            self._servers.append(server)
+            self._waiting.pop()
+            await server.start_serving()
+
+
+def _listening_socket(address: _Address) -> socket.socket:
+    sock = socket.socket(address.family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if address.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    sock.setblocking(False)
+    sock.bind(address.name)  # type: ignore[arg-type]  # what getsockname said of such a socket
+    sock.listen(_BACKLOG)
+    return sock

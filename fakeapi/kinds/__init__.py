@@ -1,0 +1,1 @@
+"""The kinds that are served: their table, and rules of single kinds."""

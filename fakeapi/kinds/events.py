@@ -1,0 +1,78 @@
+"""Events have two APIs over one store: core/v1, the stored form, and events.k8s.io/v1.
+
+Source: pkg/apis/events/v1/conversion.go and pkg/registry/core/event/strategy.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.types.objects import mapping, text
+
+if TYPE_CHECKING:
+    from fakeapi.types.objects import Json
+
+#: The parts of the reference that field selectors may ask for.
+REFERENCE_FIELDS: Final = (
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+)
+#: Fields whose names differ between the two views: events.k8s.io first, core second.
+_RENAMED: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_RENAMED_BACK: Final = {core: new for new, core in _RENAMED.items()}
+#: What the other view always shows, and what it shows if there is nothing.
+_CORE_ALWAYS: Final[Json] = {
+    "involvedObject": {},
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+_NEW_ALWAYS: Final[Json] = {
+    "eventTime": None,
+    "regarding": {},
+    "deprecatedSource": {},
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+}
+_OPTIONAL_STRINGS: Final = ("reportingController", "reportingInstance")
+
+
+def to_core(event: Json) -> Json:
+    """The stored form of an events.k8s.io/v1 event."""
+    core = {_RENAMED.get(name, name): value for name, value in event.items()}
+    return {**_CORE_ALWAYS, **core}
+
+
+def from_core(event: Json) -> Json:
+    """The events.k8s.io/v1 form of a stored event."""
+    new = {_RENAMED_BACK.get(name, name): value for name, value in event.items()}
+    for name in _OPTIONAL_STRINGS:  # omitempty here, always there in the other view
+        if new.get(name) == "":
+            del new[name]
+    return {**_NEW_ALWAYS, **new}
+
+
+def source_component(event: Json) -> str:
+    """What the field selector `source` reads: the old source, else the reporting controller."""
+    return text(mapping(event.get("source")).get("component")) or reporting_component(event)
+
+
+def reporting_component(event: Json) -> str:
+    """What the field selector `reportingComponent` reads."""
+    return text(event.get("reportingComponent"))

@@ -1,0 +1,283 @@
+"""The table of kinds: everything in which one resource differs from another, as data.
+
+The generic verbs read a `Kind` and do the rest. A new resource is one more row, at run time through
+`KindTable.add`. Rules that are code (defaults, validation, what status updates may touch) are found
+by the row's `resource_key` in defaults.py, strategies.py and validation/.
+
+Facts are from pkg/registry/*/strategy.go and storage.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from fakeapi.types.objects import Json, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fakeapi.kinds.printer import Printer
+    from fakeapi.types.errors import FieldError
+
+ALL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+
+
+class Generation(enum.Enum):
+    """When metadata.generation moves."""
+
+    NEVER = "never"
+    ON_CREATE = "set to 1 on create and left alone"
+    SPEC = "1 on create, plus 1 whenever the spec changes"
+    SPEC_OR_ANNOTATIONS = "as SPEC, and when annotations change"
+    SPEC_LATER = "absent on create, plus 1 whenever the spec changes"
+    CONTENT = "1 on create, plus 1 whenever anything but metadata changes"
+    CONTENT_OR_LABELS = "as CONTENT, and when labels change"
+
+
+class GarbagePolicy(enum.Enum):
+    """What a delete without options does to dependents."""
+
+    BACKGROUND = "background"
+    ORPHAN = "orphan"
+    UNSUPPORTED = "unsupported"
+
+
+ResourceKey: TypeAlias = "tuple[str, str]"
+
+
+#: Subresources of pods that answer in streams, not in objects.
+STREAMS: Final = frozenset({"attach", "exec", "log", "portforward"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its numbers and its selector in the object."""
+
+    replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+class Structure(Protocol):
+    """The type of a kind that is not in schema.json: a custom resource's, made at run time."""
+
+    def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
+        """The stored form: a fresh object without unknown fields, defaults filled in.
+
+        Paths of what it leaves out go to `dropped`. Raises DecodeError.
+        """
+
+    def unknown_fields(self, value: Json) -> list[str]:
+        """Paths of the fields that `complete` leaves out."""
+
+    def validate(
+        self, obj: Json, old: Json | None = None, *, subresource: str = ""
+    ) -> list[FieldError]:
+        """What is wrong with the object; on an update what was wrong before may stay."""
+
+    def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
+        """Return the warnings for the writer of a valid object."""
+
+    def open_api(self) -> Json:
+        """The type as an OpenAPI v3 schema, as clients are shown it."""
+
+
+class KindRules:
+    """Rules of one kind that are defined outside the core; the write pipeline calls them.
+
+    The methods are in the order of a write. This base class adds no rule.
+    """
+
+    #: True if finalizers need not be qualified names.
+    has_free_finalizers = False
+
+    def apply_defaults(self, obj: Json) -> None:
+        """Fill in the fields that the client left out."""
+
+    def prepare(self, obj: Json) -> None:
+        """Set the fields that belong to the server, before validation."""
+
+    def validate(self, obj: Json, old: Json | None) -> list[FieldError]:
+        """Return the errors of a new object, or of an update of `old`."""
+        return []
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """Return the warnings for the writer of a valid object."""
+        return []
+
+    def marked_for_deletion(self, obj: Json, now: str) -> Json | None:
+        """Return the object to store in place of its deletion, None to delete it as usual."""
+        return None
+
+
+_NO_RULES: Final = KindRules()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """One served resource.
+
+    `fields` maps the field labels that selectors may use to what they read from a stored object;
+    None means the default pair metadata.name and metadata.namespace. `stored_as` names the resource
+    whose collection holds the objects (events have two views of one collection), `to_stored` and
+    `from_stored` convert between this view and that form. `schema` is the type in schema.json;
+    without one the object is what `structure` makes of it, or is stored as it comes.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    singular: str = ""
+    list_kind: str = ""
+    schema: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    generation: Generation = Generation.NEVER
+    fields: Mapping[str, Callable[[Json], str]] | None = None
+    create_on_update: bool = False
+    unconditional_update: bool = True
+    keeps_status_on_create: bool = False
+    deletes_gracefully: bool = False
+    returns_deleted: bool = False
+    garbage_policy: GarbagePolicy = GarbagePolicy.BACKGROUND
+    stored_as: ResourceKey | None = None
+    to_stored: Callable[[Json], Json] | None = None
+    from_stored: Callable[[Json], Json] | None = None
+    scale: ScalePaths | None = None
+    structure: Structure | None = None
+    rules: KindRules = _NO_RULES
+    #: How tables show a kind that printing/ does not know: `printing.custom_printer`.
+    printer: Printer | None = None
+    #: The header that answers carry while the version is deprecated.
+    deprecation_warning: str = ""
+    #: Whether its definition is going, so that nothing of it is created any more.
+    is_ending: bool = False
+    #: The apiVersion that discovery says objects are stored in, by default its own.
+    stored_version: str = ""
+
+    #: Group and plural: what identifies the resource across versions.
+    resource_key: ResourceKey = dataclasses.field(init=False)
+    #: Whose collection the objects live in.
+    storage_key: ResourceKey = dataclasses.field(init=False)
+    #: The apiVersion of its objects.
+    api_version: str = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what every request asks for."""
+        key = (self.group, self.plural)
+        object.__setattr__(self, "resource_key", key)
+        object.__setattr__(self, "storage_key", self.stored_as or key)
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
+
+    @property
+    def singular_name(self) -> str:
+        """The singular resource name, by default the kind in lower case."""
+        return self.singular or self.kind.lower()
+
+    @property
+    def list_kind_name(self) -> str:
+        """What a list of its objects is called."""
+        return self.list_kind or f"{self.kind}List"
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is a subresource, apart from the object."""
+        return "status" in self.subresources
+
+
+class KindTable:
+    """The kinds a server serves, found by the parts of a URL."""
+
+    def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
+        #: What others have worked out from the table; forgotten whenever it changes.
+        self.derived: dict[str, object] = {}
+        #: Called with each kind that is not served any more, or not in that way.
+        self.listeners: dict[object, Callable[[Kind], None]] = {}
+        self._versions: dict[tuple[str, str], dict[str, Kind]] = {}
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Serve one more kind from now on, in place of one with the same group, version, plural."""
+        served = self._versions.setdefault((kind.group, kind.version), {})
+        before = served.get(kind.plural)
+        served[kind.plural] = kind
+        self.derived.clear()
+        if before is not None and before is not kind:
+            self._tell(before)
+
+    def remove(self, kind: Kind) -> None:
+        """Serve that kind no longer; nothing happens if it is not served."""
+        served = self._versions.get((kind.group, kind.version), {})
+        before = served.pop(kind.plural, None)
+        if before is None:
+            return
+        if not served:
+            del self._versions[kind.group, kind.version]
+        self.derived.clear()
+        self._tell(before)
+
+    def _tell(self, kind: Kind) -> None:
+        for listener in self.listeners.values():
+            listener(kind)
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind behind a URL, None if it is not served."""
+        return self._versions.get((group, version), {}).get(plural)
+
+    def find_kind(self, api_version: str, kind: str) -> Kind | None:
+        """The kind an object of that apiVersion and kind belongs to, None if it is not served."""
+        group, _, version = api_version.rpartition("/")
+        for found in self._versions.get((group, version), {}).values():
+            if found.kind == kind:
+                return found
+        return None
+
+    def in_version(self, group: str, version: str) -> list[Kind]:
+        """The kinds of one API version, empty if it is not served."""
+        return list(self._versions.get((group, version), {}).values())
+
+    def serves(self, group: str, version: str) -> bool:
+        """Whether anything of that API version is served."""
+        return (group, version) in self._versions
+
+    def versions(self) -> list[tuple[str, str]]:
+        """The API versions served, in the order of the table."""
+        return list(self._versions)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter([kind for kinds in self._versions.values() for kind in kinds.values()])
+
+
+def value_at(*path: str) -> Callable[[Json], str]:
+    """Read a string at a path; anything missing is the empty string."""
+
+    def read(obj: Json) -> str:
+        value: object = obj
+        for part in path:
+            value = mapping(value).get(part)
+        return text(value)
+
+    return read
+
+
+NAME_FIELDS: Final = {"metadata.name": value_at("metadata", "name")}
+NAMESPACED_FIELDS: Final = {**NAME_FIELDS, "metadata.namespace": value_at("metadata", "namespace")}
+#: What every kind without a table of its own can be selected by.
+DEFAULT_FIELDS: Final[Mapping[str, Callable[[Json], str]]] = NAMESPACED_FIELDS

@@ -1,0 +1,1 @@
+"""Loading of manifests and dumps before the server starts."""

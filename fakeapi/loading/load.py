@@ -1,0 +1,184 @@
+"""Manifests into the store: written by hand, or the output of `kubectl get -o yaml`.
+
+What others refer to is stored before them, whatever the order of the files: definitions of custom
+resources, namespaces, priority classes, owners. A namespace that objects are in and nobody defines
+is created. Fields that the server sets are taken out; uids are given anew wherever they are named.
+A status in a manifest is stored, too: a dump of a cluster keeps its state, its pods their nodes,
+its volumes their claims.
+
+What has a uid was in a cluster before: it was admitted there, so it is not admitted again, and if
+it is in this one already (a server makes some objects by itself), it takes its place.
+
+All or nothing: on a running server everything is stored in a copy of the store first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.admission import AdmissionChain
+from fakeapi.decoding import bodies
+from fakeapi.decoding.options import WriteOptions
+from fakeapi.kinds.table import KindTable
+from fakeapi.loading.dumps import GivenUid, Identities, cleaned, in_order, is_dumped
+from fakeapi.loading.manifests import LoadError, Manifest, manifests_of, read_all
+from fakeapi.store.registry import Registry, Target
+from fakeapi.store.store import Store, object_key
+from fakeapi.types.errors import AlreadyExists, ApiError
+from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
+from fakeapi.types.schema import DecodeError
+from fakeapi.writes import pipeline
+from fakeapi.writes.completion import complete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fakeapi.kinds.table import Kind, ResourceKey
+
+__all__ = ["LoadError", "Manifest", "load", "manifests_of", "read_all"]
+
+_DEFINITION: Final = "CustomResourceDefinition"
+#: default, kube-system, system-node-critical...: there from the start, but a manifest may say more.
+_FROM_THE_START: Final = frozenset({"Namespace", "PriorityClass"})
+_OPTIONS: Final = WriteOptions(field_validation="Strict")
+_MANAGER: Final = "kubesched-fakeapi"
+_ADMITTED: Final = AdmissionChain(())
+
+
+def load(
+    state: Registry, manifests: Iterable[Manifest], *, keeps_uids: bool = False, rehearses: bool
+) -> int:
+    """Store the objects and say how many there were. Raises LoadError at the first that fails.
+
+    `keeps_uids` leaves objects the uids they bring along. With `rehearses` nothing is stored if one
+    fails; without, what came before it is.
+    """
+    everything = in_order(manifests)
+    defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
+    others = [m for m in everything if m.value.get("kind") != _DEFINITION]
+    identities = Identities(
+        [*defining, *others],
+        state.ids.uid,
+        lambda value: _uid_of_existing(state, value),
+        keeps_uids=keeps_uids,
+    )
+    for where in (_copy(state), state) if rehearses and everything else (state,):
+        loader = _Loader(where, identities)
+        loader.load(defining)  # which make more kinds known
+        loader.load(others)
+    return len(everything)
+
+
+def _copy(state: Registry) -> Registry:
+    """The same state once more, where things may be tried."""
+    store = Store(resource_version=state.store.resource_version, log_size=1)
+    for collection in state.store.collections():
+        copied = store.collection(collection.resource)
+        copied.begin(store.resource_version, dict(collection.revisions))
+    kinds, admission = KindTable(tuple(state.kinds)), state.admission.afresh()
+    copy = dataclasses.replace(state, kinds=kinds, store=store, admission=admission, views={})
+    for follow in copy.controllers:
+        follow(copy)
+    admission.follow(copy)
+    return copy
+
+
+def _uid_of_existing(state: Registry, value: Json) -> str:
+    kind = state.kinds.find_kind(text(value.get("apiVersion")), text(value.get("kind")))
+    if kind is None:
+        return ""
+    found = state.store.get(kind.storage_key, _namespace(kind, value), name_of(value))
+    return "" if found is None else text(metadata_of(found.object).get("uid"))
+
+
+def _namespace(kind: Kind, value: Json) -> str:
+    return (namespace_of(value) or "default") if kind.namespaced else ""
+
+
+class _Loader:
+    """Stores manifests one after another, and knows which it has stored."""
+
+    def __init__(self, state: Registry, identities: Identities) -> None:
+        self._state = state
+        self._identities = identities
+        self._loaded: set[tuple[ResourceKey, str]] = set()
+
+    def load(self, manifests: list[Manifest]) -> None:
+        """Store them, all of kinds that are known now. Raises LoadError."""
+        known = [(manifest, _kind_of(self._state, manifest)) for manifest in manifests]
+        for manifest, kind in known:
+            try:
+                self._store(kind, manifest.value)
+            except DecodeError as error:
+                raise LoadError(f"{_title(manifest)}: {error}") from error
+            except ApiError as error:
+                raise LoadError(f"{_title(manifest)}: {error.message}") from error
+
+    def _store(self, kind: Kind, value: Json) -> None:
+        state, uid = self._state, self._identities.uid(value)
+        state = dataclasses.replace(state, ids=GivenUid(state.ids, uid))
+        if is_dumped(value):
+            state.admission, state.keeps_service_addresses = _ADMITTED, True
+        namespace = _namespace(kind, value)
+        if namespace and state.store.get(("", "namespaces"), "", namespace) is None:
+            _create_namespace(self._state, namespace)
+        whole = cleaned(self._identities.renamed(value))
+        dropped: list[str] = []
+        obj = complete(kind, whole, dropped)
+        if dropped:
+            raise DecodeError("; ".join(bodies.unknown_in(kind, whole)))
+        target = Target(kind, namespace, name_of(obj), _OPTIONS, manager=_MANAGER)
+        status = obj.get("status")
+        if self._replaces(target, value):
+            written = pipeline.replace(state, target, obj)
+        else:
+            written = pipeline.create(state, target, obj)
+        name = name_of(written.object)
+        self._loaded.add((kind.storage_key, object_key(namespace, name)))
+        if "status" in whole and kind.has_status and written.object.get("status") != status:
+            _store_status(state, kind, namespace, name, status)
+
+    def _replaces(self, target: Target, value: Json) -> bool:
+        """Whether it takes the place of what is there. Raises AlreadyExists if it must not."""
+        kind = target.kind
+        if self._state.store.get(kind.storage_key, target.namespace, target.name) is None:
+            return False
+        if (kind.storage_key, target.key) in self._loaded:
+            raise AlreadyExists(kind.plural, kind.group, target.name)
+        return kind.kind in _FROM_THE_START or is_dumped(value)
+
+
+def _title(manifest: Manifest) -> str:
+    kind, name = text(manifest.value.get("kind")), name_of(manifest.value)
+    return f"{manifest.origin}: {kind} {name}" if name else f"{manifest.origin}: {kind}"
+
+
+def _kind_of(state: Registry, manifest: Manifest) -> Kind:
+    value = manifest.value
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            raise LoadError(f"{manifest.origin}: {field}: expected a string")
+    if not isinstance(value.get("metadata"), dict):
+        raise LoadError(f"{manifest.origin}: metadata: expected an object")
+    found = state.kinds.find_kind(text(value["apiVersion"]), text(value["kind"]))
+    if found is None:
+        raise LoadError(
+            f"{manifest.origin}: kind: no {value['kind']} in {value['apiVersion']} is served"
+        )
+    return found
+
+
+def _store_status(state: Registry, kind: Kind, namespace: str, name: str, status: object) -> None:
+    existing = state.find(kind, namespace, name)
+    target = Target(kind, namespace, name, _OPTIONS, "status", _MANAGER)
+    whole = state.view(kind).whole(existing.object)
+    obj = complete(kind, {**whole, "status": status})
+    pipeline.update(state, target, existing, obj)
+
+
+def _create_namespace(state: Registry, name: str) -> None:
+    kind = state.kinds.find("", "v1", "namespaces")
+    assert kind is not None
+    obj = complete(kind, {"metadata": {"name": name}})
+    pipeline.create(state, Target(kind, "", name, _OPTIONS, manager=_MANAGER), obj)

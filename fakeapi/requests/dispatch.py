@@ -1,0 +1,168 @@
+"""From a path and a method to the verb that answers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.decoding.options import list_options
+from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute
+from fakeapi.discovery import group_lists as discovery
+from fakeapi.discovery import openapi
+from fakeapi.http import answers
+from fakeapi.http.negotiation import streamable
+from fakeapi.http.presentation import PresentedView
+from fakeapi.requests import pod_streams, scale, subresources, verbs
+from fakeapi.requests.reviews import REVIEWS
+from fakeapi.requests.token_requests import create_token
+from fakeapi.store.listing import listing, wanted_version
+from fakeapi.store.watch import Watcher, wait_for_version
+from fakeapi.types.errors import MethodNotAllowed, ResourceVersionTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fakeapi.decoding import routes
+    from fakeapi.decoding.options import ListOptions
+    from fakeapi.discovery.documents import Asked
+    from fakeapi.http.answers import Answer
+    from fakeapi.http.presentation import Presentation
+    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.requests.verbs import Request
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.views import View
+
+    Verb = Callable[[Registry, Request], Answer]
+
+#: Method and kind of path -> verb as discovery names it, and what does it.
+_COLLECTION: Final[dict[str, tuple[str, Verb]]] = {
+    "POST": ("create", verbs.create),
+    "DELETE": ("deletecollection", verbs.delete_collection),
+}
+_ITEM: Final[dict[str, tuple[str, Verb]]] = {
+    "GET": ("get", verbs.get),
+    "PUT": ("update", verbs.update),
+    "PATCH": ("patch", verbs.patch),
+    "DELETE": ("delete", verbs.delete),
+}
+_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
+    **{(name, "GET"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    **{(name, "POST"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    ("log", "GET"): pod_streams.log,
+    ("token", "POST"): create_token,
+    ("ephemeralcontainers", "GET"): verbs.get,
+    ("ephemeralcontainers", "PUT"): verbs.update,
+    ("ephemeralcontainers", "PATCH"): verbs.patch,
+    ("status", "GET"): verbs.get,
+    ("status", "PUT"): verbs.update,
+    ("status", "PATCH"): verbs.patch,
+    ("finalize", "PUT"): verbs.update,
+    ("resize", "GET"): verbs.get,
+    ("resize", "PUT"): verbs.update,
+    ("resize", "PATCH"): verbs.patch,
+    ("scale", "GET"): scale.get,
+    ("scale", "PUT"): scale.update,
+    ("scale", "PATCH"): scale.patch,
+    ("binding", "POST"): subresources.bind,
+    ("eviction", "POST"): subresources.evict,
+}
+#: What else a create may be than to store an object.
+_CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind, **REVIEWS}
+
+
+_VERSION: Final = PlainRoute("/version")
+
+
+def document(
+    found: DiscoveryRoute | PlainRoute | None,
+    method: str,
+    state: Registry,
+    asked: Asked,
+) -> Answer:
+    """The answer to a path that is not about objects. Raises ApiError.
+
+    Upstream's router looks at the method where versions are; elsewhere any will do.
+    """
+    if found is None:
+        return answers.not_a_page()
+    is_version = found == _VERSION if isinstance(found, PlainRoute) else _is_version(found)
+    if method != "GET" and is_version:
+        raise MethodNotAllowed
+    if isinstance(found, DiscoveryRoute):
+        answer = discovery.answer(found, state.kinds, asked)
+    else:
+        path, kinds = found.path, state.kinds
+        answer = discovery.plain(path, kinds, asked) or openapi.answer(path, kinds, asked)
+    if answer is None:
+        return answers.not_a_page()
+    if answer.content_type != answers.JSON:
+        return answer
+    return answers.in_media_type(answer, answers.negotiated(asked.accept))
+
+
+def _is_version(found: DiscoveryRoute) -> bool:
+    """Whether it is about one version of a group, or the versions of the core group."""
+    return found.version is not None or found.group == ""
+
+
+def is_list(method: str, route: routes.Route) -> bool:
+    """Whether a request lists or watches a collection."""
+    return method == "GET" and (not route.name or (route.watch and not route.subresource))
+
+
+def is_watch(request: Request) -> bool:
+    """Whether it is the watching kind of list."""
+    return request.route.watch or request.query.flag("watch")
+
+
+def verb_of(method: str, route: routes.Route) -> Verb:
+    """What does that to something of a kind; lists and watches are elsewhere.
+
+    Raises MethodNotAllowed.
+    """
+    kind = route.kind
+    if route.subresource:
+        verb = _SUBRESOURCE.get((route.subresource, method))
+        if verb is None:
+            raise MethodNotAllowed
+        return verb
+    name, verb = (_ITEM if route.name else _COLLECTION).get(method, ("", None))
+    if verb is None or name not in kind.verbs or (kind.namespaced and not route.namespace):
+        raise MethodNotAllowed
+    return _CREATED.get(kind.resource_key, verb)
+
+
+def options_of(request: Request) -> ListOptions:
+    """The options of a list or watch. Raises ApiError."""
+    kind = request.route.kind
+    watch = is_watch(request)
+    if ("watch" if watch else "list") not in kind.verbs:
+        raise MethodNotAllowed
+    route = request.route
+    return list_options(request.query, kind, route.namespace, watch=watch, name=route.name)
+
+
+async def list_objects(state: Registry, request: Request) -> Answer:
+    """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
+    kind = request.route.kind
+    options = options_of(request)
+    version = wanted_version(options)
+    if not await wait_for_version(state.store, version, state.clock):
+        raise ResourceVersionTooLarge(version, state.store.resource_version)
+    page = listing(state.store, state.collection(kind), options)
+    return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
+
+
+def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
+    """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
+    kind = request.route.kind
+    options = options_of(request)
+    view: View | PresentedView = state.view(kind)
+    if not shown.is_whole:
+        view = PresentedView(state.view(kind), shown)
+    made = Watcher(state.store, state.collection(kind), view, options, state.clock)
+    streamable(shown.accepted)
+    # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
+    timeout_seconds = float(options.timeout_seconds)
+    if not timeout_seconds:
+        timeout_seconds = state.ids.between(1800.0, 3600.0)
+    return made, timeout_seconds

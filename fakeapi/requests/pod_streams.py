@@ -1,0 +1,98 @@
+"""What kubelets answer for: the logs of containers, commands in them, ports into them.
+
+There is no kubelet to ask, as containers do not run here. All that upstream looks at before it asks
+one is looked at; what comes then is a failure that says why.
+
+Source: pkg/registry/core/pod/{strategy,rest/log,rest/subresources}.go of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.http import answers
+from fakeapi.types.errors import BadRequest, FieldError, Invalid, NotFound, forbidden, invalid
+from fakeapi.types.objects import Json, mapping, mappings, name_of, text
+
+if TYPE_CHECKING:
+    from fakeapi.decoding.options import Query
+    from fakeapi.http.answers import Answer
+    from fakeapi.requests.verbs import Request
+    from fakeapi.store.registry import Registry
+
+_NODES: Final = ("", "nodes")
+_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
+_PORTS: Final = "portforward"
+
+
+def log(state: Registry, request: Request) -> Answer:
+    """The log of a container: there is nothing in it before its pod has a node."""
+    route = request.route
+    errors = _option_errors(request.query)
+    if errors:
+        raise Invalid("PodLogOptions", "", route.name, errors)
+    pod = state.find(route.kind, route.namespace, route.name).object
+    container = _container(pod, request.query.text("container"))
+    node = text(mapping(pod.get("spec")).get("nodeName"))
+    if not node:
+        return answers.Answer(204, b"")
+    raise _unanswered(state, node, f"the log of container {container} in pod {name_of(pod)}")
+
+
+def connect(state: Registry, request: Request) -> Answer:
+    """A command in a container, its input and output, or ports of a pod. Raises ApiError."""
+    route = request.route
+    pod = state.find(route.kind, route.namespace, route.name).object
+    asked = f"ports of pod {name_of(pod)}"
+    if route.subresource != _PORTS:
+        container = _container(pod, request.query.text("container"))
+        asked = f"container {container} in pod {name_of(pod)}"
+    node = text(mapping(pod.get("spec")).get("nodeName"))
+    if not node:
+        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+    raise _unanswered(state, node, asked)
+
+
+def _container(pod: Json, wanted: str) -> str:
+    """The container that is meant. Raises BadRequest."""
+    spec = mapping(pod.get("spec"))
+    containers = mappings(spec.get("containers"))
+    names = [text(c.get("name")) for field in _CONTAINERS for c in mappings(spec.get(field))]
+    if wanted:
+        if wanted not in names:
+            raise BadRequest(f"container {wanted} is not valid for pod {name_of(pod)}")
+        return wanted
+    if len(containers) == 1:
+        return text(containers[0].get("name"))
+    raise BadRequest(
+        f"a container name must be specified for pod {name_of(pod)}, "
+        f"choose one of: [{' '.join(names)}]"
+    )
+
+
+def _unanswered(state: Registry, node: str, asked: str) -> NotFound | BadRequest:
+    if state.store.get(_NODES, "", node) is None:
+        return NotFound("pods", "", node)  # upstream calls the node a pod
+    # Kubelets, too, answer 400 for containers that do not run.
+    return BadRequest(
+        f"node {node} has no kubelet to ask for {asked}: this server runs no containers"
+    )
+
+
+def _option_errors(query: Query) -> list[FieldError]:
+    """What is wrong with how much of a log is wanted. Raises BadRequest."""
+    errors = []
+    for name, least in (("tailLines", 0), ("limitBytes", 1)):
+        number = query.integer(name)
+        if number is not None and number < least:
+            why = "must be greater than 0" if least else "must be greater than or equal to 0"
+            errors.append(invalid(name, number, why))
+    since = query.integer("sinceSeconds")
+    if since is not None and "sinceTime" in query:
+        why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(forbidden("[]", why))
+    elif since is not None and since < 1:
+        errors.append(invalid("sinceSeconds", since, "must be greater than 0"))
+    if "stream" in query:
+        errors.append(forbidden("stream", "may not be specified"))
+    return errors

@@ -1,0 +1,354 @@
+"""The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
+
+Lists and watches wait and stream, so they are in requests.py; what is special to one kind is in
+subresources.py. Source: apiserver pkg/endpoints/handlers of v0.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fakeapi.access.users import ANONYMOUS, User
+from fakeapi.apply import manager_for, manager_of
+from fakeapi.apply.reflection import as_unstructured, narrowed
+from fakeapi.decoding import bodies, strictness
+from fakeapi.decoding.go_json import GoJsonError
+from fakeapi.decoding.go_json import decode as decode_json
+from fakeapi.decoding.nesting import TOO_DEEP, nests_too_deep
+from fakeapi.decoding.options import (
+    Query,
+    delete_options,
+    list_options,
+    parse_resource_version,
+    write_options,
+)
+from fakeapi.http import answers
+from fakeapi.requests import pod_bodies as pod_bodies
+from fakeapi.store.listing import listing
+from fakeapi.store.registry import Registry, Target, Written
+from fakeapi.types import gotext
+from fakeapi.types.errors import (
+    BadRequest,
+    Conflict,
+    Invalid,
+    NotFound,
+    UnreasonedFailure,
+    UnsupportedMediaType,
+    invalid,
+    unhandled,
+)
+from fakeapi.types.objects import Json, child, metadata_of, name_of, text
+from fakeapi.types.records import MutableRecord
+from fakeapi.types.schema import DecodeError
+from fakeapi.writes import deletion, pipeline
+from fakeapi.writes.completion import complete
+from fakeapi.writes.patching import json_patch, merge_patch
+from fakeapi.writes.strategic import strategic_merge
+
+if TYPE_CHECKING:
+    from fakeapi.decoding.options import DeleteOptions, WriteOptions
+    from fakeapi.decoding.routes import Route
+    from fakeapi.http.answers import Answer
+    from fakeapi.kinds.table import Kind
+
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+_PODS: Final = ("", "pods")
+_DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
+
+
+class Request(MutableRecord):
+    """A request for something of a kind, once its path is understood."""
+
+    method: str
+    route: Route
+    query: Query
+    body: bytes
+    content_type: str
+    warnings: list[str] = msgspec.field(default_factory=list)
+    user_agent: str = ""
+    #: Who asks; without authentication that is nobody in particular.
+    user: User = ANONYMOUS
+
+    def target(
+        self, options: WriteOptions, *, name: str = "", of: Kind | None = None, part: str = ""
+    ) -> Target:
+        """What a write of this request is aimed at, and who will own what it changes.
+
+        That is what the URL says, or another object, another kind or part of it.
+        """
+        route = self.route
+        manager = options.field_manager or manager_of(self.user_agent)
+        return Target(
+            of or route.kind,
+            route.namespace,
+            name or route.name,
+            options,
+            part or route.subresource,
+            manager,
+            self.warnings,
+        )
+
+
+def get(state: Registry, request: Request) -> Answer:
+    """One object as it is now."""
+    route = request.route
+    parse_resource_version(request.query.text("resourceVersion"), watch=True)
+    revision = state.find(route.kind, route.namespace, route.name)
+    return answers.Answer(200, state.view(route.kind).body(revision))
+
+
+def decoded_body(state: Registry, request: Request, options: WriteOptions) -> Json:
+    """The object in the body of a create or update, in its stored form. Raises ApiError."""
+    kind = request.route.kind
+    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
+    return _decoded(kind, value, options, request)
+
+
+def _is_pod_in_json(request: Request) -> bool:
+    return request.content_type == bodies.JSON and request.route.kind.resource_key == _PODS
+
+
+def create(state: Registry, request: Request) -> Answer:
+    """A new object."""
+    options = write_options(request.query, "CreateOptions")
+    kind = request.route.kind
+    obj = pod_bodies.recalled(request.body) if _is_pod_in_json(request) else None
+    if obj is None:
+        obj = decoded_body(state, request, options)
+    target = request.target(options, name=name_of(obj))
+    return _written(state, kind, pipeline.create(state, target, obj))
+
+
+def update(state: Registry, request: Request) -> Answer:
+    """A whole object in place of the stored one."""
+    options = write_options(request.query, "UpdateOptions")
+    kind = request.route.kind
+    obj = decoded_body(state, request, options)
+    return _written(state, kind, pipeline.replace(state, request.target(options), obj))
+
+
+def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
+    """The refusal of a patch of another type, which of built-in kinds the router sees first."""
+    if kind.schema:
+        return UnsupportedMediaType("415: Unsupported Media Type", details={})
+    return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
+
+
+def patch(state: Registry, request: Request) -> Answer:
+    """A change to the stored object; without a resourceVersion it applies to whatever is there."""
+    kind, route = request.route.kind, request.route
+    if request.content_type == APPLY_PATCH:
+        return _apply(state, request)
+    if request.content_type not in (STRATEGIC_PATCH, MERGE_PATCH, JSON_PATCH) or (
+        request.content_type == STRATEGIC_PATCH and not kind.schema
+    ):
+        raise unsupported_patch(kind)
+    options = write_options(request.query, "PatchOptions")
+    existing = state.find(kind, route.namespace, route.name)
+    change = decoded_patch(request.body)
+    whole = state.view(kind).whole(existing.object)
+    result = patched(whole, change, request.content_type, kind.schema)
+    if kind.structure is None:
+        bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
+    elif result.get("kind"):
+        bodies.check_custom_kind(result, kind)
+    else:
+        why = bodies.missing_kind(msgspec.json.encode(result).decode())
+        raise undecodable_result(change, result, why, request)
+    obj = _decoded_result(kind, change, result, options, request)
+    target = request.target(options)
+    pipeline.check_name(target, obj)
+    return _written(state, kind, pipeline.update(state, target, existing, obj))
+
+
+def _apply(state: Registry, request: Request) -> Answer:
+    """Server-side apply: the fields of the configuration become this manager's."""
+    kind, route = request.route.kind, request.route
+    options = write_options(request.query, "PatchOptions", is_apply=True)
+    existing = state.newest(kind, route.namespace, route.name)
+    if existing is None and route.subresource:
+        raise NotFound(kind.plural, kind.group, route.name)
+    config = as_unstructured(bodies.apply_configuration(request.body))
+    manager = manager_for(state.kinds, kind, route.subresource)
+    live = state.view(kind).whole(existing.object) if existing else None
+    applied = manager.applied(live, config, options.field_manager, state.now(), force=options.force)
+    try:
+        held = narrowed(kind.schema, applied.object)
+        obj = complete(kind, held)
+    except DecodeError as error:
+        raise UnreasonedFailure(manager.unconvertible(config, str(error))) from error
+    _report_duplicates_in_yaml(config, options, request)
+    request.warnings += strictness.without_repeated_owners(obj, is_patch=True)
+    metadata = child(obj, "metadata")
+    metadata.pop("managedFields", None)
+    if applied.entries:
+        metadata["managedFields"] = applied.entries
+    target = msgspec.structs.replace(request.target(options), manager=None)
+    uid = text(metadata_of(obj).get("uid"))
+    if existing is not None or not uid:
+        pipeline.check_name(target, obj)
+    if existing is not None:
+        return _written(state, kind, pipeline.update(state, target, existing, obj))
+    if uid:
+        why = f"the provided object specified uid {uid}, and no existing object was found"
+        why = f"uid mismatch: {why}"
+        raise Conflict(kind.plural, kind.group, route.name, why)
+    metadata.pop("resourceVersion", None)
+    return _written(state, kind, pipeline.create(state, target, obj))
+
+
+def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Request) -> None:
+    if options.field_validation == "Ignore":
+        return
+    found = strictness.duplicates_in_yaml(request.body, config)
+    if found and options.field_validation == "Strict":
+        why = "\n  ".join(["yaml: unmarshal errors:", *found])
+        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+    request.warnings += found
+
+
+def decoded_patch(raw: bytes) -> object:
+    """The JSON of a patch. Raises BadRequest."""
+    try:
+        return decode_json(raw)
+    except GoJsonError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
+
+
+def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
+    """The object of that type after a patch of that media type. Raises ApiError."""
+    if content_type == JSON_PATCH:
+        result = json_patch(whole, change)
+        if nests_too_deep(result):  # copy by copy it may double
+            raise BadRequest(f"error decoding patch: {TOO_DEEP}")
+    elif not isinstance(change, dict):
+        raise BadRequest("error decoding patch: a patch is an object")
+    elif content_type == MERGE_PATCH:
+        result = merge_patch(whole, change)
+    else:
+        result = strategic_merge(whole, change, type_name)
+    if not isinstance(result, dict):
+        raise BadRequest("error decoding patch: the result is not an object")
+    return result
+
+
+def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -> Json:
+    """The stored form of the body of a create or update. Raises BadRequest.
+
+    What is said twice or not known is an error, a warning or nothing.
+    """
+    dropped: list[str] = []
+    try:
+        obj = complete(kind, value, dropped)
+    except DecodeError as error:
+        raise unhandled(kind.kind, kind.version, error) from error
+    before = len(request.warnings)
+    request.warnings += strictness.without_repeated_owners(obj)
+    if options.field_validation == "Ignore":
+        return obj
+    found, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
+    if found and options.field_validation == "Strict":
+        raise unhandled(kind.kind, kind.version, f"strict decoding error: {reasons}")
+    request.warnings += found
+    if _is_pod_in_json(request) and len(request.warnings) == before:
+        pod_bodies.learn(request.body, obj)
+    return obj
+
+
+def _findings(request: Request, value: Json, unknown: list[str]) -> tuple[list[str], str]:
+    """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
+    if request.content_type == bodies.JSON:
+        repeated = strictness.duplicates(request.body, value)
+        if request.route.kind.schema:
+            repeated = strictness.known(repeated, unknown)
+        found = strictness.in_order(request.body, repeated, unknown)
+        return found, ", ".join(found)
+    if request.content_type == bodies.YAML:
+        repeated = strictness.duplicates_in_yaml(request.body, value)
+        lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
+        return repeated + unknown, ", ".join([*lines, *unknown])
+    return unknown, ", ".join(unknown)
+
+
+def _decoded_result(
+    kind: Kind, change: object, result: Json, options: WriteOptions, request: Request
+) -> Json:
+    """The stored form of a patched object. Raises Invalid, which shows what was decoded."""
+    dropped: list[str] = []
+    try:
+        obj = complete(kind, result, dropped)
+    except DecodeError as error:
+        raise undecodable_result(change, result, str(error), request) from error
+    request.warnings += strictness.without_repeated_owners(obj, is_patch=True)
+    if options.field_validation != "Ignore":
+        unknown = bodies.unknown_in(kind, result) if dropped else []
+        report_on_result(change, result, unknown, options, request)
+    return obj
+
+
+def report_on_result(
+    change: object, result: Json, unknown: list[str], options: WriteOptions, request: Request
+) -> None:
+    """Warn of what a patch says twice or nobody knows. Raises Invalid if it is to be strict."""
+    if request.content_type == JSON_PATCH:
+        found = strictness.duplicates_in_patch(request.body, change)
+    else:
+        found = strictness.duplicates(request.body, change)
+    found += unknown
+    if found and options.field_validation == "Strict":
+        why = f"strict decoding error: {', '.join(found)}"
+        raise undecodable_result(change, result, why, request)
+    request.warnings += found
+
+
+def undecodable_result(change: object, result: Json, why: str, request: Request) -> Invalid:
+    """The refusal of a patch whose outcome is no object of its kind."""
+    if request.content_type == STRATEGIC_PATCH:
+        shown = gotext.plain(change)
+    else:
+        shown = msgspec.json.encode(result).decode()
+    return Invalid("", "", "", [invalid("patch", shown, why)])
+
+
+def _written(state: Registry, kind: Kind, outcome: Written) -> Answer:
+    code = 201 if outcome.created else 200
+    view = state.view(kind)
+    if outcome.revision is not None:
+        return answers.Answer(code, view.body(outcome.revision))
+    return answers.Answer(code, view.body_of(outcome.object))
+
+
+def delete(state: Registry, request: Request) -> Answer:
+    """Delete one object, or mark it."""
+    route = request.route
+    options = _delete_options(request)
+    outcome = deletion.delete(state, route.kind, route.namespace, route.name, options)
+    if outcome.gone and not route.kind.returns_deleted:
+        return answers.deleted_status(route.kind, outcome.object)
+    accepted = not outcome.gone and options.orphan_dependents is False
+    return answers.Answer(202 if accepted else 200, state.view(route.kind).body_of(outcome.object))
+
+
+def delete_collection(state: Registry, request: Request) -> Answer:
+    """Delete everything that is selected; the answer lists it as it was."""
+    kind = request.route.kind
+    watch = request.query.flag("watch")
+    selected = list_options(request.query, kind, request.route.namespace, watch=watch)
+    options = _delete_options(request)
+    found = listing(state.store, state.collection(kind), selected)
+    deletion.delete_all(state, kind, found.revisions, options)
+    return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
+
+
+def _delete_options(request: Request) -> DeleteOptions:
+    if not request.body:
+        return delete_options(None, request.query)
+    body = bodies.decode_side_object(
+        request.body, request.content_type, "DeleteOptions", _DELETE_OPTIONS
+    )
+    return delete_options(body, request.query)

@@ -1,0 +1,1 @@
+"""The store: objects, logs of changes, watches, lists, selectors."""

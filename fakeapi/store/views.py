@@ -1,0 +1,136 @@
+"""How stored objects look on the wire: one API version's view of them, as JSON bytes.
+
+The stored form is encoded once per revision; kind and apiVersion are put in front of those bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from fakeapi.types.objects import with_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fakeapi.decoding.options import Selection
+    from fakeapi.kinds.table import Kind
+    from fakeapi.store.store import Change, Revision
+    from fakeapi.types.objects import Json
+
+_encode = msgspec.json.Encoder().encode
+_NO_EVENT = b""
+
+
+class EventView(Protocol):
+    """The events of a watch as bytes: `View`, or a form that the client asked for."""
+
+    def added(self, revision: Revision) -> bytes:
+        """Return the ADDED event of an object that existed before the watch."""
+
+    def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
+        """Return a BOOKMARK event: all changes up to that version have been sent."""
+
+    def event(self, change: Change, selection: Selection) -> bytes:
+        """Return the event of a change, empty if the selection does not see it."""
+
+
+class View:
+    """One kind as clients of its API version see it."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        head = _encode({"kind": kind.kind, "apiVersion": kind.api_version})
+        self._head = head[:-1] + b","
+        self._list_head = _encode({"kind": kind.list_kind_name, "apiVersion": kind.api_version})[
+            :-1
+        ]
+        self._signature = (kind.group, kind.version)
+
+    def whole(self, obj: Json) -> Json:
+        """The object as clients know it, with kind and apiVersion."""
+        shown = self.kind.from_stored(obj) if self.kind.from_stored else obj
+        return {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **shown}
+
+    def item(self, revision: Revision) -> bytes:
+        """The object as an item of a list: without kind and apiVersion."""
+        if self.kind.from_stored:
+            return _encode(self.kind.from_stored(revision.object))
+        return revision.json()
+
+    def body(self, revision: Revision) -> bytes:
+        """The object as the body of an answer."""
+        return self._head + self.item(revision)[1:]
+
+    def body_of(self, obj: Json) -> bytes:
+        """An object that is not stored (a dry run, a deleted one) as the body of an answer."""
+        return _encode(self.whole(obj))
+
+    def listing(self, metadata: Json, revisions: Iterable[Revision]) -> bytes:
+        """A list with that metadata."""
+        items = b",".join([self.item(revision) for revision in revisions])
+        return b"".join(
+            (self._list_head, b',"metadata":', _encode(metadata), b',"items":[', items, b"]}")
+        )
+
+    def added(self, revision: Revision) -> bytes:
+        """A synthetic ADDED event for an object that was there before the watch."""
+        return self._event(b"ADDED", self.body(revision))
+
+    def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
+        """A BOOKMARK event: everything up to that version has been sent."""
+        metadata: Json = {"resourceVersion": str(resource_version)}
+        if ends_initial_events:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        return self._event(b"BOOKMARK", self._head + _encode({"metadata": metadata})[1:])
+
+    def event(self, change: Change, selection: Selection) -> bytes:
+        """What watchers with that selection are told of the change, empty if nothing.
+
+        An object that enters the selection is ADDED, one that leaves it is DELETED with its old
+        content and the new version. Encoded once for all watchers with the same selection.
+        """
+        key = (self._signature, selection.signature)
+        encoded = change.encoded.get(key)
+        if encoded is None:
+            encoded = change.encoded[key] = self._encoded_event(change, selection)
+        return encoded
+
+    def _encoded_event(self, change: Change, selection: Selection) -> bytes:
+        if selection.namespace and not change.key.startswith(f"{selection.namespace}/"):
+            return _NO_EVENT
+        if selection.is_everything:
+            return self._shared_event(change, change.type)
+        was = change.previous is not None and selection.matches(change.previous.object)
+        is_now = change.current is not None and selection.matches(change.current.object)
+        if is_now:
+            return self._shared_event(change, "MODIFIED" if was else "ADDED")
+        return self._shared_event(change, "DELETED") if was else _NO_EVENT
+
+    def _shared_event(self, change: Change, event_type: str) -> bytes:
+        """The event by its type alone, shared by watchers whose selections differ."""
+        key = (self._signature, event_type)
+        encoded = change.encoded.get(key)
+        if encoded is None:
+            encoded = self._event(event_type.encode(), self._event_object(change, event_type))
+            change.encoded[key] = encoded
+        return encoded
+
+    def _event_object(self, change: Change, event_type: str) -> bytes:
+        if event_type != "DELETED":
+            assert change.current is not None
+            return self.body(change.current)
+        if change.final is not None:
+            return self.body(change.final)
+        assert change.previous is not None
+        gone = with_metadata(change.previous.object, resourceVersion=str(change.resource_version))
+        return self.body_of(gone)
+
+    def _event(self, event_type: bytes, body: bytes) -> bytes:
+        return b"".join((b'{"type":"', event_type, b'","object":', body, b"}\n"))
+
+
+def status_event(status: Json) -> bytes:
+    """An ERROR event that carries a Status and ends a watch."""
+    return _encode({"type": "ERROR", "object": status}) + b"\n"

@@ -1,0 +1,1 @@
+"""Values without state: objects, names, quantities, times, errors, schemas."""

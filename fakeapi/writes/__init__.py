@@ -1,0 +1,1 @@
+"""The write pipeline: verbs, defaults, admission, ownership, deletion."""

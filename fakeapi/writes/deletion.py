@@ -1,0 +1,250 @@
+"""Deleting: at once, after a grace period, or when the last finalizer is gone.
+
+    stored ──delete, grace 0, no finalizers──────────────────────> gone
+       │                                                            ^
+       ├──grace > 0──> marked (deletionTimestamp, period) ──grace 0──┤
+       │                      │ a shorter period moves the mark      │
+       └──finalizers─────> marked, period 0 ──last finalizer gone────┘
+
+Only pods have a grace period. Nobody here counts it down: a kubelet, or whoever plays one, deletes
+again with period 0. A pod that is deleted with period 0 is MODIFIED (marked) and then DELETED.
+
+Source: apiserver pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go and
+pkg/registry/core/{pod,namespace} of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.decoding.options import WriteOptions
+from fakeapi.kinds.table import GarbagePolicy
+from fakeapi.store.registry import Operation, Registry, Review, Target
+from fakeapi.types import times
+from fakeapi.types.errors import Conflict, Forbidden, NotFound
+from fakeapi.types.objects import (
+    Json,
+    finalizers_of,
+    is_deleting,
+    mapping,
+    metadata_of,
+    name_of,
+    namespace_of,
+    text,
+    texts,
+    with_metadata,
+)
+from fakeapi.validation.cluster import SYSTEM_PRIORITIES
+from fakeapi.writes.pipeline import remove
+
+if TYPE_CHECKING:
+    from fakeapi.decoding.options import DeleteOptions
+    from fakeapi.kinds.table import Kind
+    from fakeapi.store.store import Revision
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+_PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
+_FINISHED_PHASES: Final = ("Succeeded", "Failed")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deleted:
+    """The outcome: the object as it is now or was last, and whether it is gone."""
+
+    object: Json
+    gone: bool
+
+
+def delete(
+    registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions
+) -> Deleted:
+    """Delete one object, or mark it. Raises ApiError."""
+    if kind.resource_key == _PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
+        why = "this is a system priority class and cannot be deleted"
+        raise Forbidden(kind.plural, kind.group, name, why)
+    return _delete_any(registry, kind, namespace, name, options)
+
+
+def _delete_any(
+    registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions
+) -> Deleted:
+    existing = registry.find(kind, namespace, name)
+    target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
+    registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
+    check_preconditions(kind, existing, options)
+    marked = kind.rules.marked_for_deletion(existing.object, registry.now())
+    if marked is not None:
+        return _mark(registry, kind, existing, marked, options)
+    if kind.resource_key == ("", "namespaces"):
+        return _delete_namespace(registry, target, existing, options)
+    return _delete(registry, target, existing, options)
+
+
+def check_preconditions(kind: Kind, existing: Revision, options: DeleteOptions) -> None:
+    """The object is the one, and in the version, that the caller means. Raises Conflict."""
+    uid = text(metadata_of(existing.object).get("uid"))
+    if options.uid is not None and options.uid != uid:
+        raise Conflict(
+            kind.kind,
+            kind.group,
+            name_of(existing.object),
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({uid}). The object might have been deleted and then recreated",
+        )
+    version = str(existing.resource_version)
+    if options.resource_version is not None and options.resource_version != version:
+        raise Conflict(
+            kind.kind,
+            kind.group,
+            name_of(existing.object),
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
+            f"the ResourceVersion in record ({version}). The object might have been modified",
+        )
+
+
+def _delete(
+    registry: Registry, target: Target, existing: Revision, options: DeleteOptions
+) -> Deleted:
+    kind, old = target.kind, existing.object
+    finalizers = _finalizers(kind, old, options)
+    graceful = kind.deletes_gracefully and not _is_overdue(old)
+    if graceful and is_deleting(old):
+        shortened = _shortened(registry, old, options)
+        if shortened is None:
+            return Deleted(old, gone=False)
+        marked, period = shortened
+    elif graceful:
+        period = _grace_period(old, options)
+        marked = _marked(registry, old, period)
+    else:
+        period = 0
+        marked = _marked(registry, old, 0) if finalizers else old
+    if finalizers != finalizers_of(old):
+        marked = with_metadata(marked, finalizers=finalizers or None)
+    stored = existing
+    if marked != old:
+        if options.dry_run:
+            return Deleted(marked, gone=not finalizers and period == 0)
+        stored = registry.store.put(kind.storage_key, existing.key, marked)
+    if finalizers or period > 0:
+        return Deleted(stored.object, gone=False)
+    if not options.dry_run:
+        remove(registry, kind, existing.key)
+    return Deleted(stored.object, gone=True)
+
+
+def _is_overdue(obj: Json) -> bool:
+    """Whether the object is marked with no grace left; then it is deleted without ceremony."""
+    return is_deleting(obj) and not metadata_of(obj).get("deletionGracePeriodSeconds")
+
+
+def _grace_period(pod: Json, options: DeleteOptions) -> int:
+    """Seconds: the caller's wish, else the pod's own; none for pods that run nowhere."""
+    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
+    if not spec.get("nodeName") or status.get("phase") in _FINISHED_PHASES:
+        return 0
+    own = spec.get("terminationGracePeriodSeconds")
+    wish = options.grace_period_seconds
+    period = wish if wish is not None else own if isinstance(own, int) else 0
+    return period if period >= 0 else 1
+
+
+def _marked(registry: Registry, obj: Json, period: int) -> Json:
+    """The object with its end in sight; the first mark moves the generation."""
+    metadata = metadata_of(obj)
+    now = registry.clock.now()
+    changes: Json = {"deletionGracePeriodSeconds": period}
+    stamp = metadata.get("deletionTimestamp")
+    if stamp is None or times.epoch_seconds(text(stamp)) > now:
+        changes["deletionTimestamp"] = times.timestamp(now + period)
+    generation = metadata.get("generation")
+    if stamp is None and isinstance(generation, int) and generation > 0:
+        changes["generation"] = generation + 1
+    return with_metadata(obj, **changes)
+
+
+def _shortened(registry: Registry, obj: Json, options: DeleteOptions) -> tuple[Json, int] | None:
+    """The object with less time left, None if the wish is not shorter than what it has."""
+    metadata = metadata_of(obj)
+    current = metadata.get("deletionGracePeriodSeconds")
+    wish = options.grace_period_seconds
+    if wish is None or not isinstance(current, int):
+        return None
+    period = wish if wish >= 0 else 1
+    if period >= current:
+        return None
+    end = times.epoch_seconds(text(metadata.get("deletionTimestamp"))) - current + period
+    now = registry.clock.now()
+    if end < now:
+        end, period = now, min(period, 1)
+    stamp = times.timestamp(end)
+    changed = with_metadata(obj, deletionTimestamp=stamp, deletionGracePeriodSeconds=period)
+    return changed, period
+
+
+def _finalizers(kind: Kind, obj: Json, options: DeleteOptions) -> list[str]:
+    """The finalizers the object has to get rid of, those of the garbage collector as asked for."""
+    present = finalizers_of(obj)
+    orphans, waits = _garbage_wishes(kind, present, options)
+    wanted = [name for name in present if name not in (ORPHAN, FOREGROUND)]
+    if orphans:
+        wanted.append(ORPHAN)
+    if waits:
+        wanted.append(FOREGROUND)
+    return present if set(wanted) == set(present) else wanted
+
+
+def _garbage_wishes(kind: Kind, present: list[str], options: DeleteOptions) -> tuple[bool, bool]:
+    """Whether dependents are to be orphaned, and whether they go first."""
+    if kind.garbage_policy is GarbagePolicy.UNSUPPORTED:
+        return False, False
+    if options.orphan_dependents is not None:
+        return options.orphan_dependents, False
+    if options.propagation_policy:
+        return options.propagation_policy == "Orphan", options.propagation_policy == "Foreground"
+    for name in present:
+        if name in (ORPHAN, FOREGROUND):
+            return name == ORPHAN, name == FOREGROUND
+    return kind.garbage_policy is GarbagePolicy.ORPHAN, False
+
+
+def _delete_namespace(
+    registry: Registry, target: Target, existing: Revision, options: DeleteOptions
+) -> Deleted:
+    """A namespace is marked first and goes when its spec.finalizers are empty."""
+    old = existing.object
+    if is_deleting(old):
+        if texts(mapping(old.get("spec")).get("finalizers")):
+            return Deleted(old, gone=False)
+        return _delete(registry, target, existing, options)
+    finalizers = _finalizers(target.kind, old, options)
+    marked = with_metadata(old, deletionTimestamp=registry.now(), finalizers=finalizers or None)
+    marked["status"] = {**mapping(old.get("status")), "phase": "Terminating"}
+    return _mark(registry, target.kind, existing, marked, options)
+
+
+def _mark(
+    registry: Registry, kind: Kind, existing: Revision, marked: Json, options: DeleteOptions
+) -> Deleted:
+    """Store an object that is marked for deletion; a controller removes it later."""
+    if options.dry_run:
+        return Deleted(marked, gone=False)
+    stored = registry.store.put(kind.storage_key, existing.key, marked)
+    return Deleted(stored.object, gone=False)
+
+
+def delete_all(
+    registry: Registry, kind: Kind, revisions: list[Revision], options: DeleteOptions
+) -> None:
+    """Delete each of a list; what is gone already is left alone. Raises ApiError.
+
+    Upstream does not look at what is the system's, as it does when one object is deleted.
+    """
+    for revision in revisions:
+        obj = revision.object
+        try:
+            _delete_any(registry, kind, namespace_of(obj), name_of(obj), options)
+        except NotFound:
+            continue

@@ -1,0 +1,284 @@
+"""The steps of a write that are the same for every kind.
+
+A write goes through these steps, in upstream's order, and never waits in between:
+
+    decode -> defaults -> admission (changes) -> identity -> strategy -> validation
+           -> admission (checks) -> store
+
+Source: apiserver pkg/registry/rest/{create,update}.go and pkg/registry/generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi import services, validation
+from fakeapi.apply import ownership
+from fakeapi.decoding.options import WriteOptions, unsigned_problem
+from fakeapi.store.registry import Operation, Registry, Review, Target, Written
+from fakeapi.store.store import object_key
+from fakeapi.types import gotext
+from fakeapi.types.errors import (
+    OPTIMISTIC_LOCK_MESSAGE,
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    UnreasonedFailure,
+    invalid,
+)
+from fakeapi.types.objects import (
+    Json,
+    child,
+    finalizers_of,
+    mapping,
+    metadata_of,
+    name_of,
+    text,
+    texts,
+)
+from fakeapi.writes import strategies
+from fakeapi.writes.completion import complete
+
+if TYPE_CHECKING:
+    from fakeapi.kinds.table import Kind
+    from fakeapi.store.store import Revision
+    from fakeapi.types.errors import FieldError
+
+#: Generated names collide rarely; after that many collisions the client is told.
+_NAME_ATTEMPTS: Final = 8
+_NAMESPACE_MISMATCH: Final = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
+_ENDING: Final = "create not allowed while custom resource definition is terminating"
+#: Metadata that is the server's alone.
+_SYSTEM_FIELDS: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+
+
+def ensure(registry: Registry, kind: Kind, value: Json, *, manager: str) -> None:
+    """Store an object unless one of its name is there. Raises ApiError."""
+    namespace, name = text(metadata_of(value).get("namespace")), name_of(value)
+    if registry.store.get(kind.storage_key, namespace, name) is None:
+        target = Target(kind, namespace, name, WriteOptions(), manager=manager)
+        create(registry, target, complete(kind, value))
+
+
+def create(registry: Registry, target: Target, obj: Json) -> Written:
+    """Store a new object; its name is its own or generated, not the target's. Raises ApiError."""
+    kind = target.kind
+    if kind.is_ending:
+        raise Forbidden(kind.plural, kind.group, name_of(obj), _ENDING)
+    place(kind, target.namespace, obj)
+    metadata = child(obj, "metadata")
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
+    now = registry.now()
+    ownership.on_create(registry.kinds, target, obj, now, tracks=registry.tracks_fields)
+    review = Review(registry, target, Operation.CREATE, obj)
+    registry.admission.mutate(review)
+    prefix = "" if metadata.get("name") else text(metadata.get("generateName"))
+    for attempt in range(_NAME_ATTEMPTS if prefix else 1):
+        if prefix:
+            metadata["name"] = registry.ids.name(prefix)
+        name = name_of(obj)
+        if not prefix or attempt == _NAME_ATTEMPTS - 1 or not _is_taken(registry, target, name):
+            break
+    metadata["uid"] = registry.ids.uid()
+    metadata["creationTimestamp"] = now
+    if kind.resource_key == services.SERVICES:
+        services.on_create(registry, target, obj)
+    strategies.prepare_for_create(kind, obj, now)
+    _raise_if_invalid(kind, name, validation.validate_create(kind, obj))
+    target.warnings.extend(strategies.warnings(kind, obj))
+    registry.admission.validate(review)
+    if _is_version(metadata.get("resourceVersion")) and not target.options.dry_run:
+        raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
+    if _is_taken(registry, target, name):
+        raise AlreadyExists(kind.plural, kind.group, name, generated=bool(prefix))
+    metadata.pop("resourceVersion", None)
+    if target.options.dry_run:
+        return Written(obj, created=True)
+    key = object_key(target.namespace, name)
+    revision = registry.store.put(kind.storage_key, key, obj)
+    return Written(revision.object, revision, created=True)
+
+
+def _is_version(version: object) -> bool:
+    """Whether it is a number that upstream's store takes for a version; nonsense it overlooks."""
+    is_number = isinstance(version, str) and not unsigned_problem(version)
+    return is_number and int(str(version)) > 0
+
+
+def place(kind: Kind, namespace: str, obj: Json) -> None:
+    """Put the object into the namespace of the request. Raises BadRequest."""
+    metadata = child(obj, "metadata")
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.get("namespace", namespace) != namespace:
+        raise BadRequest(_NAMESPACE_MISMATCH)
+    else:
+        metadata["namespace"] = namespace
+
+
+def _is_taken(registry: Registry, target: Target, name: str) -> bool:
+    return registry.store.get(target.kind.storage_key, target.namespace, name) is not None
+
+
+def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        group = kind.stored_as[0] if kind.stored_as else kind.group
+        raise Invalid(kind.kind, group, name, errors)
+
+
+def check_name(target: Target, obj: Json) -> None:
+    """The object of an update is the one the URL names. Raises BadRequest."""
+    namespace = text(metadata_of(obj).get("namespace"))
+    if target.kind.namespaced and namespace and namespace != target.namespace:
+        raise BadRequest(_NAMESPACE_MISMATCH)
+    name = name_of(obj)
+    if not name:
+        raise BadRequest(
+            f"the name of the object ({target.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != target.name:
+        raise BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+
+
+def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
+    """The refusal of a write that is meant for an object with another uid."""
+    kind = target.kind
+    prefix = f"/registry/{kind.plural}/{target.key}"
+    return Conflict(
+        kind.plural,
+        kind.group,
+        target.name,
+        f"StorageError: invalid object, Code: 4, Key: {prefix}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
+        f"UID in object meta: {actual}",
+    )
+
+
+def replace(registry: Registry, target: Target, obj: Json) -> Written:
+    """A PUT: the whole object as the client wants it. Raises ApiError."""
+    kind = target.kind
+    check_name(target, obj)
+    existing = registry.newest(kind, target.namespace, target.name)
+    uid = text(metadata_of(obj).get("uid"))
+    creates = kind.create_on_update and target.subresource in ("", "status")
+    if existing is None and not creates:
+        raise NotFound(kind.plural, kind.group, target.name)
+    actual = text(metadata_of(existing.object).get("uid")) if existing else ""
+    if uid and uid != actual:
+        raise uid_conflict(target, uid, actual)
+    if existing is None:
+        child(obj, "metadata").pop("resourceVersion", None)
+        return create(registry, target, obj)
+    return update(registry, target, existing, obj)
+
+
+def update(registry: Registry, target: Target, existing: Revision, obj: Json) -> Written:
+    """Store a new state of an object; nothing happens if it is no new state. Raises ApiError."""
+    kind, old = target.kind, existing.object
+    place(kind, target.namespace, obj)
+    metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
+    if target.subresource == "resize":
+        # What else was sent is not the client's to own, either.
+        strategies.prepare_for_resize(obj, old)
+    ownership.on_update(registry.kinds, target, obj, old, registry.now())
+    review = Review(registry, target, Operation.UPDATE, obj, old)
+    registry.admission.mutate(review)
+    _check_version(target, existing, metadata)
+    _keep(metadata, old_metadata, "generation")
+    if kind.resource_key == services.SERVICES and not target.subresource:
+        services.on_update(registry, target, obj, old)
+    _prepare(registry, target, obj, old)
+    if not metadata.get("uid"):
+        _keep(metadata, old_metadata, "uid")
+    _keep(metadata, old_metadata, "creationTimestamp")
+    if "deletionTimestamp" in old_metadata:
+        _keep(metadata, old_metadata, "deletionTimestamp")
+    if "deletionGracePeriodSeconds" not in metadata:
+        _keep(metadata, old_metadata, "deletionGracePeriodSeconds")
+    ownership.keep_times(obj, old)
+    errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
+    _raise_if_invalid(kind, target.name, errors)
+    target.warnings.extend(strategies.warnings(kind, obj, old, target.subresource))
+    registry.admission.validate(review)
+    if _is_finished(kind, obj, old):
+        if not target.options.dry_run:
+            remove(registry, kind, existing.key)
+        return Written(obj)
+    if obj == old:
+        return Written(old, existing)
+    if target.options.dry_run:
+        return Written(obj)
+    revision = registry.store.put(kind.storage_key, existing.key, obj)
+    return Written(revision.object, revision)
+
+
+def remove(registry: Registry, kind: Kind, key: str) -> None:
+    """Take an object that is there out of the store, and what goes with it."""
+    registry.store.remove(kind.storage_key, key)
+    if kind.resource_key == services.SERVICES:
+        services.remove_endpoints(registry.store, key)
+
+
+def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
+    """Optimistic concurrency: a version that is given must be the newest one."""
+    kind = target.kind
+    version = text(metadata.get("resourceVersion"))
+    problem = unsigned_problem(version) if version else ""
+    if problem:
+        raise UnreasonedFailure(f"strconv.ParseUint: parsing {gotext.quoted(version)}: {problem}")
+    if version in ("", "0"):
+        if not kind.unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid(kind.plural, kind.group, target.name, [error])
+    elif version != str(existing.resource_version):
+        raise Conflict(kind.plural, kind.group, target.name, OPTIMISTIC_LOCK_MESSAGE)
+    metadata["resourceVersion"] = str(existing.resource_version)
+
+
+def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
+    if target.subresource == "status":
+        strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
+    elif target.subresource == "resize":
+        # Once more: admission may fill in resources, but not leave notes about that.
+        strategies.prepare_for_resize(obj, old)
+        strategies.move_generation(target.kind, obj, old)
+    elif target.subresource == "ephemeralcontainers":
+        strategies.prepare_for_ephemeral_containers(obj, old)
+        strategies.move_generation(target.kind, obj, old)
+    elif target.subresource == "finalize":
+        strategies.prepare_for_finalize(obj, old)
+    else:
+        strategies.prepare_for_update(target.kind, obj, old, registry.now())
+
+
+def _keep(new: Json, old: Json, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _is_finished(kind: Kind, obj: Json, old: Json) -> bool:
+    """Whether this update takes the last finalizer of an object that is being deleted."""
+    metadata = metadata_of(old)
+    if finalizers_of(obj):
+        return False
+    if kind.resource_key == ("", "namespaces"):
+        spec_finalizers = texts(mapping(obj.get("spec")).get("finalizers"))
+        return "deletionTimestamp" in metadata and not spec_finalizers
+    return "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
