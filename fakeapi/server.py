@@ -20,25 +20,22 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs, web
 
 from fakeapi.access.access import Access
-from fakeapi.access.users import ANONYMOUS, current_user
+from fakeapi.access.users import current_user
 from fakeapi.admission.selection import Selection
 from fakeapi.clock import SystemClock
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
-from fakeapi.decoding.routes import Route
-from fakeapi.discovery.documents import Asked
 from fakeapi.faults import Faults, admin
 from fakeapi.faults.incidents import Incidents
 from fakeapi.http import answers
 from fakeapi.http.connections import Connections, read_patiently
 from fakeapi.http.port import Port, keep
-from fakeapi.http.responses import WholeResponse, chunk_writer, response_to, stream_headers
+from fakeapi.http.responses import response_to, stream_response
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.kinds.table import KindTable
 from fakeapi.loading import load as loading
-from fakeapi.requests import dispatch
-from fakeapi.requests.at_once import AtOnce
-from fakeapi.requests.front import BODYLESS, Inquiry, explained, split_target
+from fakeapi.requests.call import split_target, understood
+from fakeapi.requests.handle import Watch, explained, handle
 from fakeapi.security.gate import too_busy
 from fakeapi.security.guard import Guard
 from fakeapi.state import StateError
@@ -63,9 +60,7 @@ if TYPE_CHECKING:
     from fakeapi.clock import Clock
     from fakeapi.faults import Fault
     from fakeapi.http.answers import Answer
-    from fakeapi.http.presentation import Presentation
     from fakeapi.kinds.table import Kind, ResourceKey
-    from fakeapi.requests.verbs import Request
     from fakeapi.security.guard import Loopback
     from fakeapi.security.options import Security
     from fakeapi.state.keeper import StateFiles
@@ -173,8 +168,6 @@ class FakeApiServer:
         self._watchers: dict[Watcher, Kind] = {}
         self._in_flight = self._total = 0
         self._journal = Journal(self._registry.store, self._clock, requests_kept=requests_kept)
-        limit = self._guard.options.max_request_bytes
-        self._at_once = AtOnce(self._registry, self._journal, limit, self._is_open)
         self.state: Final = Keeper(state, self._registry.store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
@@ -319,12 +312,11 @@ class FakeApiServer:
     def statistics(self) -> Statistics:
         """The server's numbers at this moment."""
         store, stalled = self._registry.store, self.faults.stalled
-        held = len(self._connections.held) if self._connections is not None else 0
         return Statistics(
             objects=sum(len(collection.revisions) for collection in store.collections()),
             watchers=len(self._watchers),
-            requests_in_flight=self._in_flight + self.faults.requests_delayed + held,
-            requests_total=self._total + self._at_once.answered + held,
+            requests_in_flight=self._in_flight + self.faults.requests_delayed,
+            requests_total=self._total,
             undelivered_watch_events=sum(
                 watcher.undelivered for watcher in self._watchers if watcher not in stalled
             ),
@@ -345,10 +337,8 @@ class FakeApiServer:
                 _make_request, loop, self._guard.options.max_request_bytes
             ),
             clock=self._clock,
-            handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
-            at_once=self._at_once,
             auto_decompress=False,  # upstream takes bodies as they come, too
         )
         self._port = Port(self._connections, self._host, self._requested_port, tls=self._guard.tls)
@@ -468,71 +458,62 @@ class FakeApiServer:
             return response_to(answers.of_error(error))
 
     def _note(self, http: web.BaseRequest, status: int) -> None:
+        # The body as far as it was read: aiohttp keeps it here, and has no name for that.
         body = http._read_bytes or b""
         self._journal.handled(http.method, http.raw_path, http.headers, status, body)
-
-    def _is_open(self) -> bool:
-        """Whether requests may be answered at once, with nothing in front of the registry."""
-        return self._gate is None and not self.faults.of_requests and not self.state.is_durable
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong becomes a Status."""
         self._total += 1
-        self._in_flight += 1
-        is_watch = False
         warnings: list[str] = []
+        self._in_flight += 1
         try:
-            inquiry = Inquiry.of(self._registry, http.method, http.raw_path, http.headers)
-            route = inquiry.route
-            if route is None:
-                return await _delivered(http, self._document(inquiry))
-            shown = inquiry.shown(route)
-            body = b"" if http.method in BODYLESS else await _read(http, self._clock)
-            user = ANONYMOUS if self._gate is None else current_user()
-            request = inquiry.request(route, body, user)
-            warnings = request.warnings  # which come even if the request is refused
-            if not inquiry.waits:
-                return await _delivered(http, inquiry.perform(request, shown), warnings)
-            if dispatch.is_watch(request):
-                is_watch = True
-                self._in_flight -= 1
-                return await self._watch(http, request, shown)
-            answer = answers.presented(await dispatch.list_objects(self._registry, request), shown)
-            return await _delivered(http, answer, warnings)
+            call = understood(self._registry, http.method, http.raw_path, http.headers)
+            warnings = call.warnings  # sent even if the request is refused
+            if self._gate is not None:
+                call.user = current_user()
+            read = functools.partial(_read, http, self._clock)
+            address = f"{self._host}:{self.port}"
+            answer = await handle(self._registry, call, read, address=address)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
+            answer = explained(error, http.method, http.raw_path, http.headers)
         finally:
-            if not is_watch:
-                self._in_flight -= 1
+            self._in_flight -= 1
+        if isinstance(answer, Watch):
+            return await self._watch(http, call.route.kind, answer, warnings)
+        return await self._delivered(http, answer, warnings)
 
-    def _document(self, inquiry: Inquiry) -> Answer:
-        """The answer to a path that is not about objects. Raises ApiError."""
-        assert not isinstance(inquiry.found, Route)
-        asked = Asked(
-            inquiry.query,
-            accept=inquiry.headers.get(hdrs.ACCEPT, ""),
-            if_none_match=inquiry.headers.get(hdrs.IF_NONE_MATCH, ""),
-            address=f"{self._host}:{self.port}",
-            now_seconds=self._clock.now(),
-        )
-        return dispatch.document(inquiry.found, inquiry.method, self._registry, asked)
+    async def _delivered(
+        self, http: web.BaseRequest, answer: Answer, warnings: Iterable[str]
+    ) -> web.Response:
+        """Return the response, compressed if it is large and the client accepts that."""
+        if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
+            self._in_flight += 1
+            try:
+                answer = await asyncio.to_thread(answers.compressed, answer)
+            finally:
+                self._in_flight -= 1
+        return response_to(answer, warnings)
 
     async def _watch(
-        self, http: web.BaseRequest, request: Request, shown: Presentation
+        self, http: web.BaseRequest, kind: Kind, watch: Watch, warnings: Iterable[str]
     ) -> web.StreamResponse:
-        watcher, timeout_seconds = dispatch.watcher(self._registry, request, shown)
-        response = web.StreamResponse(headers=stream_headers(request.warnings))
-        self._watchers[watcher] = request.route.kind
+        watcher, response = watch.watcher, stream_response(warnings)
+        self._watchers[watcher] = kind
         try:
             await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)
-            write = self.state.guarded(chunk_writer(http))
+            write = self.state.guarded(response.write)
             async with self.faults.channel(http, watcher, write) as channel:
-                await watcher.serve(channel.write, timeout_seconds)
+                await watcher.serve(channel.write, watch.timeout_seconds)
             with contextlib.suppress(ConnectionError):
                 await response.write_eof()
+        except ApiError as error:
+            if response.prepared:
+                raise
+            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
         finally:
             del self._watchers[watcher]
         return response
@@ -554,25 +535,11 @@ def _make_request(
 
 
 async def _read(http: web.BaseRequest, clock: Clock) -> bytes:
+    """Return the body of a request. Raises EntityTooLarge, RequestTimedOut."""
     if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        http.writer.output_size = 0
-    content = http.content
-    if http._read_bytes is None and content.is_eof():  # all of it is here, as small bodies are
-        http._read_bytes = content.read_nowait()  # where `read` keeps it for the next who asks
-        if len(http._read_bytes) > http.client_max_size:
-            raise EntityTooLarge(http.client_max_size)
-        return http._read_bytes
+        http.writer.output_size = 0  # the response has not begun
     try:
         return await read_patiently(http, clock)
     except web.HTTPRequestEntityTooLarge as error:
         raise EntityTooLarge(http.client_max_size) from error
-
-
-async def _delivered(
-    http: web.BaseRequest, answer: Answer, warnings: Iterable[str] = ()
-) -> WholeResponse:
-    """The response, compressed if it is large and the client can read that."""
-    if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
-        answer = await asyncio.to_thread(answers.compressed, answer)
-    return response_to(answer, warnings)

@@ -5,24 +5,15 @@ Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, ClassVar, Final
-
-from fakeapi.store.registry import Operation, Review
-from fakeapi.types.objects import Json, mapping
-from fakeapi.types.sharing import is_shared, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fakeapi.kinds.table import ResourceKey
-    from fakeapi.store.registry import Registry
+    from fakeapi.store.registry import Operation, Registry, Review
 
 PODS: Final = ("", "pods")
-_SPECS_MAX: Final = 1024
-
-
-_NEW_POD: Final = (PODS, "", Operation.CREATE)
 
 
 class Plugin:
@@ -34,8 +25,6 @@ class Plugin:
 
     #: As the flags of kube-apiserver spell it.
     name: ClassVar[str] = ""
-    #: Set if it reads and changes nothing of a new pod but the spec: the resources it looks into.
-    reads_beside_spec: ClassVar[tuple[ResourceKey, ...] | None] = None
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Whether it wants to see such writes; the answer is asked for once and kept."""
@@ -53,52 +42,6 @@ class Plugin:
 
     def follow(self, state: Registry) -> None:
         """Called once the server's state is there, by plugins that keep books about it."""
-
-
-class _OfSpec:
-    """Neighbours that depend on the spec of a pod: what they made of a shared one is remembered."""
-
-    def __init__(self, plugins: list[Plugin]) -> None:
-        self._plugins = plugins
-        self._resources = list(
-            dict.fromkeys(key for plugin in plugins for key in plugin.reads_beside_spec or ())
-        )
-        self._seen_changes: list[int] = []
-        self._made: dict[int, tuple[Json, Json]] = {}
-
-    def mutate(self, review: Review) -> None:
-        """Let them change the spec, or take what they made of it before. Raises ApiError."""
-        obj, store = review.object, review.registry.store
-        changes = [store.collection(resource).changes for resource in self._resources]
-        if changes != self._seen_changes:
-            self._seen_changes = changes
-            self._made.clear()
-        spec = obj.get("spec")
-        known = self._made.get(id(spec))
-        if known is not None and known[0] is spec:
-            obj["spec"] = known[1]
-            return
-        if not isinstance(spec, dict) or not is_shared(spec):
-            self._mutate_in_turn(review)
-            return
-        obj["spec"] = dict(spec)  # what becomes of it on the way is nobody else's
-        self._mutate_in_turn(review)
-        made = obj["spec"] = shared(mapping(obj["spec"]))
-        if len(self._made) >= _SPECS_MAX:
-            self._made.clear()
-        self._made[id(spec)] = spec, made
-
-    def _mutate_in_turn(self, review: Review) -> None:
-        for plugin in self._plugins:
-            plugin.mutate(review)
-
-
-def _steps(plugins: Iterable[Plugin]) -> list[Callable[[Review], None]]:
-    steps: list[Callable[[Review], None]] = []
-    grouped = itertools.groupby(plugins, key=lambda plugin: plugin.reads_beside_spec is not None)
-    for is_of_spec, group in grouped:
-        steps += [_OfSpec(list(group)).mutate] if is_of_spec else [p.mutate for p in group]
-    return steps
 
 
 class AdmissionChain:
@@ -122,8 +65,7 @@ class AdmissionChain:
         if steps is None:
             wanting = [p for p in self.plugins if type(p).mutate is not Plugin.mutate]
             wanting = [plugin for plugin in wanting if plugin.handles(*which)]
-            steps = _steps(wanting) if which == _NEW_POD else [p.mutate for p in wanting]
-            self._mutations[which] = steps
+            steps = self._mutations[which] = [plugin.mutate for plugin in wanting]
         for mutate in steps:
             mutate(review)
 

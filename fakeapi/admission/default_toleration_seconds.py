@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import PODS, Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import mapping, sequence
-from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
     from fakeapi.kinds.table import ResourceKey
@@ -23,7 +22,6 @@ class DefaultTolerationSeconds(Plugin):
     """Pods tolerate a node that is not ready, or not reachable, for 300 seconds by default."""
 
     name = "DefaultTolerationSeconds"
-    reads_beside_spec = ()
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New and changed pods."""
@@ -41,7 +39,7 @@ class DefaultTolerationSeconds(Plugin):
             for k in missing
         ]
         if added:
-            review.object["spec"] = changed(spec, {"tolerations": [*tolerations, *added]})
+            review.object["spec"] = {**spec, "tolerations": [*tolerations, *added]}
 
 
 def _tolerates(toleration: object, key: str) -> bool:

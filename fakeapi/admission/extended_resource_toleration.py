@@ -12,7 +12,6 @@ from fakeapi.admission.chain import PODS, Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, mapping, mappings
 from fakeapi.types.pod_resources import is_extended_resource
-from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
     from fakeapi.kinds.table import ResourceKey
@@ -22,7 +21,6 @@ class ExtendedResourceToleration(Plugin):
     """A node tainted with the name of an extended resource is for pods that request it."""
 
     name = "ExtendedResourceToleration"
-    reads_beside_spec = ()
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New and changed pods."""
@@ -43,7 +41,7 @@ class ExtendedResourceToleration(Plugin):
             wanted: Json = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
             tolerations = _with(tolerations, wanted)
         if requested:
-            review.object["spec"] = changed(spec, {"tolerations": tolerations})
+            review.object["spec"] = {**spec, "tolerations": tolerations}
 
 
 def _with(tolerations: list[Json], wanted: Json) -> list[Json]:

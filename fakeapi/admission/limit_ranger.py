@@ -5,13 +5,13 @@ Source: plugin/pkg/admission/limitranger/admission.go of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission import limits
 from fakeapi.admission.chain import PODS, Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, is_deleting, mapping
-from fakeapi.types.sharing import owned
 
 if TYPE_CHECKING:
     from fakeapi.kinds.table import ResourceKey
@@ -36,7 +36,7 @@ class LimitRanger(Plugin):
     def mutate(self, review: Review) -> None:
         """Fill in the defaults of pods."""
         if review.resource == PODS and (ranges := _ranges(review)):
-            review.object["spec"] = owned(mapping(review.object.get("spec")))
+            review.object["spec"] = copy.deepcopy(mapping(review.object.get("spec")))
             for limit_range in ranges:
                 limits.apply_container_defaults(review.object, limit_range)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import PODS, Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, integer, mapping, name_of, text
-from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
     from fakeapi.kinds.table import ResourceKey
@@ -22,7 +21,6 @@ class Priority(Plugin):
     """The class, or the default one, decides; a number that says otherwise is refused."""
 
     name = "Priority"
-    reads_beside_spec = (_PRIORITY_CLASSES,)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Pods and priority classes, new and changed."""
@@ -50,7 +48,7 @@ class Priority(Plugin):
             if field not in mapping(spec) and field in old_spec
         }
         if left_out:
-            review.object["spec"] = changed(mapping(spec), left_out)
+            review.object["spec"] = {**mapping(spec), **left_out}
 
     def check(self, review: Review) -> None:
         """There is one default class at most. Raises Forbidden."""
@@ -84,7 +82,7 @@ def _resolve(review: Review) -> None:
         )
     if policy:
         resolved["preemptionPolicy"] = policy
-    review.object["spec"] = changed(spec, resolved)
+    review.object["spec"] = {**spec, **resolved}
 
 
 def _priority_of(review: Review, name: str) -> tuple[str, int, str]:

@@ -12,7 +12,6 @@ from fakeapi.admission.tolerations import merged_tolerations
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, mapping, mappings, string_map, text
 from fakeapi.types.pod_resources import amounts
-from fakeapi.types.sharing import changed
 
 if TYPE_CHECKING:
     from fakeapi.kinds.table import ResourceKey
@@ -27,7 +26,6 @@ class RuntimeClass(Plugin):
     """What a pod needs for its runtime, and where that runtime is."""
 
     name = "RuntimeClass"
-    reads_beside_spec = (_RUNTIME_CLASSES,)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """New pods."""
@@ -41,10 +39,10 @@ class RuntimeClass(Plugin):
             fixed = _fixed(runtime_class)
             if spec.get("overhead") and amounts(spec["overhead"]) != amounts(fixed):
                 raise review.forbid(_OTHER_OVERHEAD)
-            spec = changed(spec, {"overhead": fixed})
+            spec = {**spec, "overhead": fixed}
         scheduling = runtime_class.get("scheduling")
         if isinstance(scheduling, dict):
-            spec = changed(spec, _placement(review, spec, scheduling))
+            spec = {**spec, **_placement(review, spec, scheduling)}
         review.object["spec"] = spec
 
     def check(self, review: Review) -> None:

@@ -20,7 +20,6 @@ from fakeapi.apply.typed import TypedError
 from fakeapi.apply.updater import Conflicts, Manager, Owned, Updater
 from fakeapi.types.errors import ApiError, BadRequest, UnreasonedFailure
 from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
-from fakeapi.types.sharing import shared, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +95,7 @@ class FieldManager:
         if newest[0] is not fields or newest[1] != manager or newest[2] != now:
             who = self._identity(manager, UPDATE)
             owned = Owned(fields, self._api_version, applied=False)
-            listed = shared(entries.rendered(Managed({who: owned}, {who: now})))
+            listed = entries.rendered(Managed({who: owned}, {who: now}))
             newest = self._newest = (fields, manager, now, listed)
         return newest[3]
 
@@ -146,7 +145,7 @@ class FieldManager:
         """What a new object has more than an empty one; objects of one template share it."""
         key = tuple(
             [
-                (name, _shape(value) if name == "metadata" else text_of(value))
+                (name, _shape(value) if name == "metadata" else _encode(value))
                 for name, value in new.items()
                 if name not in self._without
             ]

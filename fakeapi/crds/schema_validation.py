@@ -20,9 +20,9 @@ from typing import Final
 
 import msgspec
 
-from fakeapi.crds import formats, go_patterns
+from fakeapi.crds import formats
 from fakeapi.crds.pruning import below, items_of
-from fakeapi.types import gotext
+from fakeapi.types import go_patterns, gotext
 from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
 from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.crds import go_patterns
+from fakeapi.types import go_patterns
 from fakeapi.types.errors import FieldError, forbidden, invalid, required
 from fakeapi.types.objects import Json, mapping, mappings, text
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from fakeapi.http.answers import Answer
     from fakeapi.http.presentation import Presentation
     from fakeapi.kinds.table import ResourceKey
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.views import View
 
-    Verb = Callable[[Registry, Request], Answer]
+    Verb = Callable[[Registry, Call], Answer]
 
 #: Method and kind of path -> verb as discovery names it, and what does it.
 _COLLECTION: Final[dict[str, tuple[str, Verb]]] = {
@@ -104,16 +104,6 @@ def _is_version(found: DiscoveryRoute) -> bool:
     return found.version is not None or found.group == ""
 
 
-def is_list(method: str, route: routes.Route) -> bool:
-    """Whether a request lists or watches a collection."""
-    return method == "GET" and (not route.name or (route.watch and not route.subresource))
-
-
-def is_watch(request: Request) -> bool:
-    """Whether it is the watching kind of list."""
-    return request.route.watch or request.query.flag("watch")
-
-
 def verb_of(method: str, route: routes.Route) -> Verb:
     """What does that to something of a kind; lists and watches are elsewhere.
 
@@ -131,17 +121,17 @@ def verb_of(method: str, route: routes.Route) -> Verb:
     return _CREATED.get(kind.resource_key, verb)
 
 
-def options_of(request: Request) -> ListOptions:
+def options_of(request: Call) -> ListOptions:
     """The options of a list or watch. Raises ApiError."""
     kind = request.route.kind
-    watch = is_watch(request)
+    watch = request.is_watch
     if ("watch" if watch else "list") not in kind.verbs:
         raise MethodNotAllowed
     route = request.route
     return list_options(request.query, kind, route.namespace, watch=watch, name=route.name)
 
 
-async def list_objects(state: Registry, request: Request) -> Answer:
+async def list_objects(state: Registry, request: Call) -> Answer:
     """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
     kind = request.route.kind
     options = options_of(request)
@@ -152,7 +142,7 @@ async def list_objects(state: Registry, request: Request) -> Answer:
     return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
 
 
-def watcher(state: Registry, request: Request, shown: Presentation) -> tuple[Watcher, float]:
+def watcher(state: Registry, request: Call, shown: Presentation) -> tuple[Watcher, float]:
     """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
     kind = request.route.kind
     options = options_of(request)

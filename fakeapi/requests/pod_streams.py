@@ -17,7 +17,7 @@ from fakeapi.types.objects import Json, mapping, mappings, name_of, text
 if TYPE_CHECKING:
     from fakeapi.decoding.options import Query
     from fakeapi.http.answers import Answer
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
 
 _NODES: Final = ("", "nodes")
@@ -25,7 +25,7 @@ _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 _PORTS: Final = "portforward"
 
 
-def log(state: Registry, request: Request) -> Answer:
+def log(state: Registry, request: Call) -> Answer:
     """The log of a container: there is nothing in it before its pod has a node."""
     route = request.route
     errors = _option_errors(request.query)
@@ -39,7 +39,7 @@ def log(state: Registry, request: Request) -> Answer:
     raise _unanswered(state, node, f"the log of container {container} in pod {name_of(pod)}")
 
 
-def connect(state: Registry, request: Request) -> Answer:
+def connect(state: Registry, request: Call) -> Answer:
     """A command in a container, its input and output, or ports of a pod. Raises ApiError."""
     route = request.route
     pod = state.find(route.kind, route.namespace, route.name).object

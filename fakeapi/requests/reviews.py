@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fakeapi.http.answers import Answer
     from fakeapi.kinds.table import ResourceKey
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.types.errors import FieldError
 
@@ -40,7 +40,7 @@ _AUTHORIZATION: Final = "authorization.k8s.io"
 _MET: Final = "spec.resourceAttributes"
 
 
-def _review(state: Registry, request: Request) -> Json:
+def _review(state: Registry, request: Call) -> Json:
     """The review that was sent, decoded; whoever sent it owns its fields."""
     options = write_options(request.query, "CreateOptions")
     review = verbs.decoded_body(state, request, options)
@@ -49,7 +49,7 @@ def _review(state: Registry, request: Request) -> Json:
     return review
 
 
-def _answered(state: Registry, request: Request, review: Json, status: Json) -> Answer:
+def _answered(state: Registry, request: Call, review: Json, status: Json) -> Answer:
     """The same object with its status."""
     kind = request.route.kind
     target = request.target(write_options(request.query, "CreateOptions"))
@@ -59,7 +59,7 @@ def _answered(state: Registry, request: Request, review: Json, status: Json) -> 
     return answers.Answer(201, state.view(kind).body_of({**review, "status": status}))
 
 
-def _token_review(state: Registry, request: Request) -> Answer:
+def _token_review(state: Registry, request: Call) -> Answer:
     review = _review(state, request)
     spec = mapping(review.get("spec"))
     token = text(spec.get("token"))
@@ -75,7 +75,7 @@ def _token_review(state: Registry, request: Request) -> Answer:
     return _answered(state, request, review, status)
 
 
-def _self_subject_review(state: Registry, request: Request) -> Answer:
+def _self_subject_review(state: Registry, request: Call) -> Answer:
     _review(state, request)
     body: Json = {
         "metadata": {"creationTimestamp": state.now()},
@@ -84,14 +84,14 @@ def _self_subject_review(state: Registry, request: Request) -> Answer:
     return answers.Answer(201, state.view(request.route.kind).body_of(body))
 
 
-def _access_review(state: Registry, request: Request) -> Answer:
+def _access_review(state: Registry, request: Call) -> Answer:
     review = _review(state, request)
     spec = mapping(review.get("spec"))
     _refuse_if(request, [*_spec_errors(spec, names_user=True), *_metadata_errors(review)])
     return _decided(state, request, review, _user_in(spec))
 
 
-def _local_access_review(state: Registry, request: Request) -> Answer:
+def _local_access_review(state: Registry, request: Call) -> Answer:
     review = _review(state, request)
     spec = mapping(review.get("spec"))
     local = namespace_of(review)
@@ -112,14 +112,14 @@ def _local_access_review(state: Registry, request: Request) -> Answer:
     return _decided(state, request, review, _user_in(spec))
 
 
-def _self_access_review(state: Registry, request: Request) -> Answer:
+def _self_access_review(state: Registry, request: Call) -> Answer:
     review = _review(state, request)
     spec = mapping(review.get("spec"))
     _refuse_if(request, [*_spec_errors(spec, names_user=False), *_metadata_errors(review)])
     return _decided(state, request, review, request.user)
 
 
-def _decided(state: Registry, request: Request, review: Json, user: User) -> Answer:
+def _decided(state: Registry, request: Call, review: Json, user: User) -> Answer:
     spec = mapping(review.get("spec"))
     decision = state.extension(Access).authorizer.decide(user, _asked(spec))
     status: Json = {"allowed": decision.allowed}
@@ -131,7 +131,7 @@ def _decided(state: Registry, request: Request, review: Json, user: User) -> Ans
     return _answered(state, request, review, status)
 
 
-def _self_rules_review(state: Registry, request: Request) -> Answer:
+def _self_rules_review(state: Registry, request: Call) -> Answer:
     review = _review(state, request)
     namespace = text(mapping(review.get("spec")).get("namespace"))
     if not namespace:
@@ -230,13 +230,13 @@ def _metadata_errors(review: Json, *, is_local: bool = False) -> list[FieldError
     return [invalid("metadata", metadata_of(review), why)]
 
 
-def _refuse_if(request: Request, errors: list[FieldError]) -> None:
+def _refuse_if(request: Call, errors: list[FieldError]) -> None:
     if errors:  # upstream has forgotten the kind by then
         raise Invalid("", request.route.kind.group, "", errors)
 
 
 #: What answers a create of each kind of review.
-REVIEWS: Final[dict[ResourceKey, Callable[[Registry, Request], Answer]]] = {
+REVIEWS: Final[dict[ResourceKey, Callable[[Registry, Call], Answer]]] = {
     (_AUTHENTICATION, "selfsubjectreviews"): _self_subject_review,
     (_AUTHENTICATION, "tokenreviews"): _token_review,
     (_AUTHORIZATION, "localsubjectaccessreviews"): _local_access_review,

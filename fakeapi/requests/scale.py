@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from fakeapi.decoding.options import WriteOptions
     from fakeapi.http.answers import Answer
     from fakeapi.kinds.table import Kind, ScalePaths
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Revision
 
@@ -61,7 +61,7 @@ _TYPE: Final = "autoscaling/v1.Scale"
 _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def get(state: Registry, request: Request) -> Answer:
+def get(state: Registry, request: Call) -> Answer:
     """The scale of the object as it is now."""
     kind, route = request.route.kind, request.route
     parse_resource_version(request.query.text("resourceVersion"), watch=True)
@@ -73,7 +73,7 @@ def get(state: Registry, request: Request) -> Answer:
     return answers.of(200, scale_of(kind, existing.object))
 
 
-def update(state: Registry, request: Request) -> Answer:
+def update(state: Registry, request: Call) -> Answer:
     """A whole Scale in place of what the object says now."""
     options, route = write_options(request.query, "UpdateOptions"), request.route
     unknown: list[str] = []
@@ -92,7 +92,7 @@ def update(state: Registry, request: Request) -> Answer:
     return _updated(state, request, existing, wanted, options)
 
 
-def patch(state: Registry, request: Request) -> Answer:
+def patch(state: Registry, request: Call) -> Answer:
     """A change to the Scale as it is now."""
     kind, route = request.route.kind, request.route
     if request.content_type == APPLY_PATCH:
@@ -114,7 +114,7 @@ def patch(state: Registry, request: Request) -> Answer:
     return _updated(state, request, existing, wanted, options)
 
 
-def _apply(state: Registry, request: Request) -> Answer:
+def _apply(state: Registry, request: Call) -> Answer:
     """Server-side apply: the number becomes this manager's."""
     kind, route = request.route.kind, request.route
     options = write_options(request.query, "PatchOptions", is_apply=True)
@@ -204,7 +204,7 @@ def _with(obj: Json, path: tuple[str, ...], value: object) -> Json:
 
 
 def _updated(
-    state: Registry, request: Request, existing: Revision, wanted: Json, options: WriteOptions
+    state: Registry, request: Call, existing: Revision, wanted: Json, options: WriteOptions
 ) -> Answer:
     """Write the wish; what it changes becomes the writer's. Raises ApiError."""
     kind = request.route.kind
@@ -218,7 +218,7 @@ def _updated(
 
 def _write(
     state: Registry,
-    request: Request,
+    request: Call,
     existing: Revision,
     wanted: Json,
     options: WriteOptions,

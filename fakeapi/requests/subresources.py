@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions
     from fakeapi.http.answers import Answer
     from fakeapi.kinds.table import Kind
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Revision
 
@@ -58,7 +58,7 @@ _DISRUPTED_PODS_MAX: Final = 2000
 _BUDGET_SPENT: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-def bind(state: Registry, request: Request) -> Answer:
+def bind(state: Registry, request: Call) -> Answer:
     """Give a pod its node: through pods/NAME/binding, or through the old bindings collection."""
     options = write_options(request.query, "CreateOptions")
     unknown: list[str] = []
@@ -176,7 +176,7 @@ def with_condition(status: Json, condition: Json, now: str) -> Json:
     return {**status, "conditions": conditions}
 
 
-def evict(state: Registry, request: Request) -> Answer:
+def evict(state: Registry, request: Call) -> Answer:
     """Delete a pod if its disruption budget allows it."""
     options = write_options(request.query, "CreateOptions")
     route = request.route

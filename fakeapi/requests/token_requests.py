@@ -22,7 +22,7 @@ from fakeapi.writes import pipeline
 
 if TYPE_CHECKING:
     from fakeapi.http.answers import Answer
-    from fakeapi.requests.verbs import Request
+    from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
 
 __all__ = ["create_token"]
@@ -36,7 +36,7 @@ _LEAST_SECONDS: Final = 600
 _MOST_SECONDS: Final = 1 << 32
 
 
-def create_token(state: Registry, request: Request) -> Answer:
+def create_token(state: Registry, request: Call) -> Answer:
     """A token for the service account of the URL. Raises ApiError."""
     options = write_options(request.query, "CreateOptions")
     wanted = bodies.decode_side_object(
@@ -68,7 +68,7 @@ def create_token(state: Registry, request: Request) -> Answer:
     return answers.Answer(201, state.view(_KIND).body_of({**wanted, "status": status}))
 
 
-def _account(state: Registry, request: Request, metadata: Json) -> Json:
+def _account(state: Registry, request: Call, metadata: Json) -> Json:
     """The service account; the request's metadata becomes its own. Raises ApiError."""
     route = request.route
     if metadata.get("name", route.name) != route.name:

@@ -1,7 +1,7 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Lists and watches wait and stream, so they are in requests.py; what is special to one kind is in
-subresources.py. Source: apiserver pkg/endpoints/handlers of v0.36.3.
+Lists and watches wait and stream, so they are in `dispatch`; verbs of single kinds are in
+`subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
 from __future__ import annotations
@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.access.users import ANONYMOUS, User
-from fakeapi.apply import manager_for, manager_of
+from fakeapi.apply import manager_for
 from fakeapi.apply.reflection import as_unstructured, narrowed
 from fakeapi.decoding import bodies, strictness
 from fakeapi.decoding.go_json import GoJsonError
 from fakeapi.decoding.go_json import decode as decode_json
 from fakeapi.decoding.nesting import TOO_DEEP, nests_too_deep
 from fakeapi.decoding.options import (
-    Query,
     delete_options,
     list_options,
     parse_resource_version,
     write_options,
 )
 from fakeapi.http import answers
-from fakeapi.requests import pod_bodies as pod_bodies
 from fakeapi.store.listing import listing
-from fakeapi.store.registry import Registry, Target, Written
 from fakeapi.types import gotext
 from fakeapi.types.errors import (
     BadRequest,
@@ -40,7 +36,6 @@ from fakeapi.types.errors import (
     unhandled,
 )
 from fakeapi.types.objects import Json, child, metadata_of, name_of, text
-from fakeapi.types.records import MutableRecord
 from fakeapi.types.schema import DecodeError
 from fakeapi.writes import deletion, pipeline
 from fakeapi.writes.completion import complete
@@ -49,52 +44,19 @@ from fakeapi.writes.strategic import strategic_merge
 
 if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions, WriteOptions
-    from fakeapi.decoding.routes import Route
     from fakeapi.http.answers import Answer
     from fakeapi.kinds.table import Kind
+    from fakeapi.requests.call import Call
+    from fakeapi.store.registry import Registry, Written
 
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-_PODS: Final = ("", "pods")
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
-class Request(MutableRecord):
-    """A request for something of a kind, once its path is understood."""
-
-    method: str
-    route: Route
-    query: Query
-    body: bytes
-    content_type: str
-    warnings: list[str] = msgspec.field(default_factory=list)
-    user_agent: str = ""
-    #: Who asks; without authentication that is nobody in particular.
-    user: User = ANONYMOUS
-
-    def target(
-        self, options: WriteOptions, *, name: str = "", of: Kind | None = None, part: str = ""
-    ) -> Target:
-        """What a write of this request is aimed at, and who will own what it changes.
-
-        That is what the URL says, or another object, another kind or part of it.
-        """
-        route = self.route
-        manager = options.field_manager or manager_of(self.user_agent)
-        return Target(
-            of or route.kind,
-            route.namespace,
-            name or route.name,
-            options,
-            part or route.subresource,
-            manager,
-            self.warnings,
-        )
-
-
-def get(state: Registry, request: Request) -> Answer:
+def get(state: Registry, request: Call) -> Answer:
     """One object as it is now."""
     route = request.route
     parse_resource_version(request.query.text("resourceVersion"), watch=True)
@@ -102,29 +64,23 @@ def get(state: Registry, request: Request) -> Answer:
     return answers.Answer(200, state.view(route.kind).body(revision))
 
 
-def decoded_body(state: Registry, request: Request, options: WriteOptions) -> Json:
+def decoded_body(state: Registry, request: Call, options: WriteOptions) -> Json:
     """The object in the body of a create or update, in its stored form. Raises ApiError."""
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     return _decoded(kind, value, options, request)
 
 
-def _is_pod_in_json(request: Request) -> bool:
-    return request.content_type == bodies.JSON and request.route.kind.resource_key == _PODS
-
-
-def create(state: Registry, request: Request) -> Answer:
+def create(state: Registry, request: Call) -> Answer:
     """A new object."""
     options = write_options(request.query, "CreateOptions")
     kind = request.route.kind
-    obj = pod_bodies.recalled(request.body) if _is_pod_in_json(request) else None
-    if obj is None:
-        obj = decoded_body(state, request, options)
+    obj = decoded_body(state, request, options)
     target = request.target(options, name=name_of(obj))
     return _written(state, kind, pipeline.create(state, target, obj))
 
 
-def update(state: Registry, request: Request) -> Answer:
+def update(state: Registry, request: Call) -> Answer:
     """A whole object in place of the stored one."""
     options = write_options(request.query, "UpdateOptions")
     kind = request.route.kind
@@ -139,7 +95,7 @@ def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
     return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
 
 
-def patch(state: Registry, request: Request) -> Answer:
+def patch(state: Registry, request: Call) -> Answer:
     """A change to the stored object; without a resourceVersion it applies to whatever is there."""
     kind, route = request.route.kind, request.route
     if request.content_type == APPLY_PATCH:
@@ -166,7 +122,7 @@ def patch(state: Registry, request: Request) -> Answer:
     return _written(state, kind, pipeline.update(state, target, existing, obj))
 
 
-def _apply(state: Registry, request: Request) -> Answer:
+def _apply(state: Registry, request: Call) -> Answer:
     """Server-side apply: the fields of the configuration become this manager's."""
     kind, route = request.route.kind, request.route
     options = write_options(request.query, "PatchOptions", is_apply=True)
@@ -202,7 +158,7 @@ def _apply(state: Registry, request: Request) -> Answer:
     return _written(state, kind, pipeline.create(state, target, obj))
 
 
-def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Request) -> None:
+def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Call) -> None:
     if options.field_validation == "Ignore":
         return
     found = strictness.duplicates_in_yaml(request.body, config)
@@ -237,7 +193,7 @@ def patched(whole: Json, change: object, content_type: str, type_name: str) -> J
     return result
 
 
-def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -> Json:
+def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> Json:
     """The stored form of the body of a create or update. Raises BadRequest.
 
     What is said twice or not known is an error, a warning or nothing.
@@ -247,7 +203,6 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
         obj = complete(kind, value, dropped)
     except DecodeError as error:
         raise unhandled(kind.kind, kind.version, error) from error
-    before = len(request.warnings)
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
@@ -255,15 +210,13 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Request) -
     if found and options.field_validation == "Strict":
         raise unhandled(kind.kind, kind.version, f"strict decoding error: {reasons}")
     request.warnings += found
-    if _is_pod_in_json(request) and len(request.warnings) == before:
-        pod_bodies.learn(request.body, obj)
     return obj
 
 
-def _findings(request: Request, value: Json, unknown: list[str]) -> tuple[list[str], str]:
+def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str], str]:
     """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
     if request.content_type == bodies.JSON:
-        repeated = strictness.duplicates(request.body, value)
+        repeated = strictness.duplicates(request.body)
         if request.route.kind.schema:
             repeated = strictness.known(repeated, unknown)
         found = strictness.in_order(request.body, repeated, unknown)
@@ -276,7 +229,7 @@ def _findings(request: Request, value: Json, unknown: list[str]) -> tuple[list[s
 
 
 def _decoded_result(
-    kind: Kind, change: object, result: Json, options: WriteOptions, request: Request
+    kind: Kind, change: object, result: Json, options: WriteOptions, request: Call
 ) -> Json:
     """The stored form of a patched object. Raises Invalid, which shows what was decoded."""
     dropped: list[str] = []
@@ -292,13 +245,13 @@ def _decoded_result(
 
 
 def report_on_result(
-    change: object, result: Json, unknown: list[str], options: WriteOptions, request: Request
+    change: object, result: Json, unknown: list[str], options: WriteOptions, request: Call
 ) -> None:
     """Warn of what a patch says twice or nobody knows. Raises Invalid if it is to be strict."""
     if request.content_type == JSON_PATCH:
         found = strictness.duplicates_in_patch(request.body, change)
     else:
-        found = strictness.duplicates(request.body, change)
+        found = strictness.duplicates(request.body)
     found += unknown
     if found and options.field_validation == "Strict":
         why = f"strict decoding error: {', '.join(found)}"
@@ -306,7 +259,7 @@ def report_on_result(
     request.warnings += found
 
 
-def undecodable_result(change: object, result: Json, why: str, request: Request) -> Invalid:
+def undecodable_result(change: object, result: Json, why: str, request: Call) -> Invalid:
     """The refusal of a patch whose outcome is no object of its kind."""
     if request.content_type == STRATEGIC_PATCH:
         shown = gotext.plain(change)
@@ -323,7 +276,7 @@ def _written(state: Registry, kind: Kind, outcome: Written) -> Answer:
     return answers.Answer(code, view.body_of(outcome.object))
 
 
-def delete(state: Registry, request: Request) -> Answer:
+def delete(state: Registry, request: Call) -> Answer:
     """Delete one object, or mark it."""
     route = request.route
     options = _delete_options(request)
@@ -334,7 +287,7 @@ def delete(state: Registry, request: Request) -> Answer:
     return answers.Answer(202 if accepted else 200, state.view(route.kind).body_of(outcome.object))
 
 
-def delete_collection(state: Registry, request: Request) -> Answer:
+def delete_collection(state: Registry, request: Call) -> Answer:
     """Delete everything that is selected; the answer lists it as it was."""
     kind = request.route.kind
     watch = request.query.flag("watch")
@@ -345,7 +298,7 @@ def delete_collection(state: Registry, request: Request) -> Answer:
     return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
 
 
-def _delete_options(request: Request) -> DeleteOptions:
+def _delete_options(request: Call) -> DeleteOptions:
     if not request.body:
         return delete_options(None, request.query)
     body = bodies.decode_side_object(

@@ -16,8 +16,9 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from fakeapi.types.objects import metadata_of, with_metadata
-from fakeapi.types.sharing import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,11 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 #: Changes whose encoded events are kept for watchers that are about to need them.
 _ENCODINGS_KEPT: Final = 1024
+_PODS: Final = ("", "pods")
+#: Specs of pods that are kept for the pods to come, and the largest of them.
+_SPECS_MAX: Final = 1024
+_SPEC_BYTES_MAX: Final = 16 * 1024
+_encode = msgspec.json.Encoder().encode
 
 
 class Compacted(Exception):
@@ -39,6 +45,30 @@ class Compacted(Exception):
         super().__init__(f"resourceVersion {wanted} is older than {oldest}")
         self.wanted = wanted
         self.oldest = oldest
+
+
+class _Interner:
+    """Equal specs as one object: the pods of a workload have one spec.
+
+    Stored objects are never changed, so they may share parts. The newest specs are kept; larger
+    ones are too rare to be worth a place.
+    """
+
+    def __init__(self) -> None:
+        self._by_text: dict[bytes, Json] = {}
+
+    def interned(self, spec: Json) -> Json:
+        """Return an equal spec that was stored before, or this one."""
+        text = _encode(spec)
+        if len(text) > _SPEC_BYTES_MAX:
+            return spec
+        found = self._by_text.get(text)
+        if found is not None:
+            return found
+        if len(self._by_text) >= _SPECS_MAX:
+            self._by_text.clear()
+        self._by_text[text] = spec
+        return spec
 
 
 class Revision:
@@ -55,7 +85,7 @@ class Revision:
     def json(self) -> bytes:
         """The stored form as JSON, encoded once; without kind and apiVersion."""
         if self._json is None:
-            self._json = encode(self.object)
+            self._json = _encode(self.object)
         return self._json
 
     def forget_json(self) -> None:
@@ -250,6 +280,7 @@ class Store:
         self.started_at = resource_version
         self._log_size = log_size
         self._collections: dict[ResourceKey, Collection] = {}
+        self._specs = _Interner()
         #: Called after every write, whatever it is to; for those who wait for a version.
         self.listeners: dict[object, Callable[[], None]] = {}
         #: Called with every change before anybody else hears of it.
@@ -285,7 +316,11 @@ class Store:
         version = self.resource_version
         # with_metadata without what it takes to remove fields: every write comes here.
         metadata = {**metadata_of(obj), "resourceVersion": str(version)}
-        current = Revision(key, {**obj, "metadata": metadata}, version)
+        stored = {**obj, "metadata": metadata}
+        spec = obj.get("spec")
+        if resource == _PODS and isinstance(spec, dict):
+            stored["spec"] = self._specs.interned(spec)
+        current = Revision(key, stored, version)
         change_type = ADDED if previous is None else MODIFIED
         self._record(collection, Change(change_type, version, current, previous))
         return current

@@ -6,15 +6,11 @@ Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and what 
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from fakeapi.types.names import qualified_name
 from fakeapi.types.objects import Json, mapping, mappings, text
 from fakeapi.types.quantity import Amount, parse_amount
-from fakeapi.types.sharing import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,12 +132,6 @@ def _add(total: dict[str, Amount], other: Mapping[str, Amount]) -> None:
 
 def qos_class(spec: Json) -> str:
     """Guaranteed, Burstable or BestEffort, from cpu and memory alone."""
-    return _qos_class(text_of(spec))
-
-
-@functools.lru_cache(maxsize=128)
-def _qos_class(spec_text: bytes) -> str:
-    spec: Json = msgspec.json.decode(spec_text)
     if isinstance(spec.get("resources"), dict):
         sources = [mapping(spec.get("resources"))]
     else:

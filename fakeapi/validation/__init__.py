@@ -26,7 +26,6 @@ from fakeapi.validation import (
     volumes,
     workloads,
 )
-from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +46,7 @@ def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
         obj, check_name, namespaced=kind.namespaced, free_finalizers=_has_free_finalizers(kind)
     )
     if kind.resource_key == _PODS:
-        return errors + _pod_errors(obj)
+        return errors + pods.validate_create(obj)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj)
     validate = _CREATES.get(kind.resource_key)
@@ -90,9 +89,6 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     validate = _UPDATES.get(kind.resource_key)
     errors += validate(obj, old) if validate else []
     return errors + kind.rules.validate(obj, old)
-
-
-_pod_errors: Final = remembering(pods.validate_create, lambda pod: pod.get("spec"))
 
 
 def _has_free_finalizers(kind: Kind) -> bool:

@@ -20,7 +20,6 @@ from fakeapi.types.objects import (
     texts,
 )
 from fakeapi.validation.numbers import NOT_NEGATIVE
-from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +46,6 @@ _NAME_RULES: Final[dict[ResourceKey, NameRule]] = {
     ("", "services"): names.dns_label,
     ("", "events"): names.path_segment,
 }
-_SHARED_FIELDS: Final = ("labels", "annotations", "ownerReferences")
 _IMMUTABLE_FIELDS: Final = (
     "name",
     "namespace",
@@ -167,16 +165,11 @@ def validate_label_key(key: str, field: str) -> list[FieldError]:
     return [invalid(field, key, why) for why in names.qualified_name(key)]
 
 
-def _check_shared(metadata: Json) -> list[FieldError]:
+def _shared_errors(metadata: Json) -> list[FieldError]:
     """What the objects of one workload have in common."""
     errors = validate_labels(metadata.get("labels"), "metadata.labels")
     errors += _annotation_errors(mapping(metadata.get("annotations")))
     return errors + _owner_errors(mappings(metadata.get("ownerReferences")))
-
-
-_shared_errors: Final = remembering(
-    _check_shared, lambda metadata: {k: metadata[k] for k in _SHARED_FIELDS if k in metadata}
-)
 
 
 def _annotation_errors(annotations: Json) -> list[FieldError]:

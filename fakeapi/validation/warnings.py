@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.types import names
 from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.quantity import NANO, parse_nano
-from fakeapi.validation.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +50,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _found_in(pod: Json) -> list[str]:
+def warnings_of_pod(pod: Json) -> list[str]:
+    """Return the warnings for the author of a new pod."""
     spec = mapping(pod.get("spec"))
     annotations = mapping(mapping(pod.get("metadata")).get("annotations"))
     found = [*_node_warnings(spec), *_spread_warnings(spec)]
@@ -64,12 +64,6 @@ def _found_in(pod: Json) -> list[str]:
         for index, container in enumerate(mappings(spec.get(name))):
             found += _container_warnings(container, f"spec.{name}[{index}]")
     return [*found, *_affinity_warnings(mapping(spec.get("affinity")))]
-
-
-def _read(pod: Json) -> object:
-    """What of a pod the warnings depend on."""
-    annotations = mapping(pod.get("metadata")).get("annotations")
-    return [pod.get("spec"), annotations] if annotations else pod.get("spec")
 
 
 def _node_warnings(spec: Json) -> Iterator[str]:
@@ -139,7 +133,3 @@ def _affinity_warnings(affinity: Json) -> Iterator[str]:
             if "labelSelector" not in mapping(weighted.get("podAffinityTerm")):
                 field = f"{path}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector"
                 yield f"{field}: {_MATCHES_NOTHING}"
-
-
-#: What to say about a new pod.
-pod_warnings: Final = remembering(_found_in, _read)

@@ -27,9 +27,8 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
-from fakeapi.types.sharing import changed, owned, shared, text_of
 from fakeapi.validation.pod_resizes import resized_spec
-from fakeapi.validation.warnings import pod_warnings
+from fakeapi.validation.warnings import warnings_of_pod
 from fakeapi.writes import defaults
 from fakeapi.writes.job_selectors import generate_selector
 
@@ -102,12 +101,8 @@ def _reset_status(kind: Kind, obj: Json) -> None:
 def _prepare_pod(pod: Json, now: str) -> None:
     spec = child(pod, "spec")
     if integer(spec.get("terminationGracePeriodSeconds")) < 0:
-        spec = changed(spec, {"terminationGracePeriodSeconds": 1})
-    relates = "affinity" in spec or "topologySpreadConstraints" in spec
-    if relates and b"LabelKeys" in text_of(spec):
-        spec = owned(spec)
-        _merge_all_label_keys(spec, labels_of(pod))
-    spec = pod["spec"] = shared(spec)
+        spec["terminationGracePeriodSeconds"] = 1
+    _merge_all_label_keys(spec, labels_of(pod))
     status: Json = {"phase": "Pending", "qosClass": pod_resources.qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**_GATED, "lastTransitionTime": now}]
@@ -201,7 +196,7 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
 def warnings(kind: Kind, new: Json, old: Json | None = None, subresource: str = "") -> list[str]:
     """What the writer of a valid object is told, even if the write is refused later."""
     if kind.resource_key == _PODS:
-        return pod_warnings(new) if old is None else []  # of updates upstream says nothing
+        return warnings_of_pod(new) if old is None else []  # of updates upstream says nothing
     if kind.resource_key == services.SERVICES:
         return (services.warnings_of_status if subresource else services.warnings_of)(new)
     if kind.resource_key == ("storage.k8s.io", "csidrivers"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakeapi.crds import formats
-from fakeapi.crds.go_patterns import PatternError, compiled
+from fakeapi.types.go_patterns import PatternError, compiled
 from fakeapi.types.gotext import number
 
 

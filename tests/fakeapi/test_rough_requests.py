@@ -201,7 +201,7 @@ async def test_what_is_no_http_is_told_so(
     server: FakeApiServer, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await answer_to(server, raw)
-    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert answer.partition(b" ")[2].startswith(b"400 Bad Request\r\n")
     assert answer.count(b"\r\nConnection: close\r\n") == 1
     assert answer.endswith(b"\r\n400 Bad Request")
     assert not caplog.records  # it is no defect of the server
@@ -228,7 +228,7 @@ async def test_what_is_hardly_http_is_refused_where_go_is_lenient(
 ) -> None:
     """To broken chunks Go's server answers 500, to the rest what was asked for."""
     answer = await answer_to(server, raw)
-    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert answer.partition(b" ")[2].startswith(b"400 Bad Request\r\n")
     assert not caplog.records
 
 
@@ -244,9 +244,9 @@ async def test_what_is_not_implemented_is_told_so(
     server: FakeApiServer, raw: bytes, code: int
 ) -> None:
     answer = await answer_to(server, raw)
-    assert answer.startswith(b"HTTP/1.1 %d " % code)
+    assert answer.partition(b" ")[2].startswith(b"%d " % code)
     assert answer.count(b"\r\nConnection: close\r\n") == 1
-    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.count(b"HTTP/") == 1
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "OPTIONS", "HEAD", "PROPFIND"])
@@ -319,7 +319,7 @@ async def test_nonsense_right_after_a_body_spoils_the_request(
     start = POST.replace(b"Connection: close\r\n", b"")
     raw = start + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"garbage\r\n\r\n"
     answer = await answer_to(server, raw)
-    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert answer.partition(b" ")[2].startswith(b"400 Bad Request\r\n")
     assert (await api.get(f"{CONFIG_MAPS}/c")).code == 404
 
 
@@ -396,7 +396,7 @@ async def test_a_patch_says_of_an_unknown_field_that_it_is_there_twice(api: ApiC
 
 async def test_http_1_0_is_served_once_unless_it_says_otherwise(server: FakeApiServer) -> None:
     answer = await answer_to(server, b"GET /healthz HTTP/1.0\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.partition(b" ")[2].startswith(b"200 OK\r\n")
     assert answer.endswith(b"ok")
     stays = b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /livez HTTP/1.0\r\n\r\n"
     assert (await answer_to(server, stays)).count(b"200 OK") == 2

@@ -21,7 +21,7 @@ from fakeapi.actors.jq.evaluation import (
     text_of,
     type_of,
 )
-from fakeapi.crds import go_patterns
+from fakeapi.types import go_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

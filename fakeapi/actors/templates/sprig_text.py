@@ -11,7 +11,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.templates.functions import FunctionError
-from fakeapi.crds import go_patterns
+from fakeapi.types import go_patterns
 from fakeapi.types.gotext import plain, quoted
 
 if TYPE_CHECKING:

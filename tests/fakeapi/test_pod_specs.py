@@ -1,26 +1,18 @@
-"""Pods whose spec has come before are taken in as if it had not."""
+"""Pods with equal specs: each is written by the rules of its own moment."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
-from fakeapi import FakeApiServer
-from fakeapi.decoding.options import WriteOptions
-from fakeapi.requests import pod_bodies as pod_bodies
-from fakeapi.requests.front import Inquiry
-from fakeapi.requests.verbs import decoded_body
-from fakeapi.types import sharing
-from fakeapi.types.errors import ApiError
 
 from .api_client import STRATEGIC
 from .objects import PODS, PRIORITY_CLASSES, pod, with_resources
 
 if TYPE_CHECKING:
+    from fakeapi import FakeApiServer
+
     from .api_client import ApiClient
 
 SPEC: Final = '{"containers": [{"name": "c", "image": "x", "command": ["\\u0022"]}]}'
@@ -29,105 +21,25 @@ HIDDEN: Final = (
     '{"metadata": {"name": "h", "annotations": {"a": "\\u0022\\u0022"}, '
     '"generation": 1, "generation": 2}, "spec": SPEC}'
 )
-TYPED: Final = {"Content-Type": "application/json"}
 LIMIT_RANGES: Final = "/api/v1/namespaces/default/limitranges"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
-
-
-def _read_in_full(raw: bytes) -> tuple[Any, list[str]]:
-    """What the long way makes of a body, and what it says of it."""
-    registry = FakeApiServer(seed=1)._registry
-    inquiry = Inquiry.of(registry, "POST", PODS, TYPED)
-    assert inquiry.route is not None
-    request = inquiry.request(inquiry.route, raw)
-    try:
-        obj = decoded_body(registry, request, WriteOptions())
-    except ApiError as error:
-        return error.message, request.warnings
-    return obj, request.warnings
-
-
-_texts = st.sampled_from(["p", "Pod", "v1", "", "a b", 'say "x"', "back\\slash", "ü"])
-_scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 3), _texts)
-_owner = st.fixed_dictionaries({"uid": _texts, "name": _texts})
-_metadata = st.dictionaries(
-    st.sampled_from(["name", "labels", "nope", "uid", "ownerReferences", "managedFields"]),
-    st.one_of(
-        _scalars,
-        st.dictionaries(_texts, _scalars, max_size=2),
-        st.lists(_owner, max_size=2),
-    ),
-    max_size=4,
-)
-_others = st.lists(
-    st.tuples(
-        st.sampled_from(["kind", "apiVersion", "metadata", "spec", "status", "nope"]), _scalars
-    ),
-    max_size=3,
-)
-
-
-@st.composite
-def _bodies(draw: st.DrawFn) -> bytes:
-    """Bodies around one spec: fields in any order, some twice, unknown or of a wrong type."""
-    fields = [("spec", SPEC), ("metadata", json.dumps(draw(_metadata)))]
-    fields += [(name, json.dumps(value)) for name, value in draw(_others)]
-    order = draw(st.permutations(fields))
-    space = draw(st.sampled_from(["", " ", "\n  "]))
-    return ("{" + ",".join(f'{space}"{name}":{space}{text}' for name, text in order) + "}").encode()
 
 
 def _body(frame: str) -> bytes:
     return frame.replace("SPEC", SPEC).encode()
 
 
-@settings(max_examples=300, deadline=None)
-@given(_bodies())
-@example(_body('{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": SPEC}'))
-@example(_body('{"metadata": {"name": "p"}, "spec": SPEC, "status": {}}'))
-@example(_body('{"metadata": {"name": "p"}, "spec": SPEC, "status": {"phase": "Running"}}'))
-@example(_body('{"metadata": {"name": "p"}, "spec": SPEC, "status": {}, "status": {}}'))
-@example(_body('{"status": {}, "spec": SPEC, "metadata": {"name": "p"}}'))
-@example(_body('{"metadata": {"name": "p", "name": "q"}, "spec": SPEC}'))
-@example(_body('{"metadata": {"name": "p", "labels": {"a": "\\u0022", "a": 1}}, "spec": SPEC}'))
-@example(_body(HIDDEN))
-@example(_body('{"metadata": {"name": "p"}, "spec": {}, "spec": SPEC}'))
-@example(_body('{"metadata": {"name": "p"}, "spec": SPEC, "spec": SPEC}'))
-@example(_body('{"metadata": {"annotations": {"a": "SPEC"}}, "spec": SPEC}'))
-def test_what_is_recalled_is_what_reading_in_full_makes_of_it(raw: bytes) -> None:
-    plain = _body('{"metadata": {"name": "first"}, "spec": SPEC}')
-    first, _ = _read_in_full(plain)
-    assert pod_bodies.recalled(plain) == first
-
-    recalled = pod_bodies.recalled(raw)
-
-    whole, findings = _read_in_full(raw)
-    assert recalled is None or findings == []
-    assert recalled is None or json.dumps(recalled) == json.dumps(whole), "the order counts as well"
-
-
-def test_an_empty_status_is_in_nobodys_way() -> None:
-    """Clients in Go send one with each pod, and a creationTimestamp that is null."""
-    raw = _body('{"metadata": {"creationTimestamp": null}, "spec": SPEC, "status": {}}')
-    _read_in_full(raw)
-    assert pod_bodies.recalled(raw) == {
-        "metadata": {},
-        "spec": _read_in_full(raw)[0]["spec"],
-        "status": {},
-    }
-
-
 @pytest.mark.parametrize(
     "field", ['"hostIPC": true, "hostIPC": true', '"nope": 1', '"securityContext": {"nope": 1}']
 )
-async def test_a_body_with_findings_teaches_nothing(api: ApiClient, field: str) -> None:
+async def test_findings_are_reported_for_each_pod_of_a_spec(api: ApiClient, field: str) -> None:
     spec = f"{SPEC[:-1]}, {field}}}"
     for name in ("first", "second"):
-        raw = f'{{"metadata": {{"name": "{name}"}}, "spec": {spec}}}'.encode()
-        reply = await api.post(PODS, raw)
+        reply = await api.post(
+            PODS, f'{{"metadata": {{"name": "{name}"}}, "spec": {spec}}}'.encode()
+        )
         assert reply.code == 201
         assert "field" in reply.headers["Warning"]
-        assert pod_bodies.recalled(raw) is None
 
 
 async def test_a_field_said_twice_is_told_whatever_came_before(api: ApiClient) -> None:
@@ -236,10 +148,14 @@ async def test_labels_of_one_pod_do_not_become_terms_of_another(api: ApiClient) 
         assert [term["values"] for term in selector["matchExpressions"]] == [[value]]
 
 
-def test_a_shared_value_that_somebody_changes_is_noticed() -> None:
-    value = sharing.shared({"a": {"b": "only here"}})
-    inner = value["a"]
-    assert isinstance(inner, dict)
-    inner["b"] = "changed"
-    assert sharing.spoiled() == [b'{"a":{"b":"only here"}}']
-    inner["b"] = "only here"
+async def test_equal_specs_are_one_object_in_the_store(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    for name in ("a", "b"):
+        await api.create(PODS, pod(name))
+    first, second = (
+        server._registry.store.get(("", "pods"), "default", name) for name in ("a", "b")
+    )
+    assert first is not None
+    assert second is not None
+    assert first.object["spec"] is second.object["spec"]

@@ -21,8 +21,8 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from fakeapi.crds import go_patterns
 from fakeapi.crds.pruning import child_path, items_of
+from fakeapi.types import go_patterns
 from fakeapi.types.errors import OMITTED, FieldError, invalid
 from fakeapi.types.objects import Json, mapping, mappings, text
 

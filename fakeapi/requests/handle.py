@@ -1,0 +1,80 @@
+"""From a call to its answer: documents, verbs, lists and watches."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aiohttp import hdrs
+
+from fakeapi.discovery.documents import Asked
+from fakeapi.http import answers, negotiation
+from fakeapi.requests import dispatch
+from fakeapi.requests.call import split_target, with_indentation
+from fakeapi.types.errors import ApiError, InternalError, NotAcceptable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fakeapi.http.answers import Answer
+    from fakeapi.requests.call import Call
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.watch import Watcher
+
+_log: Final = logging.getLogger("fakeapi")
+#: Methods whose bodies are not read.
+_WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
+
+
+class Watch(NamedTuple):
+    """A watch that is ready to be served, until its time limit."""
+
+    watcher: Watcher
+    timeout_seconds: float
+
+
+async def handle(
+    registry: Registry, call: Call, read: Callable[[], Awaitable[bytes]], *, address: str
+) -> Answer | Watch:
+    """Answer a call; only lists wait, and `read`, which returns the body. Raises ApiError.
+
+    `address` is the server's own, for documents that name it.
+    """
+    if call.found is None:
+        return _document(registry, call, address)
+    verb = None if call.is_list else dispatch.verb_of(call.method, call.route)
+    shown = call.presentation(registry)
+    if call.method not in _WITHOUT_BODY:
+        call.body = await read()
+    if verb is not None:
+        return answers.presented(verb(registry, call), shown)
+    if call.is_watch:
+        return Watch(*dispatch.watcher(registry, call, shown))
+    return answers.presented(await dispatch.list_objects(registry, call), shown)
+
+
+def _document(registry: Registry, call: Call, address: str) -> Answer:
+    asked = Asked(
+        call.query,
+        accept=call.headers.get(hdrs.ACCEPT, ""),
+        if_none_match=call.headers.get(hdrs.IF_NONE_MATCH, ""),
+        address=address,
+        now_seconds=registry.clock.now(),
+    )
+    return dispatch.document(call.document, call.method, registry, asked)
+
+
+def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:
+    """Return the Status of an error in the form that the client accepts; log unexpected errors."""
+    if not isinstance(error, ApiError):
+        _log.error("%s %s failed", method, target, exc_info=error)
+        error = InternalError(repr(error))
+    answer = answers.of_error(error)
+    if answer.content_type != answers.JSON:
+        return answer
+    try:
+        accepted = negotiation.negotiate(headers.get(hdrs.ACCEPT, ""))
+    except NotAcceptable:
+        accepted = negotiation.PLAIN
+    query = split_target(target)[1]
+    return answers.written(answer, with_indentation(accepted, query, headers))

@@ -1,0 +1,36 @@
+"""The package door: importing it, or its pytest plugin, imports nothing of the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fakeapi
+
+_LOADED = "print(*sorted(m for m in sys.modules if m.split('.')[0] in ('fakeapi', 'aiohttp')))"
+
+
+@pytest.mark.parametrize(
+    ("imported", "loaded"),
+    [
+        ("fakeapi", "fakeapi"),
+        ("fakeapi.pytest_plugin", "fakeapi fakeapi.pytest_plugin"),
+    ],
+)
+def test_an_import_loads_neither_aiohttp_nor_the_server(imported: str, loaded: str) -> None:
+    script = f"import sys, {imported}; {_LOADED}"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+    assert out.stdout.strip() == loaded
+
+
+def test_every_public_name_is_found() -> None:
+    for name in fakeapi.__all__:
+        assert getattr(fakeapi, name).__name__ == name
+    assert dir(fakeapi) == sorted(fakeapi.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Server'"):
+        _ = fakeapi.Server
