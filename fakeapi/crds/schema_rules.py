@@ -12,11 +12,10 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import formats, pruning
+from fakeapi.crds import cel_rules, formats, pruning
 from fakeapi.crds.embedded import validate_embedded
 from fakeapi.crds.schema_validation import equal, validate
 from fakeapi.crds.structural_rules import validate_structural
-from fakeapi.types import cel_rules
 from fakeapi.types.errors import FieldError, forbidden, in_order, invalid, not_supported, required
 from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.schema import DecodeError

@@ -6,12 +6,12 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import pruning, warnings
+from fakeapi.crds import cel_rules, pruning, warnings
 from fakeapi.crds.embedded import validate_embedded
 from fakeapi.crds.list_types import validate_lists
 from fakeapi.crds.schema_rules import has_rules
 from fakeapi.crds.schema_validation import Correlated, validate
-from fakeapi.types import cel_rules, gotext, schema
+from fakeapi.types import gotext, schema
 from fakeapi.types.errors import FieldError, in_order, invalid
 from fakeapi.types.objects import Json, mapping
 from fakeapi.types.schema import DecodeError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakeapi.crds import cel_rules
 from fakeapi.crds.schema_validation import Correlated
-from fakeapi.types import cel_rules
 
 from .custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
 

@@ -15,8 +15,8 @@ from fakeapi.actors.stages.functions import function_names
 from fakeapi.actors.stages.selection import Amount, CelQuery, Delay, JqQuery, Requirement, Selector
 from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
 from fakeapi.actors.templates import TemplateError, parse
+from fakeapi.crds import cel_rules
 from fakeapi.decoding import bodies
-from fakeapi.types import cel_rules
 from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import (
     Json,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fakeapi.actors.jq import JqError
 from fakeapi.actors.templates.sprig import duration_seconds
-from fakeapi.types import cel_rules, times
+from fakeapi.crds import cel_rules
+from fakeapi.types import times
 from fakeapi.types.objects import Json, mapping, metadata_of
 
 if TYPE_CHECKING:
