@@ -33,9 +33,21 @@ class _Pairs(list[tuple[str, object]]):
     """The entries of a JSON object, every one of them."""
 
 
+class _Repeated(Exception):
+    """An object of a JSON text has a key twice."""
+
+
+def _unrepeated(pairs: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise _Repeated
+
+
 def duplicates(raw: bytes) -> list[str]:
     """Return the findings about keys that occur twice in a JSON text."""
     try:
+        json.loads(raw, object_pairs_hook=_unrepeated)
+        return []
+    except _Repeated:
         pairs = json.loads(raw, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []

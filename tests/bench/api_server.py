@@ -30,8 +30,6 @@ NODES = "/api/v1/nodes"
 #: Writers at a time; enough to keep the server busy.
 CONNECTIONS = 8
 WRITES = 4000
-#: Writes of one sort before it is the other's turn.
-TURN = 200
 LISTED_NODES = 5000
 STORED_PODS = 10_000
 #: Objects that are there before the writes whose cost is compared.
@@ -220,26 +218,6 @@ async def write_rates(watchers: int) -> tuple[float, float]:
             return created, await rate_of(server, bindings(WRITES))
 
 
-async def at_once_ratio() -> float:
-    """How many times as many bindings a CPU second is worth if they are plain (fakeapi/heads.py).
-
-    Half of them take turns with half that say something about trailers, which makes them not plain.
-    """
-    spent = [0.0, 0.0]
-    with running_server() as server:
-        await send_all(server, creates(0, WRITES), 201)
-        whole = bindings(WRITES)
-        for start in range(0, WRITES, TURN):
-            plain = start % (2 * TURN) == 0
-            raws = whole[start : start + TURN]
-            if not plain:
-                raws = [raw.replace(b"\r\n", b"\r\nTE: trailers\r\n", 1) for raw in raws]
-            before = server.cpu_seconds()
-            await send_all(server, raws, 201)
-            spent[plain] += server.cpu_seconds() - before
-    return spent[0] / spent[1]
-
-
 async def list_milliseconds() -> tuple[float, float]:
     """CPU of a list of nodes right after they were written, and of the same list again."""
     with running_server() as server:
@@ -320,7 +298,6 @@ def api_server_numbers() -> dict[str, float]:
         created, bound = asyncio.run(write_rates(watchers))
         note(f"pod creates, {watchers} watching", created, "/s")
         note(f"bindings, {watchers} watching", bound, "/s")
-    note("bindings at once over aiohttp's way", asyncio.run(at_once_ratio()), "times")
     first, again = asyncio.run(list_milliseconds())
     note(f"list of {LISTED_NODES} nodes, first", first, "ms")
     note(f"list of {LISTED_NODES} nodes, again", again, "ms")
