@@ -1,5 +1,6 @@
-"""`kubesched-explain`: what the scheduler decides, and why.
+"""`kubesched-explain`: show the scheduler's decisions and their reasons.
 
-Builds a cluster in memory from scenarios, manifests or an API server, and runs the scheduler's own
-cache, snapshot, framework and algorithm over it; nothing here decides anything.
+The command builds a cluster in memory from scenarios, manifests or an API server, and runs the
+scheduler's own cache, snapshot, framework and algorithm on it. This package contains no scheduling
+rule.
 """

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from scheduler.api.core import Container, PodSpec, Quantities
     from scheduler.clock import Clock
 
-#: Pods that are over take no room.
-_OVER = ("Succeeded", "Failed")
+#: Phases of pods that have ended and occupy no resources.
+_ENDED = ("Succeeded", "Failed")
 
 
 class ClusterError(ValueError):
-    """Something that is no cluster; the text names the place and what is wrong."""
+    """Input that is not a cluster. The text names the place and the mistake."""
 
 
 class Cluster(NamedTuple):
-    """What the decisions depend on; `others` are the objects of further kinds, by plural."""
+    """The objects that decisions depend on. `others` maps the plural of a kind to its objects."""
 
     nodes: list[Node]
     pods: list[Pod]
@@ -42,7 +42,7 @@ class Cluster(NamedTuple):
 
 
 async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster:
-    """All nodes and pods of an API server, read once; raises the client's errors."""
+    """Read all objects from an API server once. Raises the client's errors."""
     connection = connect(kubeconfig=kubeconfig, master=master, clock=clock)
     async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
         nodes = await client.list_all(NODES)
@@ -50,15 +50,15 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
         others: dict[str, list[ApiObject]] = {}
         for plural, resource in KINDS.items():
             if resource not in (NODES, PODS):
-                # A kind that the server does not know has no objects.
+                # A server without this kind has no objects of it.
                 with contextlib.suppress(NotFound):
                     others[plural] = list((await client.list_all(resource)).items)
-    running = [pod for pod in pods.items if pod.status.phase not in _OVER]
+    running = [pod for pod in pods.items if pod.status.phase not in _ENDED]
     return Cluster(list(nodes.items), running, others)
 
 
 def read_manifests(paths: Iterable[Path]) -> Cluster:
-    """What is in some manifests, kinds left out that no decision depends on.
+    """Read manifests. Kinds that no decision depends on are left out.
 
     Raises `ClusterError` or `OSError`.
     """
@@ -80,7 +80,7 @@ def read_manifests(paths: Iterable[Path]) -> Cluster:
 
 
 def _documents(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """Every object in a file, lists taken apart, with its place for error texts."""
+    """Yield each object in a file, and each item of a List, with its place for error texts."""
     try:
         documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     except UnicodeDecodeError as error:
@@ -101,7 +101,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _named(pod: Pod) -> Pod:
-    """A pod from a file has no uid, and maybe no namespace; the cache wants both."""
+    """Fill in the uid and the namespace, which the cache needs."""
     metadata = pod.metadata
     namespace = metadata.namespace or "default"
     return replace(
@@ -113,7 +113,7 @@ def _named(pod: Pod) -> Pod:
 
 
 def with_api_defaults(pod: Pod) -> Pod:
-    """The pod with requests taken from limits, host ports from container ports, and the rest."""
+    """Return the pod with the API server's defaults, such as requests derived from limits."""
     spec = pod.spec
     spec = replace(
         spec,
@@ -142,10 +142,11 @@ def _port(port: ContainerPort, spec: PodSpec) -> ContainerPort:
 
 
 def _pod_level(pod: Pod, wanted: ResourceRequirements) -> ResourceRequirements:
-    """Requests and limits of the pod as a whole, filled in from its containers.
+    """Complete the pod-level requests and limits from those of the containers.
 
-    Hugepages cannot be overcommitted: their pod-level limit follows the containers' limits, and the
-    request the limit. What can be overcommitted takes its request from the containers' requests.
+    Hugepages cannot be overcommitted: their pod-level limit is the sum of the containers' limits,
+    and the request equals the limit. CPU and memory take their requests from the containers'
+    requests.
     """
     limits: dict[str, str | int | float] = dict(wanted.limits)
     for name, text in _summed(pod, "limits").items():
@@ -163,7 +164,7 @@ def _pod_level(pod: Pod, wanted: ResourceRequirements) -> ResourceRequirements:
 
 
 def _summed(pod: Pod, field: str) -> Mapping[str, str]:
-    """What the containers ask for together, or may take together."""
+    """Return the sum of the containers' requests or limits by resource."""
 
     def as_requests(container: Container) -> Container:
         quantities: Quantities = getattr(container.resources, field)

@@ -1,8 +1,8 @@
-"""What would have to change for a pod to fit: on the nodes that are nearest to taking it.
+"""Find the nodes that need the fewest changes to fit an unschedulable pod, and the changes.
 
-The scheduler stops at the first plugin that rejects a node. Here every filter is asked about every
-node, so that all objections are known, and the plugins themselves say what would settle them
-(`RemedyPlugin`); where one has nothing to say, its reason stands.
+The scheduler stops at the first plugin that rejects a node. Here every filter runs on every node,
+so that all rejections are known. A plugin can propose remedies (`RemedyPlugin`); without them the
+reason of its rejection is shown.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ if TYPE_CHECKING:
     from scheduler.runtime import Framework
     from scheduler.snapshot import Nodes, PodInfo, Snapshot
 
-#: Nodes whose remedies are worked out, to find the nearest among them.
-_LOOKED_AT_MAX = 500
+#: The number of nodes whose remedies are computed; the nearest are chosen among these.
+_CANDIDATES_MAX = 500
 
 
 class NodeRemedies(NamedTuple):
-    """Everything that stands between a pod and a node, by the plugin that objects."""
+    """The remedies of one node, each with the name of the plugin that rejects the node."""
 
     node: str
     remedies: tuple[tuple[str, Remedy], ...]
 
     @property
     def distance(self) -> float:
-        """How far the node is from taking the pod; comparable between nodes."""
+        """The sum of the remedies' distances; the nearest node has the smallest."""
         return sum(remedy.distance for _, remedy in self.remedies)
 
 
 def nearest_nodes(
     framework: Framework, snapshot: Snapshot, pod: PodInfo, *, nodes_max: int
 ) -> tuple[Status | None, list[NodeRemedies]]:
-    """The nodes that fewest changes would make fit, nearest first.
+    """Return the nodes with the smallest distance, nearest first.
 
-    The first part of the answer is a rejection of the pod as a whole, if there is one: that has to
-    be settled whatever the node. Raises `PluginFailedError`.
+    The first part of the result is the rejection by a PreFilter plugin, which holds for all nodes,
+    or None. Raises `PluginFailedError`.
     """
     nodes, state = snapshot.nodes, CycleState()
     outcome = framework.pre_filters.run(state, pod, nodes)
-    objections: list[tuple[Plugin, Rejections]] = []
+    rejections_by_plugin: list[tuple[Plugin, Rejections]] = []
     for plugin in framework.plugins["filter"]:
         if plugin.name not in state.skip_filter_plugins:
-            rejections = _asked(plugin, state, pod, nodes, may_lack_state=bool(outcome.status))
+            rejections = _filtered(plugin, state, pod, nodes, may_lack_state=bool(outcome.status))
             if rejections is not None:
-                objections.append((plugin, rejections))
+                rejections_by_plugin.append((plugin, rejections))
     count = np.zeros(len(nodes), dtype=np.int64)
-    for _, rejections in objections:
+    for _, rejections in rejections_by_plugin:
         count += rejections.codes >= 0
     names = outcome.result.node_names
     if names is not None:
         count += [name not in names for name in nodes.names]
     found = []
-    for position in np.argsort(count, kind="stable")[:_LOOKED_AT_MAX].tolist():
-        remedies = list(_remedies(objections, state, pod, nodes, position))
+    for position in np.argsort(count, kind="stable")[:_CANDIDATES_MAX].tolist():
+        remedies = list(_remedies(rejections_by_plugin, state, pod, nodes, position))
         if names is not None and nodes.name(position) not in names:
             plugins = ", ".join(sorted(outcome.plugins_with_nodes))
             remedies.append((plugins, Remedy("is not among the nodes that the pod can use")))
@@ -74,10 +74,10 @@ def nearest_nodes(
     return outcome.status, found[:nodes_max]
 
 
-def _asked(
+def _filtered(
     plugin: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes, *, may_lack_state: bool
 ) -> Rejections | None:
-    """A filter's verdicts; after PreFilter has ended early, some have nothing to go by."""
+    """Run a filter on all nodes. Return None if PreFilter ended early and left it no state."""
     try:
         return filter_nodes_of(plugin)(state, pod, nodes)
     except LookupError as error:
@@ -87,13 +87,13 @@ def _asked(
 
 
 def _remedies(
-    objections: Iterable[tuple[Plugin, Rejections]],
+    rejections_by_plugin: Iterable[tuple[Plugin, Rejections]],
     state: CycleState,
     pod: PodInfo,
     nodes: Nodes,
     position: int,
 ) -> Iterable[tuple[str, Remedy]]:
-    for plugin, rejections in objections:
+    for plugin, rejections in rejections_by_plugin:
         status = rejections.status(position)
         if status is None:
             continue

@@ -1,7 +1,8 @@
-"""Recorded scenarios: read, decided, and the decisions written in the same format.
+"""Read recorded scenarios, decide them, and write the decisions in the recorded format.
 
-A scenario is a JSON line: the cluster's objects, and either pods to schedule one after another or
-changes whose cluster events and queueing hints are asked for. The answer to each is one JSON line.
+A scenario is a JSON line with the cluster's objects and either pods, which are scheduled one after
+another, or changes, for which the cluster events and queueing hints are computed. The result of a
+scenario is one JSON line.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ Json = dict[str, object]
 #: An object before or after a change; None if it does not exist then.
 State = Union["ApiObject", None]
 
-#: Scenarios without a configuration are decided by the default profile, all nodes looked at.
+#: Scenarios without a configuration use the default profile and score all nodes.
 _PERCENTAGE: Final = 100
 
 
 class ScenarioError(ValueError):
-    """A line that is no scenario; the text names the line and what is wrong."""
+    """A line that is not a scenario. The text names the line and the mistake."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A waiting pod, and an object before and after a change; None where it was not there."""
+    """A pending pod, and an object before and after a change; null if it does not exist then."""
 
     pod: Pod
     old: msgspec.Raw = msgspec.Raw(b"null")
@@ -61,7 +62,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """One line."""
+    """One line of a file of scenarios."""
 
     name: str
     config: msgspec.Raw = msgspec.Raw(b"")
@@ -75,7 +76,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 def read_scenarios(lines: Iterable[bytes], *, source: str) -> Iterator[Scenario]:
-    """Scenarios, one per line, blank lines skipped; raises `ScenarioError`."""
+    """Yield one scenario per line, skipping blank lines. Raises `ScenarioError`."""
     decoder = msgspec.json.Decoder(Scenario)
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -87,7 +88,7 @@ def read_scenarios(lines: Iterable[bytes], *, source: str) -> Iterator[Scenario]
 
 
 def world_of(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> World:
-    """The cluster a scenario describes; raises `ScenarioError` or what the profiles raise."""
+    """Build the cluster of a scenario. Raises `ScenarioError` or an error of the profiles."""
     objects: dict[str, list[ApiObject]] = {}
     try:
         for raw in scenario.objects:
@@ -104,7 +105,7 @@ def world_of(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> 
 
 
 def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:
-    """The decisions in a scenario, as JSON."""
+    """Return the decisions of a scenario as JSON."""
     world = world_of(scenario, plugins)
     if scenario.hints:
         return {
@@ -122,7 +123,7 @@ def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> J
 
 
 def decision_json(decision: Decision) -> Json:
-    """One pod's decision in the recorded format."""
+    """Return one pod's decision in the recorded format."""
     answer: Json = {"pod": decision.pod.key, "result": decision.result}
     if decision.message:
         answer["message"] = decision.message
@@ -193,7 +194,10 @@ def _config_of(scenario: Scenario) -> KubeSchedulerConfiguration:
 def _hints_of(
     profiles: Mapping[str, Framework], waiting: Pod, old_json: bytes, new_json: bytes
 ) -> Json:
-    """The events of a change, and each interested plugin's answer to them."""
+    """Return the cluster events of a change, and each plugin's queueing hints for them.
+
+    The hints are those of the first profile, for a pod that all its plugins have rejected.
+    """
     old, new = _decoded(old_json), _decoded(new_json)
     framework = next(iter(profiles.values()))
     pod = PodInfo(waiting)
@@ -207,7 +211,7 @@ def _hints_of(
 
 
 def _cluster_events_of(old: State, new: State) -> list[ClusterEvent]:
-    """What a change of a pod or node is to the queue."""
+    """Return the cluster events that the queue derives from a change."""
     if isinstance(old, Pod) and isinstance(new, Pod):
         return pod_scheduling_properties_change(new, old)
     if isinstance(old, Node) and isinstance(new, Node):
@@ -228,7 +232,7 @@ def _cluster_events_of(old: State, new: State) -> list[ClusterEvent]:
 
 
 def _event_resource(obj: ApiObject) -> EventResource:
-    """What events call the kind of an object: `Node`, `storage.k8s.io/CSINode`."""
+    """Return the event resource of an object's kind: `Node`, `storage.k8s.io/CSINode`."""
     kind = type(obj).__name__
     return next(r for r in EventResource if r.rpartition("/")[2] == kind)
 
@@ -241,10 +245,10 @@ def _answers(
     answers: dict[str, str] = {}
     registered = list(cast("EnqueueExtensions", plugin).events_to_register())
     for event in events:
-        asked = [hint for known, hint in registered if match_cluster_events(known, event)]
-        if not asked:
+        hints = [hint for known, hint in registered if match_cluster_events(known, event)]
+        if not hints:
             continue
-        queue = any(hint is None or hint(pod, old, new) == QueueingHint.QUEUE for hint in asked)
+        queue = any(hint is None or hint(pod, old, new) == QueueingHint.QUEUE for hint in hints)
         answers[event.label] = str(QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP)
     return answers
 

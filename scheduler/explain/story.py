@@ -1,4 +1,4 @@
-"""A pod's story, as a running scheduler tells it on its own port, in lines for a person."""
+"""Fetch a pod's story from a running scheduler's port and print it as lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS: Final = 10.0
 _DEFAULT_NAMESPACE: Final = "default"
-#: What a certificate that nobody vouches for comes to in the words of the TLS library.
+#: The TLS library's text for a certificate without a trusted issuer.
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 
 _STYLES: Final = {
@@ -39,11 +39,11 @@ _STYLES: Final = {
 
 
 class StoryError(Exception):
-    """No story is to be had; one line says why, and what helps."""
+    """The story cannot be read. The text is one line with the reason and a remedy."""
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """What a plugin has answered when it was asked whether an event helps."""
+    """A plugin's queueing hint for an event."""
 
     plugin: str = ""
     event: str = ""
@@ -51,7 +51,7 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a plugin has said of some nodes."""
+    """A plugin's rejection of some nodes."""
 
     plugin: str = ""
     code: str = ""
@@ -60,7 +60,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class StoryEntry(msgspec.Struct, frozen=True):
-    """One thing that has happened; `time` is in seconds since the epoch."""
+    """One entry of a story. `time` is in seconds since the epoch."""
 
     time: float
     kind: str
@@ -70,7 +70,7 @@ class StoryEntry(msgspec.Struct, frozen=True):
 
 
 class Story(msgspec.Struct, frozen=True):
-    """All that has happened to a pod, the oldest first, but for what is `dropped`."""
+    """The entries of a pod's story, oldest first. `dropped` counts entries no longer kept."""
 
     namespace: str
     name: str
@@ -81,7 +81,7 @@ class Story(msgspec.Struct, frozen=True):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SchedulerPort:
-    """Where a scheduler serves, and what it takes to be let in."""
+    """The address of a scheduler's own port, and the credentials for it."""
 
     url: str
     token: str = ""
@@ -89,7 +89,7 @@ class SchedulerPort:
     verify: bool = True
 
     async def story(self, pod: str, *, clock: Clock) -> Story:
-        """The story of a pod, `name` or `namespace/name`. Raises StoryError or ClientError."""
+        """Return the story of a pod, `name` or `namespace/name`. Raises StoryError."""
         namespace, _, name = pod.rpartition("/")
         if not name or "/" in namespace:
             raise StoryError(f"--story: expected NAME or NAMESPACE/NAME, got {pod!r}")
@@ -140,7 +140,7 @@ class SchedulerPort:
 
 
 def story_lines(story: Story) -> RenderableType:
-    """A line for each entry, and below it what plugins have said."""
+    """Return one line per entry, with the plugins' verdicts and hints below it."""
     head = Text.assemble((f"{story.namespace}/{story.name}", "bold"))
     if story.uid:
         head.append(f"  {story.uid}", "dim")
@@ -156,11 +156,11 @@ def story_lines(story: Story) -> RenderableType:
         line.append(entry.text, _STYLES.get(entry.kind, ""))
         lines.append(line)
         indent = " " * (len(start) + width + 4)
-        lines += [Text(indent + said, "dim") for said in _said(entry)]
+        lines += [Text(indent + detail, "dim") for detail in _details(entry)]
     return Group(*lines)
 
 
-def _said(entry: StoryEntry) -> Iterator[str]:
+def _details(entry: StoryEntry) -> Iterator[str]:
     for verdict in entry.verdicts:
         nodes = f"{verdict.nodes} node{'' if verdict.nodes == 1 else 's'}"
         yield f"{verdict.plugin} on {nodes}: {verdict.code}: {', '.join(verdict.reasons)}"
@@ -169,6 +169,6 @@ def _said(entry: StoryEntry) -> Iterator[str]:
 
 
 def _utc(seconds: float) -> str:
-    # Rounded first: the format would cut off what is below a millisecond.
+    # Rounded first: the format would truncate to milliseconds.
     moment = datetime.fromtimestamp(round(seconds, 3), UTC)
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -36,19 +36,19 @@ _STYLES = {
 
 
 def decision_table(decision: Decision, *, nodes_max: int | None = None) -> RenderableType:
-    """Everything about one decision; `nodes_max` shortens each list of nodes, best ones first."""
+    """Return the tables of one decision. `nodes_max` limits each list of nodes, best first."""
     parts: list[RenderableType] = [_headline(decision)]
     if decision.diagnosis is not None:
         parts += _rejections(decision.diagnosis, nodes_max)
     if decision.post_filter is not None:
-        parts += _room(decision.post_filter, nodes_max)
+        parts += _candidates(decision.post_filter, nodes_max)
     if decision.schedule_result is not None:
         parts += _scores(decision.schedule_result, nodes_max)
     return Group(*parts, Text())
 
 
 def remedies_table(status: Status | None, nodes: Sequence[NodeRemedies]) -> RenderableType:
-    """What would have to change for an unschedulable pod to fit, on the nearest nodes."""
+    """Return a table of the changes that would make the pod fit on the nearest nodes."""
     parts: list[RenderableType] = []
     if status is not None:
         parts.append(Text(f"on every node: {status.message} ({status.plugin})"))
@@ -92,8 +92,8 @@ def _rejections(diagnosis: Diagnosis, nodes_max: int | None) -> list[RenderableT
     return _shortened(table, len(rejected), nodes_max)
 
 
-def _room(outcome: PostFilterOutcome, nodes_max: int | None) -> list[RenderableType]:
-    """Who would have to go for the pod, where, and why it is that node and no other one."""
+def _candidates(outcome: PostFilterOutcome, nodes_max: int | None) -> list[RenderableType]:
+    """Return the candidates for preemption, their victims, and why one node was chosen."""
     preemption, status = outcome.preemption, outcome.status
     if preemption is None:
         return [Text(status.message)] if status.message else []

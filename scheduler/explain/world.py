@@ -1,8 +1,8 @@
-"""A cluster in memory, and the scheduler's decisions in it, one pod after another.
+"""Decide pods one after another in a cluster in memory.
 
-The same cache, snapshot, framework and algorithm as in the scheduler; only the surroundings differ:
-nothing is written, time stands still, and of several best nodes the first by name is taken, so that
-the same input always gives the same output.
+Cache, snapshot, framework and algorithm are those of the scheduler. The differences: nothing is
+written, time stands still, and among equal best nodes the first by name is chosen, so that equal
+input gives equal output.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 
 
 class FirstByName:
-    """Of several best nodes takes the first by name."""
+    """Breaks ties: chooses the first by name among equal best nodes."""
 
     def __call__(self, nodes: Nodes, best: IntArray) -> int:
-        """The least of these."""
         return int(min(best.tolist(), key=nodes.name))
 
 
 class Decision(NamedTuple):
-    """What became of a pod.
+    """The decision for one pod.
 
-    `result` is `scheduled`, `unschedulable`, `gated` (a PreEnqueue plugin holds it back), `ignored`
-    (no profile answers for it) or `error`. `status` is that of a gate or a failure.
+    `result` is `scheduled`, `unschedulable`, `gated` (rejected by a PreEnqueue plugin), `ignored`
+    (no profile has the pod's scheduler name) or `error`. `status` is the rejection by PreEnqueue or
+    Reserve, or the failure.
     """
 
     pod: PodInfo
@@ -72,30 +72,29 @@ class Decision(NamedTuple):
     diagnosis: Diagnosis | None = None
     status: Status | None = None
     message: str = ""
-    #: How many nodes the scheduler's own search would have looked at, and found feasible: it stops
-    #: when it has enough. What is shown here is all nodes.
+    #: The numbers of evaluated and of feasible nodes in the scheduler's own search, which stops
+    #: early; the decision itself covers all nodes.
     counts: tuple[int, int] = (0, 0)
-    #: What PostFilter came to, for a pod that fits nowhere.
+    #: The result of PostFilter for a pod that fits on no node.
     post_filter: PostFilterOutcome | None = None
 
 
 class PostFilterOutcome(NamedTuple):
-    """How room is made: later pods find the victims gone."""
+    """The result of preemption. The victims are removed before later pods are decided."""
 
     status: Status
     nominated_node: str
-    #: The pods that are deleted, by key.
+    #: The keys of the deleted pods.
     victims: Sequence[str]
-    #: What preemption has found, if it got as far as choosing a node.
+    #: The candidates and the choice; None if no node was chosen.
     preemption: Preemption | None
 
 
 class World:
-    """Nodes, the pods on them, and the profiles that decide where further pods go.
+    """A cluster in memory: nodes, the pods on them, and the profiles that decide further pods.
 
-    `others` are all other objects, by the plural of their kind. `nominates` says whether a pod that
-    victims make room for keeps its place against later pods, as in earnest: in recorded runs it has
-    none.
+    `others` maps the plural of a kind to its objects. With `nominates`, a pod that preempts others
+    is nominated to its node, as in the scheduler; recorded runs have no nominations.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class World:
         self._cache.update_snapshot(self.snapshot)
 
     def decide(self, pod: Pod) -> Decision:
-        """Schedule a pod; if a node is found, later pods see it there."""
+        """Schedule a pod. If a node is found, later decisions include the pod on it."""
         info = PodInfo(pod)
         framework = self.profiles.get(pod.spec.scheduler_name)
         if framework is None:
@@ -239,7 +238,7 @@ class World:
 
 
 def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:
-    """What plugins may list; of kinds that are not given there is nothing."""
+    """Return a store per kind that plugins can list; kinds without objects are empty."""
     stores: dict[str, Store[Any]] = {}
     for plural in KINDS:
         store = stores[plural] = Store({NAMESPACE_INDEX: by_namespace})
