@@ -1,4 +1,4 @@
-"""The API server as a case's hands and eyes: create, look, change, delete, bind; over HTTP only."""
+"""The client through which a case creates, reads, changes, deletes and binds objects, over HTTP."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PATCH_TYPES: Final = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
-#: By what the suite's own requests can be told from those of the scheduler under test.
+#: Distinguishes the suite's own requests from those of the scheduler under test.
 USER_AGENT: Final = "kubesched-conformance"
 _JSON: Final = "application/json"
 _KEEPALIVE_SECONDS: Final = 3600.0
 _FAULTS: Final = "/_fakeapi/faults"
-#: A misspelt field of an object in a case is an error, not a field without effect.
+#: A misspelt field of an object in a case is an error; it is not ignored.
 _STRICT: Final = {"fieldValidation": "Strict"}
 
 
 class Ref(NamedTuple):
-    """Which object is meant. The namespace of a cluster-scoped object does not matter."""
+    """A reference to an object. The namespace of a cluster-scoped object is ignored."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class Ref(NamedTuple):
 
 
 class ApiClient:
-    """A client of one API server; an asynchronous context manager. `kinds` says what it serves."""
+    """A client of one API server; an async context manager. `kinds` are the server's kinds."""
 
     def __init__(self, url: str, kinds: KindTable) -> None:
         self._url = url
@@ -58,7 +58,7 @@ class ApiClient:
         self._session = aiohttp.ClientSession(
             self._url,
             headers={"User-Agent": USER_AGENT},
-            # In an outage that the suite has asked for, its one connection is its way in.
+            # Kept alive: during an injected outage the server accepts no new connection.
             connector=aiohttp.TCPConnector(keepalive_timeout=_KEEPALIVE_SECONDS),
         )
         return self
@@ -73,7 +73,7 @@ class ApiClient:
             await self._session.close()
 
     async def create(self, obj: Json) -> Json:
-        """Create an object; a status that the server leaves out at first is written after it."""
+        """Create an object, and write its status, which the server ignores in a create."""
         ref = ref_of(obj)
         kind = self._kind(ref)
         created = await self._request("POST", self._path(ref, collection=True), obj, query=_STRICT)
@@ -84,20 +84,20 @@ class ApiClient:
         return created
 
     async def create_unless_there(self, obj: Json) -> None:
-        """Create an object that several may need."""
+        """Create an object unless it exists."""
         await self._request(
             "POST", self._path(ref_of(obj), collection=True), obj, query=_STRICT, accept=409
         )
 
     async def find(self, ref: Ref) -> Json | None:
-        """The object as it is; None if there is none."""
+        """Return an object, or None if it does not exist."""
         found = await self._request("GET", self._path(ref), accept=404)
         return None if found.get("kind") == "Status" else found
 
     async def list(
         self, kind: str, *, api_version: str = "v1", namespace: str = "", field_selector: str = ""
     ) -> list[Json]:
-        """All objects of a kind, of one namespace or all."""
+        """Return all objects of a kind, in one namespace or in all."""
         ref = Ref(kind, "", namespace, api_version)
         query = {"fieldSelector": field_selector} if field_selector else None
         answer = await self._request("GET", self._path(ref, collection=True), query=query)
@@ -107,14 +107,14 @@ class ApiClient:
     async def patch(
         self, ref: Ref, patch: object, *, patch_type: str, subresource: str = ""
     ) -> Json:
-        """Change an object; `patch_type` is one of PATCH_TYPES."""
+        """Patch an object. `patch_type` is one of PATCH_TYPES."""
         path = self._path(ref, subresource=subresource)
         return await self._request(
             "PATCH", path, patch, query=_STRICT, content_type=PATCH_TYPES[patch_type]
         )
 
     async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
-        """Delete an object, by default without grace: there is no kubelet to end it."""
+        """Delete an object, by default without a grace period, as there is no kubelet to end it."""
         options: Json = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -123,7 +123,7 @@ class ApiClient:
         await self._request("DELETE", self._path(ref), options)
 
     async def bind(self, pod: Ref, node_name: str) -> None:
-        """Give a pod its node, as a scheduler would."""
+        """Bind a pod to a node, as a scheduler does."""
         binding: Json = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -133,7 +133,7 @@ class ApiClient:
         await self._request("POST", self._path(pod, subresource="binding"), binding)
 
     async def evict(self, pod: Ref) -> None:
-        """Ask for a pod to go, as far as its disruption budget allows."""
+        """Evict a pod, as far as its disruption budget allows."""
         eviction: Json = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -143,16 +143,16 @@ class ApiClient:
         await self._request("POST", self._path(pod, subresource="eviction"), eviction)
 
     async def inject(self, faults: Sequence[Json]) -> None:
-        """Have things go wrong from now on."""
+        """Start injecting faults."""
         await self._request("POST", _FAULTS, {"faults": faults})
 
     async def clear_faults(self, names: Sequence[str] = ()) -> None:
-        """Have nothing more go wrong; with names, only not those. Raises StepFailed for others."""
+        """Stop injecting faults, or the named ones. Raises StepFailed for unknown names."""
         for path in [f"{_FAULTS}/{name}" for name in names] or [_FAULTS]:
             await self._request("DELETE", path)
 
     async def injected(self, fault: str) -> int:
-        """How often a fault was injected, be it set or not."""
+        """Return how often a fault was injected, including faults that are cleared."""
         log = (await self._request("GET", f"{_FAULTS}/log")).get("log")
         entries = log if isinstance(log, list) else []
         return sum(1 for entry in entries if isinstance(entry, dict) and entry["fault"] == fault)
@@ -202,7 +202,7 @@ class ApiClient:
 
 
 def ref_of(obj: Json) -> Ref:
-    """The reference to an object as it is written. Raises InputError if it does not say."""
+    """Return the reference of an object as written in a case. Raises InputError if incomplete."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     api_version, kind, name = obj.get("apiVersion"), obj.get("kind"), metadata.get("name")

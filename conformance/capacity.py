@@ -1,7 +1,7 @@
-"""Do the pods on each node fit it? Asked of what the API server holds, not of the scheduler.
+"""Check that the pods on each node fit it, from the objects on the API server.
 
-Counts what NodeResourcesFit and NodePorts of kube-scheduler guarantee: allocatable resources, the
-number of pods, host ports. Pods that are over hold nothing.
+The rules are those that NodeResourcesFit and NodePorts of kube-scheduler guarantee: allocatable
+resources, number of pods, host ports. Pods that have ended use nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Port(NamedTuple):
 
 
 def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
-    """What is promised twice, a line for each node and resource or port; empty if all is well."""
+    """Return a line for each overcommitted resource or port of a node; empty if there is none."""
     by_node: dict[str, list[Json]] = {}
     for pod in pods:
         node_name = _part(pod, "spec").get("nodeName")
@@ -66,7 +66,7 @@ def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
 
 
 def _requests(pod: Json) -> Mapping[str, int]:
-    """What the pod asks for: its containers, the pod as a whole where it says so, its overhead."""
+    """Return a pod's requests: its containers, its pod-level requests and its overhead."""
     return pod_sums({"spec": _part(pod, "spec")}, "requests")
 
 

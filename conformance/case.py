@@ -1,7 +1,7 @@
-"""Cases: what a file of them says, as values. The format itself is `schema.json` and README.md.
+"""Cases as values. The format of a file of cases is `schema.json` and README.md.
 
-A file is read, judged against the schema, and turned into these types, which follow it name by
-name. What is wrong with a file is one line: the file, the case, the field and what was expected.
+A file is read, validated against the schema, and converted to these types, which have the schema's
+names. An error in a file is one line: the file, the case, the field and the expected value.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ _SUFFIXES: Final = frozenset({".yaml", ".yml"})
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a case; unknown fields have no place in it."""
+    """The base of all parts of a case. Unknown fields are errors."""
 
 
 class Bounds(_Part, frozen=True, kw_only=True):
-    """A number that is not known exactly."""
+    """Bounds of a number that is not known exactly."""
 
     at_least: int | None = None
     at_most: int | None = None
 
 
 class TimeBounds(_Part, frozen=True, kw_only=True):
-    """A moment that is not known exactly: durations since the scheduler started."""
+    """Bounds of a time that is not known exactly, as durations since the scheduler started."""
 
     at_least: str | None = None
     at_most: str | None = None
 
 
 class TextMatch(_Part, frozen=True, kw_only=True):
-    """What a pod's PodScheduled=False condition says."""
+    """The expected message of a pod's PodScheduled=False condition."""
 
     reason: str = "Unschedulable"
     message: str | None = None
@@ -71,7 +71,7 @@ class TextMatch(_Part, frozen=True, kw_only=True):
 
 
 class ConditionMatch(_Part, frozen=True, kw_only=True):
-    """A condition of a pod. `observed_generation` may be `current`: the pod's generation."""
+    """An expected condition of a pod. `observed_generation: current` means the pod's generation."""
 
     type: str
     status: str | None = None
@@ -84,9 +84,9 @@ class ConditionMatch(_Part, frozen=True, kw_only=True):
 
 
 class EventMatch(_Part, frozen=True, kw_only=True):
-    """An event about a pod. `count` is how often it happened, repetitions in a series included.
+    """An expected event about a pod. `count` is the number of occurrences, also within a series.
 
-    `series_count` is what one of the events itself counts.
+    `series_count` is the count of one event's series.
     """
 
     reason: str
@@ -101,9 +101,9 @@ class EventMatch(_Part, frozen=True, kw_only=True):
 
 
 class Expectation(_Part, frozen=True, kw_only=True):
-    """What must be true. One of `pod`, `pods`, `node`, `nodes` and `fault` says of what.
+    """An expectation. One of `pod`, `pods`, `node`, `nodes` and `fault` is its subject.
 
-    All else must hold; None means that nothing is said about it.
+    All other fields must hold; None means no expectation.
     """
 
     pod: str | None = None
@@ -132,13 +132,13 @@ class Expectation(_Part, frozen=True, kw_only=True):
 
     @property
     def reads_metrics(self) -> bool:
-        """Whether only the scheduler's own metrics can tell."""
+        """True if only the scheduler's own metrics can answer it."""
         asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
         return any(value is not None for value in asked)
 
 
 class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
-    """Which object is meant, in the words of the API."""
+    """A reference to an object in the API's terms."""
 
     kind: str
     name: str
@@ -147,7 +147,7 @@ class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class Subject(_Part, frozen=True, kw_only=True):
-    """The object a step is about: a pod (`name` or `namespace/name`), a node, or any object."""
+    """The subject of a step: a pod (`name` or `namespace/name`), a node, or any object."""
 
     pod: str | None = None
     node: str | None = None
@@ -155,7 +155,6 @@ class Subject(_Part, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> Ref:
-        """The object's reference."""
         if self.pod is not None:
             return pod_ref(self.pod)
         if self.node is not None:
@@ -166,7 +165,7 @@ class Subject(_Part, frozen=True, kw_only=True):
 
 
 class Delete(Subject, frozen=True, kw_only=True):
-    """Delete an object. Without grace by default: nobody plays the kubelet."""
+    """Delete an object, by default without a grace period: there is no kubelet."""
 
     grace_period_seconds: int = 0
 
@@ -180,13 +179,13 @@ class Patch(Subject, frozen=True, kw_only=True):
 
 
 class UpdateStatus(Subject, frozen=True, kw_only=True):
-    """Change the status of an object; what is not named stays."""
+    """Change the status of an object. Fields that are not given stay."""
 
     status: Json
 
 
 class Bind(_Part, frozen=True, kw_only=True):
-    """Give a pod its node by hand."""
+    """Bind a pod to a node."""
 
     pod: str
     node: str
@@ -199,32 +198,32 @@ class Evict(_Part, frozen=True, kw_only=True):
 
 
 class Repeat(_Part, frozen=True, kw_only=True):
-    """The same steps several times."""
+    """Run steps several times."""
 
     times: int
     steps: list[dict[str, object]]
 
 
 class Settle(_Part, frozen=True, kw_only=True):
-    """Wait until the scheduler has done all it can."""
+    """Wait until the scheduler has nothing left to do."""
 
 
 class Touch(Subject, frozen=True, kw_only=True):
-    """Change an annotation that means nothing.
+    """Change an annotation without a meaning.
 
-    On a pod it also makes the next failed attempt an event of its own: repetitions are counted in
-    a series, and from the third on only now and then.
+    On a pod it also makes the next failed attempt a new event: repetitions are counted in a series,
+    which is updated only now and then from the third on.
     """
 
 
 class Inject(_Part, frozen=True, kw_only=True):
-    """Have things go wrong: faults of the API server, in the words of their format."""
+    """Inject faults into the API server; the format is that of the server."""
 
     faults: list[Json]
 
 
 class ClearFaults(_Part, frozen=True, kw_only=True):
-    """Have nothing more go wrong, or not these faults; empty means all."""
+    """Stop injecting faults except the named ones; empty means all."""
 
     names: list[str] = []
 
@@ -257,7 +256,7 @@ Action: TypeAlias = (
     | Expectation
 )
 
-#: Steps whose content is not simply converted.
+#: Steps whose content needs more than a plain conversion.
 _MADE_BY_HAND: Final = frozenset(
     {"create", "inject", "clear_faults", "advance", "wait_until_settled"}
 )
@@ -276,7 +275,7 @@ _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One step and where it stands in its case, as `steps[3]` or `steps[3].repeat.steps[0]`."""
+    """A step and its place in the case, such as `steps[3]` or `steps[3].repeat.steps[0]`."""
 
     where: str
     action: Action
@@ -284,7 +283,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long it lets time pass."""
+        """The time that the step lets pass."""
         if isinstance(self.action, Advance):
             return self.action.seconds
         if isinstance(self.action, Repeat):
@@ -293,11 +292,11 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def does_something(self) -> bool:
-        """Whether it changes anything, if only the time."""
+        """True if the step changes an object or lets time pass."""
         return not isinstance(self.action, Expectation | Settle | Repeat)
 
     def in_order(self) -> Iterator[Step]:
-        """The step, or the steps that it repeats, once."""
+        """Return the step, or the steps that it repeats, each once."""
         if not isinstance(self.action, Repeat):
             yield self
         for step in self.steps:
@@ -305,7 +304,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One case, ready to be run. `origin` is its file."""
+    """A case that is ready to run. `origin` is its file."""
 
     name: str
     area: str
@@ -321,28 +320,28 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What it is called by everybody: `area/name`."""
+        """The identifier `area/name`."""
         return f"{self.area}/{self.name}"
 
     @property
     def seconds(self) -> float:
-        """How much time must pass while it runs."""
+        """The total time that must pass while the case runs."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def reads_metrics(self) -> bool:
-        """Whether it asks for what only the scheduler's own metrics can tell."""
+        """True if the case needs the scheduler's own metrics."""
         return any(_reads_metrics(step) for step in _in_order(self.steps))
 
 
 def pod_ref(name: str) -> Ref:
-    """The pod called `name` or `namespace/name`."""
+    """Return the reference of the pod `name` or `namespace/name`."""
     namespace, _, short = name.rpartition("/")
     return Ref("Pod", short, namespace or "default")
 
 
 def case_of(raw: Json, *, area: str, origin: str) -> Case:
-    """A case from what its file says; the schema has judged it. Raises InputError."""
+    """Convert validated data of a file to a case. Raises InputError."""
     name = str(raw.get("name", ""))
     try:
         case = Case(
@@ -366,7 +365,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
 
 
 def _check_objects(items: Iterable[Item], where: str) -> None:
-    """What only writing the objects out can tell. Raises InputError."""
+    """Check what is only visible in the complete objects. Raises InputError."""
     for index, item in enumerate(items):
         try:
             for obj in objects_of(item):
@@ -385,7 +384,7 @@ def _reads_metrics(step: Step) -> bool:
 
 
 def _check_windows(steps: Iterable[Step]) -> None:
-    """Metrics tell what has happened since the last look, so something must happen first."""
+    """Check that a step precedes each look at the metrics, which count from the last look."""
     for step in _in_order(steps):
         if step.does_something:
             return
@@ -422,7 +421,7 @@ def _step(raw: Json, where: str) -> Step:
 
 
 def _check_subject(action: msgspec.Struct) -> None:
-    """Who an action is about is said exactly once; what is asked of it makes sense for it."""
+    """Check that an action has exactly one subject and that its fields fit the subject."""
     if isinstance(action, Subject):
         _one_of(pod=action.pod, node=action.node, object=action.object)
     elif isinstance(action, Expectation):
@@ -454,7 +453,7 @@ def _one_of(**values: object) -> None:
 
 
 def load_cases(paths: Iterable[Path]) -> list[Case]:
-    """The cases in files and below directories, in order of area and file. Raises InputError."""
+    """Load the cases in files and directories, ordered by area and file. Raises InputError."""
     cases: list[Case] = []
     seen: dict[str, str] = {}
     for file in _files(paths):
@@ -495,9 +494,9 @@ def _load_file(file: Path) -> list[Case]:
 
 
 def select(cases: Iterable[Case], pattern: str) -> list[Case]:
-    """The cases whose `area/name` contains the pattern, or matches it if it has wildcards.
+    """Return the cases whose `area/name` contains the pattern, or matches its wildcards.
 
-    Upper and lower case are alike; `*`, `?` and `[...]` are wildcards.
+    The comparison ignores case. Wildcards are `*`, `?` and `[...]`.
     """
     wanted = pattern.lower()
     if any(character in wanted for character in "*?["):

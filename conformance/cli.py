@@ -1,7 +1,7 @@
-"""The command `kubesched-conformance`: judge a scheduler.
+"""The command `kubesched-conformance`: test a scheduler.
 
-Exit status: 0 if every case that was run has passed, and at least one has; 1 if not; 2 for input
-that cannot be used, with one line that says what is wrong with it.
+Exit status: 0 if at least one case ran and all passed; 1 if not; 2 for invalid input, with one line
+that describes the mistake.
 """
 
 from __future__ import annotations
@@ -24,38 +24,35 @@ from .target import OUR_SCHEDULER, TargetOptions
 
 __all__ = ["main"]
 
-#: Subcommands that are loaded when they are asked for: name, module, one line of help.
+#: Subcommands that are imported on use: name, module, one line of help.
 _ELSEWHERE = {"replay": ("conformance.replay.cli", "Schedule a production cluster's trace.")}
 
 
 class _BadInput(click.ClickException):
-    """Something the caller has to change."""
+    """Invalid input of the caller."""
 
     exit_code = 2
 
     def show(self, file: object = None) -> None:
-        """One line."""
         del file
         click.echo(f"kubesched-conformance: {self.message}", err=True)
 
 
 class _Commands(click.Group):
-    """The subcommands; those with heavy imports are loaded when they are called for."""
+    """The group of subcommands. Those with heavy imports are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all of them."""
         found = [name for name, (module, _) in _ELSEWHERE.items() if _exists(module)]
         return sorted([*super().list_commands(ctx), *found])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them, or None."""
         if cmd_name not in _ELSEWHERE or not _exists(_ELSEWHERE[cmd_name][0]):
             return super().get_command(ctx, cmd_name)
         command: object = getattr(importlib.import_module(_ELSEWHERE[cmd_name][0]), cmd_name)
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What `--help` says about them, without loading any."""
+        """Print the subcommands' help without importing them."""
         own = {
             name: command.get_short_help_str(limit=80) for name, command in self.commands.items()
         }
@@ -74,7 +71,7 @@ def _exists(module: str) -> bool:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kubesched")
 def main() -> None:
-    """Judge a scheduler by what it does, over HTTP."""
+    """Test a scheduler by its behaviour over HTTP."""
 
 
 @main.command()
@@ -221,7 +218,7 @@ def _chosen(paths: tuple[Path, ...], pattern: str) -> list[Case]:
 
 
 def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:
-    """Run, report, and say whether all is well."""
+    """Run the cases, print the report, and return True if all is well."""
     clock = RealClock()
     started = clock.monotonic()
     with progress(len(cases), Console(stderr=True)) as on_outcome:
@@ -236,7 +233,7 @@ def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:
 
 
 def _console() -> Console:
-    """Standard output: as wide as a terminal, and without limit where there is none."""
+    """Return a console for standard output: as wide as the terminal, or 200 columns without one."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)

@@ -1,10 +1,10 @@
-"""Time, as the suite knows it: the machine's clock, and one that the suite moves by hand.
+"""Clocks of the suite: the machine's clock, and a virtual clock that the suite advances.
 
-A `VirtualClock` is shared by everything that runs in one process: the fake API server (timestamps,
-watch deadlines, bookmarks), the scheduler (backoff, flushes, rate limits) and the runner. It stands
-still until it is advanced, and then goes from one wake-up to the next; between two of them whoever
-was woken gets to finish what it does. So an hour passes in the time it takes to do its work, and no
-wake-up is late.
+A `VirtualClock` is shared by everything in one process: the fake API server (timestamps, watch
+deadlines, bookmarks), the scheduler (backoff, flushes, rate limits) and the runner. It stands still
+until it is advanced, and then moves from one wake-up to the next; between two wake-ups the tasks
+that were woken run to completion. So an hour takes only as long as the work in it, and no wake-up
+is late.
 
 This is the only module of the package that reads the machine's clock.
 """
@@ -33,34 +33,34 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Timer(Protocol):
-    """Something that will happen later, unless it is cancelled before."""
+    """A scheduled callback that can be cancelled."""
 
     def cancel(self) -> None:
-        """Forget it; harmless if it has happened already."""
+        """Cancel the callback. A no-op if it has run."""
 
 
 class Clock(Protocol):
-    """What a server and a scheduler ask of time; seconds as floats."""
+    """The clock interface of server and scheduler; seconds as floats."""
 
     def now(self) -> float:
         """Seconds since 1970 (UTC)."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some start, never going back."""
+        """Seconds since an arbitrary start, never decreasing."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return once that long has passed on this clock."""
+        """Return after that time on this clock."""
         ...
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that long, from the event loop's thread."""
+        """Call back once after that time, in the event loop's thread."""
         ...
 
 
 class RealClock:
-    """The machine's clock: the time of day at the start plus the time gone by since."""
+    """The machine's clock: the time of day at the start plus the elapsed monotonic time."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -70,15 +70,15 @@ class RealClock:
         return self._offset + time.monotonic()
 
     def monotonic(self) -> float:
-        """Seconds since the machine started, or thereabouts."""
+        """Seconds since an arbitrary start."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Give way to other tasks for that long."""
+        """Sleep while other tasks run."""
         await asyncio.sleep(seconds)
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that long."""
+        """Call back once after that time."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
@@ -93,7 +93,7 @@ class _VirtualTimer:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved; any number of parties may share it."""
+    """A clock that stands still until it is advanced. Several parties may share it."""
 
     def __init__(self, start_seconds: float = START_SECONDS) -> None:
         self._start = start_seconds
@@ -106,11 +106,11 @@ class VirtualClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Seconds since this clock was made."""
+        """Seconds since this clock was created."""
         return self._now - self._start
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the clock has been moved that far."""
+        """Return when the clock has been advanced that far."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -122,20 +122,20 @@ class VirtualClock:
             timer.cancel()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back when the clock has been moved that far."""
+        """Call back when the clock has been advanced that far."""
         timer = _VirtualTimer(callback)
         heapq.heappush(self._timers, (self._now + max(0.0, seconds), next(self._order), timer))
         return timer
 
     @property
     def next_wake_up(self) -> float | None:
-        """When the next timer is due, in seconds since 1970; None if nobody waits."""
+        """The time of the next timer in seconds since 1970; None without timers."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     def move_to(self, when: float) -> None:
-        """Move on, calling back whatever is due by then, in order of time; never goes back."""
+        """Set the time and run the callbacks that are due, in order of time. Never moves back."""
         while (due := self.next_wake_up) is not None and due <= when:
             _, _, timer = heapq.heappop(self._timers)
             self._now = max(self._now, due)
@@ -145,7 +145,7 @@ class VirtualClock:
         self._now = max(self._now, when)
 
     async def advance(self, seconds: float, settle: Callable[[], Awaitable[None]]) -> None:
-        """Let that long pass; `settle` is awaited at each wake-up, and at the beginning and end."""
+        """Let time pass. `settle` is awaited at the start, at each wake-up and at the end."""
         end = self._now + seconds
         await settle()
         while (due := self.next_wake_up) is not None and due < end:
@@ -156,7 +156,7 @@ class VirtualClock:
 
 
 def parse_duration(text: str) -> float:
-    """A duration such as `90s`, `5m`, `1h30m` or `1.5s` in seconds. Raises InputError."""
+    """Parse a duration such as `90s`, `5m`, `1h30m` or `1.5s` into seconds. Raises InputError."""
     seconds, position = 0.0, 0
     for part in _DURATION.finditer(text):
         if part.start() != position:

@@ -1,8 +1,8 @@
-"""A scheduler that is a command: its own process group, real time, its last words kept.
+"""A scheduler that is a command: its own process group, real time, and the last lines of output.
 
-The command is a template: `{kubeconfig}` becomes a file that says how to reach the API server, and
-`{config}` a file with a KubeSchedulerConfiguration, `{port}` a free port to serve metrics on.
-Without `{config}` or `{port}`, cases that need one are skipped.
+The command is a template: `{kubeconfig}` is replaced by a kubeconfig file for the API server,
+`{config}` by a KubeSchedulerConfiguration file, `{port}` by a free port for metrics. Cases that
+need `{config}` or `{port}` are skipped if the command lacks it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["CommandKind"]
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
 _PORT: Final = "{port}"
-#: Below those that the system gives to whoever connects to something, lest one is taken meanwhile.
+#: Below the range of ephemeral ports, so that no outgoing connection takes one meanwhile.
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
 _LOG_BYTES_MAX: Final = 64 * 1024
 _LOOK_SECONDS: Final = 0.02
 _TERMINATE_SECONDS: Final = 5.0
-#: How long a scheduler may go on writing after anything happens.
+#: The longest time for which a scheduler may write after the last change.
 _SETTLE_SECONDS_MAX: Final = 60.0
 
 
@@ -53,7 +53,7 @@ class CommandKind:
     """Starts a command for each case."""
 
     def __init__(self, options: TargetOptions) -> None:
-        """Take the command apart. Raises InputError if it cannot be run."""
+        """Parse the command. Raises InputError if it cannot be run."""
         try:
             self._words = shlex.split(options.command)
         except ValueError as error:
@@ -75,7 +75,7 @@ class CommandKind:
             )
 
     def why_not(self, case: Case) -> str | None:
-        """Configurations need a place in the command, and waiting has its limit."""
+        """Return a reason to skip: a placeholder is missing, or the case waits too long."""
         if case.config is not None and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
         if case.reads_metrics and _PORT in self._options.metrics_url and not self._takes_port:
@@ -90,12 +90,11 @@ class CommandKind:
         return None
 
     def new_clock(self) -> Clock:
-        """The machine's."""
         return RealClock()
 
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
-        """Run the command until the block is left. Raises TargetError."""
+        """Run the command while the block runs. Raises TargetError."""
         log = surroundings.directory / "target.log"
         port = self._reserve_port()
         with log.open("wb") as output:
@@ -120,7 +119,7 @@ class CommandKind:
             self._ports_in_use.discard(port)
 
     def _reserve_port(self) -> int:
-        """A port that nobody uses, nor will any other command of ours. Raises TargetError."""
+        """Reserve a free port that no other command of ours gets. Raises TargetError."""
         for port in random.sample(_PORTS, 100):
             if port not in self._ports_in_use and _is_free(port):
                 self._ports_in_use.add(port)
@@ -164,7 +163,7 @@ class _CommandTarget:
         self.metrics_url = metrics_url
 
     async def wait_until_started(self) -> None:
-        """Return once it watches the API server, or at least has asked it something."""
+        """Return when the scheduler watches the API server, or has at least sent a request."""
         deadline = self._clock.monotonic() + self._options.start_seconds_max
         while not self._server.statistics().watchers:
             self._check_alive("did not start")
@@ -175,7 +174,7 @@ class _CommandTarget:
         await self.settle()
 
     async def settle(self) -> None:
-        """Return once nothing has been written and nothing has happened for a while."""
+        """Return when nothing has been written and nothing has happened for a while."""
         now = self._clock.monotonic()
         deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._server_state()
         while now - quiet_since < self._options.quiet_seconds:
@@ -215,7 +214,7 @@ class _CommandTarget:
         raise TargetError(f"{otherwise}: {how}{': ' if last else ''}{last.strip()}", self.log())
 
     def _server_state(self) -> tuple[int, int, int]:
-        """What changes as long as the scheduler is at work."""
+        """Return counters that change as long as the scheduler is at work."""
         numbers = self._server.statistics()
         return (
             numbers.resource_version,
@@ -234,13 +233,13 @@ def _is_free(port: int) -> bool:
 
 
 async def _stop(process: Process) -> None:
-    """Ask the whole process group to end, and make it."""
+    """Terminate the process group, and kill it after a while."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _TERMINATE_SECONDS)
-    # What the command itself has started and left behind.
+    # Processes that the command has started and left behind.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,12 +1,12 @@
-"""What can go wrong, by who is at fault.
+"""The tree of errors, ordered by cause.
 
     ConformanceError
-        InputError          the caller: a case file or an option that makes no sense
+        InputError          the caller: an invalid case file or option
         StepFailed          the case: the API server refused one of its steps
         ExpectationFailed   the scheduler: it did not do what the case expects
         TargetError         the scheduler: it did not start, or it died
-            NotSettled      it never came to rest
-        NotObservable       nobody: it does not show what the case asks about
+            NotSettled      it never became idle
+        NotObservable       no fault: the scheduler does not expose what the case checks
 
 All but InputError are verdicts on one case and stop only that case. `str()` is one line.
 """
@@ -34,17 +34,17 @@ class ConformanceError(Exception):
 
 
 class InputError(ConformanceError):
-    """A case file, a pattern or a command that cannot be used."""
+    """An invalid case file, pattern or command."""
 
 
 class StepFailed(ConformanceError):
-    """A step of a case could not be carried out."""
+    """A step of a case failed."""
 
 
 class ExpectationFailed(ConformanceError):
-    """Something is not as the case expects.
+    """An expectation does not hold.
 
-    `details` are lines for a person: what was expected, what is there, and the pod's story.
+    `details` are lines for people: the expected value, the actual value, and the pod's history.
     """
 
     def __init__(self, summary: str, details: tuple[str, ...] = ()) -> None:
@@ -53,7 +53,7 @@ class ExpectationFailed(ConformanceError):
 
 
 class TargetError(ConformanceError):
-    """The scheduler under test is not there, or not any more. `log` is its last lines."""
+    """The scheduler under test is not running. `log` are the last lines of its output."""
 
     def __init__(self, message: str, log: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -61,14 +61,14 @@ class TargetError(ConformanceError):
 
 
 class NotSettled(TargetError):
-    """The scheduler under test is still busy after all the time it was given."""
+    """The scheduler under test is still busy after the time limit."""
 
 
 class NotObservable(ConformanceError):
-    """The scheduler under test serves no metrics that would tell: the case is skipped."""
+    """The scheduler under test serves no metrics for the case; the case is skipped."""
 
 
 def first_error(group: BaseExceptionGroup[E]) -> E:
-    """The first error of a group, however deep in groups of groups it lies."""
+    """Return the first error of an exception group, which may be nested."""
     error = group.exceptions[0]
     return first_error(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,20 +1,20 @@
-"""Everything that happens on the API server while cases run, to the byte the same in every run.
+"""A log of everything that happens on the API server while cases run, byte-identical in every run.
 
-One JSON document a line, keys sorted, in the order in which things happened:
+One JSON document per line, with sorted keys, in the order of events:
 
     {"case":"queue/taint-goes"}                                   a case begins
-    {"at":0.0,"step":"steps[2]"}                                  its step is next
+    {"at":0.0,"step":"steps[2]"}                                  a step begins
     {"at":30.0,"change":"MODIFIED","key":"default/web",           an object has changed
      "object":{...},"resource":"pods","version":176722560000021}
-    {"at":30.0,"by":"kubesched/scheduler","path":"/api/v1/...",   whoever is tested has written
+    {"at":30.0,"by":"kubesched/scheduler","path":"/api/v1/...",   the scheduler has written
      "request":"POST","status":201}
-    {"at":90.0,"reason":"","verdict":"passed"}                    the case is over
+    {"at":90.0,"reason":"","verdict":"passed"}                    the case has ended
 
-`at` is in seconds since the API server started, on its clock. A change comes before the request
-that made it. The server's own address, which the machine has chosen and which schedulers quote
-when a connection breaks, is written as `API-SERVER`. Of a scheduler that shares the suite's clock
-two runs with one seed write the same log; where two differ, `diff` shows the first object that
-does.
+`at` is in seconds since the start of the API server, on its clock. A change comes before the
+request that caused it. The server's address, which contains a random port and which schedulers
+quote when a connection breaks, is written as `API-SERVER`. A scheduler that shares the suite's
+clock produces the same log for the same seed; in two logs that differ, `diff` shows the first
+object that differs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["EventLog", "event_log"]
 
 _READING: Final = frozenset({"GET", "HEAD"})
-#: To the microsecond: beyond that, seconds since 1970 in a float are noise.
+#: To the microsecond: finer digits of a float of seconds since 1970 are noise.
 _DIGITS: Final = 6
 
 _API_SERVER: Final = b"API-SERVER"
@@ -49,7 +49,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 @contextlib.contextmanager
 def event_log(path: Path | None, case_id: str) -> Iterator[EventLog]:
-    """The log of one case, in a file of its own; without a path nothing is written."""
+    """Open the log of one case in a file of its own. Without a path nothing is written."""
     if path is None:
         yield EventLog(None)
         return
@@ -60,7 +60,7 @@ def event_log(path: Path | None, case_id: str) -> Iterator[EventLog]:
 
 
 class EventLog:
-    """Writes what happens in one case."""
+    """Writes the events of one case."""
 
     def __init__(self, file: BinaryIO | None) -> None:
         self._file = file
@@ -69,7 +69,7 @@ class EventLog:
         self._address = b""
 
     def following(self, server: FakeApiServer, clock: Clock) -> AbstractContextManager[None]:
-        """Write all that happens on this server inside the block; its time starts now."""
+        """Write all changes on a server while the block runs. Times count from now."""
         if self._file is None:
             return contextlib.nullcontext()
         self._clock, self._start = clock, clock.now()
@@ -77,17 +77,17 @@ class EventLog:
         return server.listening(on_change=self._changed, on_request=self._requested)
 
     def step(self, where: str) -> None:
-        """A step of the case begins. What came before is on the disk, whatever happens now."""
+        """Write the start of a step. Everything before it is flushed to the file."""
         self.write(at=self._now(), step=where)
         if self._file is not None:
             self._file.flush()
 
     def end(self, outcome: Outcome) -> None:
-        """The case is over."""
+        """Write the end of the case."""
         self.write(at=self._now(), verdict=outcome.verdict.value, reason=outcome.reason)
 
     def write(self, **fields: object) -> None:
-        """A line of the log, if there is one."""
+        """Write a line, if there is a file."""
         if self._file is not None:
             line = _encode(fields)
             if self._address:

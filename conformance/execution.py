@@ -1,6 +1,6 @@
-"""Runs one case: a fresh API server, what the case puts there, a fresh scheduler, its steps.
+"""Run one case: a new API server, the case's objects, a new scheduler, the steps.
 
-Whatever goes wrong is part of the outcome; nothing is raised but what stops the whole suite.
+Every failure is part of the outcome. Only errors that stop the whole suite are raised.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run_case"]
 
-#: How often to look whether an expectation has come true.
+#: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05
 _TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
-#: Created before what refers to them.
+#: Created before the objects that refer to them.
 _PRIORITY_CLASS: Final = "PriorityClass"
 
 
@@ -68,9 +68,9 @@ async def run_case(
     timeout_seconds: float = 60.0,
     log_path: Path | None = None,
 ) -> Outcome:
-    """Run a case and say what became of it; `timeout_seconds` are real ones.
+    """Run a case and return its outcome. `timeout_seconds` is real time.
 
-    What happens on its API server is written to `log_path`, see event_log.py.
+    The events on its API server are written to `log_path`, see event_log.py.
     """
     with event_log(log_path, case.id) as log:
         outcome = await _run_case(case, kind, seed, timeout_seconds, log)
@@ -136,10 +136,10 @@ def _outcome(
 
 
 class _Execution:
-    """A case while it runs. `where` is the step that is being carried out."""
+    """A running case. `where` is the current step."""
 
     def __init__(self, case: Case, kind: TargetKind, seed: int, event_log: EventLog) -> None:
-        # Each case has its own chance, whatever runs before or beside it.
+        # Each case has its own random generator, independent of other cases.
         self._rng = random.Random(f"{seed}/{case.id}")
         self._case = case
         self._kind = kind
@@ -228,13 +228,13 @@ class _Execution:
             await self._after_write(self._target)
 
     async def _open_window(self) -> None:
-        """Note how far the counters are, unless something has been done since the last look."""
+        """Read the counters at the start of a window, unless a window is open."""
         if self._metrics is None or self._window_is_open:
             return
         if self._counters is None or not self._target.settles_exactly:
             await self._target.settle()
             self._counters = await self._metrics.read()
-        # Else nothing can have moved since they were read, at rest and with nothing done after it.
+        # Otherwise the counters were read at rest, and nothing has changed since.
         self._before, self._counters = self._counters, None
         self._window_is_open = True
 
@@ -272,12 +272,12 @@ class _Execution:
                     await self._after_write(target)
 
     async def _after_write(self, target: Target) -> None:
-        """Let one write have all its effects before the next one, where that can be known."""
+        """Wait until a write has had all its effects, if the target can detect that."""
         if target.settles_exactly:
             await target.settle()
 
     async def _expect(self, expected: Expectation) -> None:
-        """Look until it is so. Raises ExpectationFailed if it is not in the time there is."""
+        """Wait until an expectation holds. Raises ExpectationFailed after the time limit."""
         target, real = self._target, RealClock()
         deadline = real.monotonic() + target.patience_seconds
         while True:

@@ -1,7 +1,7 @@
-"""Expectations: is it so, and if not, what is there instead?
+"""Check expectations, and describe the actual state if one does not hold.
 
-Each matcher looks at one pod and answers with nothing, or with what is wrong in words. A few of
-them are about what does not happen; those mean something only once the scheduler has come to rest.
+Each matcher looks at one pod and returns None or a description of the mismatch. A few are about
+things that must not happen; they are meaningful only when the scheduler is idle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Unmet", "is_about_rest", "unmet", "unmet_by_moves"]
 
 
 class Unmet(NamedTuple):
-    """An expectation that does not hold: about what, why not, and what there is to see."""
+    """An expectation that does not hold: its subject, the reason, and the actual state."""
 
     subject: str
     problem: str
@@ -35,7 +35,7 @@ class Unmet(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What a matcher is given."""
+    """The input of a matcher."""
 
     sight: PodSight
     expected: Expectation
@@ -43,7 +43,7 @@ class _Look(NamedTuple):
 
 
 def is_about_rest(expected: Expectation) -> bool:
-    """Whether it can only be judged once the scheduler has come to rest."""
+    """True if it can only be checked when the scheduler is idle."""
     event = expected.event
     return (
         expected.not_bound is not None
@@ -61,9 +61,9 @@ def is_about_rest(expected: Expectation) -> bool:
 
 
 async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unmet | None:
-    """What of an expectation does not hold now; None if all does.
+    """Return the first part of an expectation that does not hold now, or None.
 
-    `started_at` is when the scheduler was started, in seconds since 1970.
+    `started_at` is the start of the scheduler, in seconds since 1970.
     """
     if expected.nodes is not None:
         problems = overcommitments(await api.list("Node"), await api.list("Pod"))
@@ -86,9 +86,9 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unm
 
 
 def unmet_by_moves(expected: Expectation, moves: Moves) -> Unmet | None:
-    """What of an expectation the scheduler's counters speak against; None if nothing does.
+    """Return the part of an expectation that the scheduler's counters contradict, or None.
 
-    `moves` is what they say of the time since the last look. Raises NotObservable.
+    `moves` are the counts since the last look. Raises NotObservable.
     """
     problem = requeue_problem(expected, moves)
     if problem is None and expected.scheduled_after_flush is not None:
@@ -220,7 +220,7 @@ def _time_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | Non
     moment = epoch_seconds(text_in(found, "lastTransitionTime"))
     if moment is None:
         return f"expected {wanted.type} with a lastTransitionTime, found none"
-    # API times are whole seconds, cut off: so must be what they are compared with.
+    # API times are truncated to whole seconds, so the other side is truncated as well.
     elapsed = moment - math.floor(look.started_at)
     low, high = bounds.at_least, bounds.at_most
     if low is not None and elapsed < parse_duration(low):

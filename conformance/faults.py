@@ -1,7 +1,7 @@
-"""Faults in cases: judged where they are written, aimed at the scheduler and nobody else.
+"""Faults in cases: validated when the case is read, and aimed at the scheduler only.
 
-Their format is that of the API server, `fakeapi/faults/schema.json`. A fault that names no client
-spares the suite, which must be able to do its part whatever the scheduler suffers.
+The format is that of the API server, `fakeapi/faults/schema.json`. A fault without a client does
+not affect the suite's own requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["aimed"]
 
 
 def aimed(faults: Sequence[Json]) -> list[Json]:
-    """The faults as they are sent to the API server. Raises InputError for bad ones."""
+    """Return the faults in the form sent to the API server. Raises InputError."""
     try:
         found = faults_of(list(faults)).faults
     except FaultError as error:

@@ -1,19 +1,19 @@
-"""A scheduler in the suite's own process: real HTTP, virtual time, and an exact notion of rest.
+"""A scheduler in the suite's own process: real HTTP, virtual time, and an exact test for idleness.
 
-What is run is a function that is named, not imported:
+The scheduler is a function, given by name and not imported here:
 
     async with function(kubeconfig=path, clock=clock, config=path_or_None, seed=0) as scheduler:
         scheduler.is_idle            # nothing to do until an object changes or time passes;
-                                     # raises what the scheduler has failed with, if it has
-        scheduler.resource_versions  # how far it has followed the server, by kind
-        scheduler.check()            # verifies its invariants; may be missing
+                                     # raises the scheduler's exception if it has failed
+        scheduler.resource_versions  # the last version seen, by kind
+        scheduler.check()            # checks its invariants; optional
 
-A scheduler that can serve kube-scheduler's metrics says so by a keyword parameter `serve` of the
-function. For cases that read metrics it is called with `serve=True`, and then
+A scheduler that can serve kube-scheduler's metrics has a keyword parameter `serve`. For cases that
+read metrics the function is called with `serve=True`, and then has
 
-        scheduler.url                # is where: http://127.0.0.1:PORT, to which /metrics is added
+        scheduler.url                # http://127.0.0.1:PORT, to which /metrics is added
 
-Without such a parameter those cases are skipped, and the others never pass it.
+Without such a parameter those cases are skipped. Other cases never pass it.
 """
 
 from __future__ import annotations
@@ -47,47 +47,47 @@ if TYPE_CHECKING:
 __all__ = ["InProcessKind"]
 
 _LOG_LINES_MAX: Final = 100
-#: How often to look again, in real time, at a scheduler that waits for something outside.
+#: The real interval between two checks of a scheduler that waits for something outside.
 _LOOKS_MAX: Final = 400
 _LOOK_SECONDS: Final = 0.001
-#: Looks in vain after which what is under way must be waiting for time to pass.
+#: Checks without progress after which pending work must be waiting for time to pass.
 _LOOKS_BEFORE_TIME: Final = 20
-#: How far time may move on its own while a scheduler settles: retries and rate limits are short.
+#: The virtual time that may pass while a scheduler settles: retries and rate limits are short.
 _NUDGED_SECONDS_MAX: Final = 60.0
 
 
 class InProcessScheduler(Protocol):
-    """What the function's context manager yields."""
+    """The result of the function's context manager."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing will happen until an object changes or time passes."""
+        """True if nothing will happen until an object changes or time passes."""
         ...
 
     @property
     def resource_versions(self) -> Mapping[str, str]:
-        """How far it has followed the API server, by kind."""
+        """The last resource version seen, by kind."""
         ...
 
 
 class RunInProcess(Protocol):
-    """The function."""
+    """The function's type."""
 
     def __call__(
         self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, **serve: bool
     ) -> AbstractAsyncContextManager[InProcessScheduler]:
-        """Run a scheduler for as long as the block lasts.
+        """Run a scheduler while the block runs.
 
-        `serve` is passed only if it is wanted, and only to a function that names it.
+        `serve` is passed only to a function with that parameter, for cases that need it.
         """
         ...
 
 
 class InProcessKind:
-    """Starts the scheduler that a function of this process is."""
+    """Starts the scheduler of a function in this process."""
 
     def __init__(self, module: str, function: str) -> None:
-        """Find the function. Raises InputError if there is none."""
+        """Find the function. Raises InputError if it does not exist."""
         reference = f"{module}:{function}"
         try:
             found = getattr(importlib.import_module(module), function)
@@ -100,18 +100,17 @@ class InProcessKind:
         self._serves = "serve" in inspect.signature(found).parameters
 
     def why_not(self, case: Case) -> str | None:
-        """Every case can be run, as time is ours, if the scheduler shows what is asked of it."""
+        """Return a reason to skip: the case reads metrics and the scheduler serves none."""
         if case.reads_metrics and not self._serves:
             return f"reads metrics, and {self._reference} has no parameter serve"
         return None
 
     def new_clock(self) -> Clock:
-        """A virtual clock."""
         return VirtualClock()
 
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
-        """Run the scheduler until the block is left. Raises TargetError."""
+        """Run the scheduler while the block runs. Raises TargetError."""
         clock = surroundings.clock
         assert isinstance(clock, VirtualClock), "the clock is one of ours"
         kubeconfig = surroundings.server.write_kubeconfig(surroundings.directory / "kubeconfig")
@@ -143,7 +142,7 @@ class InProcessKind:
 async def _translating(
     running: AbstractAsyncContextManager[InProcessScheduler], lines: collections.deque[str]
 ) -> AsyncIterator[InProcessScheduler]:
-    """A scheduler that fails while it is being stopped has failed the case, not the suite."""
+    """Convert an error while the scheduler stops into a failure of the case, not of the suite."""
     scheduler = await running.__aenter__()
     try:
         yield scheduler
@@ -175,12 +174,11 @@ class _InProcessTarget:
 
     @property
     def metrics_url(self) -> str | None:
-        """Below the URL that the scheduler gives."""
         url = getattr(self._scheduler, "url", None)
         return f"{url.rstrip('/')}/metrics" if isinstance(url, str) and url else None
 
     async def settle(self) -> None:
-        """Return once nothing can happen before an object changes or time passes."""
+        """Return when nothing can happen before an object changes or time passes."""
         looks = 0
         nudged_until = self._clock.now() + _NUDGED_SECONDS_MAX
         before: Statistics | None = None
@@ -191,14 +189,14 @@ class _InProcessTarget:
             if looks >= _LOOKS_BEFORE_TIME and self._nudge(nudged_until):
                 looks = 0
             elif looks >= _LOOKS_BEFORE_TIME and self._server.faults.is_at_work:
-                return  # it cannot come to rest while things go wrong, and is not asked to
+                return  # while faults are active it cannot become idle, and need not
             elif looks >= _LOOKS_MAX:
                 raise NotSettled("never came to rest", self.log())
             elif looks:
                 await asyncio.sleep(_LOOK_SECONDS)
 
     async def advance(self, seconds: float) -> None:
-        """Move the clock from one wake-up to the next; the scheduler settles in between."""
+        """Advance the clock from one wake-up to the next; the scheduler settles in between."""
         await self._clock.advance(seconds, self.settle)
 
     def check(self) -> None:
@@ -216,9 +214,9 @@ class _InProcessTarget:
         return tuple(self._lines)
 
     async def _is_settled(self) -> bool:
-        """Whether all is at rest, and all there is has been seen.
+        """True if everything is idle and the scheduler has seen every object.
 
-        A bookmark that has come through proves that everything before it has.
+        A bookmark that has arrived proves that everything before it has arrived.
         """
         await _quiet()
         if not self._is_at_rest():
@@ -236,7 +234,7 @@ class _InProcessTarget:
         return True
 
     def _has_seen(self, version: int) -> bool:
-        """Whether all there is has been seen, or while things go wrong: all that can be."""
+        """True if every change has been seen, or with active faults, every change that can be."""
         faults, versions = self._server.faults, self._scheduler.resource_versions
         kinds = faults.followed if faults.is_at_work else versions.keys()
         return all(_number(versions[kind]) >= version for kind in kinds if kind in versions)
@@ -245,7 +243,7 @@ class _InProcessTarget:
         numbers = self._server.statistics()
         if numbers.requests_in_flight or numbers.undelivered_watch_events:
             return False
-        # A scheduler whose request is held by a fault is not idle, but there is nothing it can do.
+        # A scheduler whose request is held by a fault is not idle, but has nothing to do.
         return self._ask_whether_idle() or numbers.requests_held > 0
 
     def _ask_whether_idle(self) -> bool:
@@ -255,7 +253,7 @@ class _InProcessTarget:
             raise TargetError(f"failed: {_words(error)}", self.log()) from error
 
     def _nudge(self, until: float) -> bool:
-        """Let time pass for what is under way and waits for it: a retry, a rate limit."""
+        """Let time pass for pending work that waits for it: a retry, a rate limit."""
         due = self._clock.next_wake_up
         if due is None or due > until:
             return False
@@ -274,14 +272,14 @@ def _number(version: str) -> int:
 
 
 def _words(error: BaseException) -> str:
-    """An error in one line; of a group, its first."""
+    """Return an error as one line; of a group, the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"
 
 
 class _Recorder(logging.Handler):
-    """Keeps the last lines, stamped with virtual time."""
+    """Keeps the last lines, with virtual timestamps."""
 
     def __init__(self, clock: VirtualClock, lines: collections.deque[str]) -> None:
         super().__init__()
@@ -298,7 +296,7 @@ class _Recorder(logging.Handler):
 
 @contextlib.contextmanager
 def _capture_log(clock: VirtualClock) -> Iterator[collections.deque[str]]:
-    """What is logged inside the block."""
+    """Record the log while the block runs."""
     lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
     root, handler = logging.getLogger(), _Recorder(clock, lines)
     level = root.level

@@ -1,4 +1,4 @@
-"""Outcomes as JUnit XML, for whatever runs builds: a suite for each area, a case for each case."""
+"""Write outcomes as JUnit XML: a suite per area, a test case per case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_junit"]
 
-#: What XML 1.0 cannot hold, escaped or not.
+#: Characters that XML 1.0 cannot contain, even escaped.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

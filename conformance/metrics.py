@@ -1,9 +1,9 @@
-"""What a scheduler counts of its own queue: kube-scheduler's metrics, read over HTTP.
+"""Read a scheduler's queue counters: kube-scheduler's metrics, over HTTP.
 
-Three families are read, by kube-scheduler's names and labels; all others may say what they like:
+Three families are read, with kube-scheduler's names and labels; all others are ignored:
 
     scheduler_queue_incoming_pods_total{queue, event}      pods that entered a queue, and why
-    scheduler_pod_scheduled_after_flush_total              pods only the flush has brought back
+    scheduler_pod_scheduled_after_flush_total              pods bound after a flush moved them
     scheduler_event_handling_duration_seconds_count{event} events that were handled, useful or not
 """
 
@@ -30,18 +30,18 @@ INCOMING: Final = "scheduler_queue_incoming_pods_total"
 AFTER_FLUSH: Final = "scheduler_pod_scheduled_after_flush_total"
 HANDLED: Final = "scheduler_event_handling_duration_seconds"
 
-#: Queues a pod leaves only to be tried; in the others it waits for something to happen.
+#: Queues that a pod leaves only for an attempt; in the others it waits for an event.
 _TRIED_FROM: Final = frozenset({"active", "backoff"})
-#: How long a scheduler that has started may take, in real time, until it serves.
+#: The real time that a started scheduler may take until it serves metrics.
 _START_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.05
 _ANSWER_SECONDS: Final = 10.0
 
 
 class QueueCounters(NamedTuple):
-    """How far the counters are; None for a family that is not there.
+    """The values of the counters; None for a family that is missing.
 
-    A family with labels is not there either until it has counted something for the first time.
+    A family with labels is also missing until its first count.
     """
 
     requeued: Mapping[str, int] | None
@@ -53,7 +53,7 @@ class QueueCounters(NamedTuple):
 
 
 def parse_counters(text: str) -> QueueCounters:
-    """The counters in a page of metrics. Raises ValueError if a line of theirs makes no sense."""
+    """Parse the counters in a page of metrics. Raises ValueError for an invalid line."""
     requeued: dict[str, int] = {}
     handled: dict[str, int] = {}
     after_flush = None
@@ -81,13 +81,13 @@ def parse_counters(text: str) -> QueueCounters:
 
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], int]]:
     wanted = {INCOMING, AFTER_FLUSH, f"{HANDLED}_count"}
-    # The lines of all other families are most of the page, and reading them would take most of the
-    # time. Without its TYPE a histogram's count is a sample like any other, which is all we need.
+    # The lines of other families are most of the page, and parsing them would take most of the
+    # time. Without its TYPE a histogram's count is a plain sample, which is enough here.
     lines = [line for line in text.splitlines() if line.partition("{")[0].split(" ")[0] in wanted]
     try:
         families = list(text_string_to_metric_families("\n".join([*lines, ""])))
     except (IndexError, KeyError) as error:
-        # So the library takes some lines that are cut off.
+        # The library raises these for some truncated lines.
         raise ValueError(f"a line without an end: {error}") from error
     for sample in (sample for family in families for sample in family.samples):
         if not 0 <= sample.value < math.inf or sample.value != int(sample.value):
@@ -96,12 +96,12 @@ def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], int]]:
 
 
 class MetricsReader:
-    """Reads one scheduler's metrics; an asynchronous context manager."""
+    """Reads one scheduler's metrics; an async context manager."""
 
     def __init__(self, url: str) -> None:
-        """`url` is the whole of it, path included."""
+        """Take the full URL, including the path."""
         self._url = url
-        # Whoever knows that parameter spares itself most of the page; others ignore it.
+        # A scheduler that supports this parameter sends only these families; others ignore it.
         self._names = [("name[]", name) for name in (INCOMING, AFTER_FLUSH, HANDLED)]
         self._session: aiohttp.ClientSession | None = None
 
@@ -120,7 +120,7 @@ class MetricsReader:
             await self._session.close()
 
     async def wait_until_served(self) -> QueueCounters:
-        """The counters, once they are there. Raises NotObservable if this scheduler serves none."""
+        """Return the counters once they are served. Raises NotObservable if they never are."""
         clock = RealClock()
         deadline = clock.monotonic() + _START_SECONDS
         while True:
@@ -134,7 +134,7 @@ class MetricsReader:
                 await clock.sleep(_LOOK_SECONDS)
 
     async def read(self) -> QueueCounters:
-        """The counters now. Raises TargetError if there is no telling."""
+        """Return the counters now. Raises TargetError if they cannot be read."""
         assert self._session is not None, "used outside of its context"
         try:
             async with self._session.get(
@@ -152,7 +152,7 @@ class MetricsReader:
 
 
 def _is_loopback(url: str) -> bool:
-    """Whether it leads to this machine, where a self-signed certificate is good enough."""
+    """True if the URL leads to this machine, where a self-signed certificate is accepted."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -161,13 +161,13 @@ def _is_loopback(url: str) -> bool:
 
 
 def risen(after: Mapping[str, int], before: Mapping[str, int] | None) -> dict[str, int]:
-    """By how much counters have risen, without those that have not."""
+    """Return the increase of the counters that have increased."""
     old = before or {}
     found = {event: count - old.get(event, 0) for event, count in after.items()}
     return {event: count for event, count in sorted(found.items()) if count}
 
 
 def in_words(counts: Mapping[str, int], events: Iterable[str] | None = None) -> str:
-    """Counts in one line; `events` picks some of them."""
+    """Format counts as one line. `events` selects some of them."""
     chosen = counts if events is None else {event: counts[event] for event in events}
     return ", ".join(f"{event} {count}" for event, count in chosen.items()) or "none"

@@ -1,11 +1,11 @@
-"""Objects as cases write them: nodes and pods in a few words, anything else as the API has it.
+"""Objects as written in cases: short forms of nodes and pods, and any other object in full.
 
     node: {name: a, cpu: "4", taints: ["dedicated=db:NoSchedule"]}
     pod: {name: web, cpu: 500m, node_selector: {zone: z1}}
     object: {apiVersion: v1, kind: Service, ...}
 
-Nothing of the API is out of reach: `spec` and `status` of the short forms are merged over what the
-other fields say.
+Every field of the API can be set: `spec` and `status` of a short form are merged over its other
+fields.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>[A
 
 
 class _Shorthand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object in a few words. With `count` there are several, named `name-0`, `name-1`..."""
+    """The short form of an object. With `count` it is several, named `name-0`, `name-1`..."""
 
     name: str
     count: int | None = None
@@ -37,14 +37,14 @@ class _Shorthand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     annotations: dict[str, str] = {}
 
     def names(self) -> list[str]:
-        """The names of all the objects it stands for."""
+        """Return the names of all the objects."""
         if self.count is None:
             return [self.name]
         return [f"{self.name}-{number}" for number in range(self.count)]
 
 
 class NodeShorthand(_Shorthand, frozen=True):
-    """A node: 4 CPUs, 32 GiB and 110 pods unless it says otherwise."""
+    """The short form of a node, by default with 4 CPUs, 32 GiB and 110 pods."""
 
     cpu: str | int = 4
     memory: str = "32Gi"
@@ -58,7 +58,7 @@ class NodeShorthand(_Shorthand, frozen=True):
     status: Json = {}
 
     def expand(self) -> Iterator[Json]:
-        """The nodes, as the API has them."""
+        """Return the nodes as API objects."""
         amounts: dict[str, object] = {
             "cpu": str(self.cpu),
             "memory": self.memory,
@@ -92,13 +92,13 @@ class NodeShorthand(_Shorthand, frozen=True):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Node affinity without the long names: `required` terms are alternatives."""
+    """The short form of node affinity. `required` terms are alternatives."""
 
     required: list[Json] | None = None
     preferred: list[Json] | None = None
 
     def expand(self) -> Json:
-        """As the API has it."""
+        """Return the affinity as an API object."""
         affinity: Json = {}
         if self.required is not None:
             terms: Json = {"nodeSelectorTerms": self.required}
@@ -109,7 +109,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PodShorthand(_Shorthand, frozen=True):
-    """A pod with one container that asks for nothing, unless it says otherwise."""
+    """The short form of a pod, by default with one container and no requests."""
 
     namespace: str = "default"
     node: str | None = None
@@ -133,7 +133,7 @@ class PodShorthand(_Shorthand, frozen=True):
     status: Json = {}
 
     def expand(self) -> Iterator[Json]:
-        """The pods, as the API has them; before them the priority class they need, if any."""
+        """Return the pods as API objects, after the priority class they need, if any."""
         spec = self._spec()
         if self.priority is not None:
             name = f"priority-{self.priority}".replace("--", "-minus-")
@@ -182,7 +182,7 @@ class PodShorthand(_Shorthand, frozen=True):
         container: Json = {"name": "main", "image": self.image}
         requests = self._requests()
         if requests:
-            # Extended resources and huge pages are only accepted with equal limits.
+            # Extended resources and huge pages need limits equal to the requests.
             limits = {name: str(amount) for name, amount in self.resources.items()}
             container["resources"] = {
                 "requests": requests,
@@ -203,7 +203,7 @@ class PodShorthand(_Shorthand, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of a list of objects; exactly one of its fields is set."""
+    """One entry of a list of objects. Exactly one field is set."""
 
     node: NodeShorthand | None = None
     pod: PodShorthand | None = None
@@ -217,7 +217,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def objects_of(item: Item) -> Iterator[Json]:
-    """The objects an entry stands for, as the API has them, in the order they are needed."""
+    """Return the API objects of an entry, in the order of creation."""
     if item.node is not None:
         yield from item.node.expand()
     elif item.pod is not None:
@@ -230,7 +230,7 @@ def objects_of(item: Item) -> Iterator[Json]:
 
 
 def _taint(taint: str | Json) -> Json:
-    """A taint as kubectl writes it, `key=value:Effect` or `key:Effect`, or as the API has it."""
+    """Parse a taint in kubectl's form, `key=value:Effect` or `key:Effect`, or as an API object."""
     if not isinstance(taint, str):
         return taint
     parts = _TAINT.fullmatch(taint)
@@ -241,14 +241,14 @@ def _taint(taint: str | Json) -> Json:
 
 
 def _port(port: int | Json) -> Json:
-    """A host port, by its number or as the API has it; the container's own is the same."""
+    """Parse a host port: a number or an API object. The container port is the same number."""
     if isinstance(port, int):
         return {"hostPort": port, "containerPort": port}
     return {"containerPort": port.get("hostPort"), **port}
 
 
 def _completed(containers: list[Json], prefix: str) -> list[Json]:
-    """Containers with the names and images they need."""
+    """Complete containers with the names and images that they need."""
     return [
         {"name": f"{prefix}-{number}", "image": _IMAGE, **container}
         for number, container in enumerate(containers)

@@ -1,4 +1,4 @@
-"""What the API server shows of a pod: itself, its conditions, its events; all of it as lines."""
+"""Describe a pod as the API server shows it: the pod, its conditions and its events, as lines."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PodSight", "objects_in", "part", "pod_sight", "text_in"]
 
-#: What the scheduler reports about an attempt, by how it ended.
+#: The reasons of the scheduler's events about an attempt, by result.
 ATTEMPT_REASONS: Final = frozenset({"FailedScheduling", "Scheduled"})
 
 
 class PodSight(NamedTuple):
-    """A pod as it is now, or None if it is gone, and the events about it, oldest first."""
+    """A pod, or None if it does not exist, and the events about it, oldest first."""
 
     ref: Ref
     pod: Json | None
@@ -23,31 +23,31 @@ class PodSight(NamedTuple):
 
     @property
     def node_name(self) -> str:
-        """The node it is on; empty for none."""
+        """The pod's node; empty without one."""
         return text_in(part(self.pod, "spec"), "nodeName")
 
     @property
     def generation(self) -> int:
-        """The generation of its spec."""
+        """The generation of the pod's spec."""
         value = part(self.pod, "metadata").get("generation")
         return value if isinstance(value, int) else 0
 
     @property
     def attempts(self) -> int:
-        """How often the scheduler has tried to place it, as far as events tell."""
+        """The number of attempts to schedule the pod, as counted by events."""
         return sum(
             count_of(event) for event in self.events if event.get("reason") in ATTEMPT_REASONS
         )
 
     def condition(self, kind: str) -> Json | None:
-        """One of its conditions."""
+        """Return one of the pod's conditions."""
         for condition in objects_in(part(self.pod, "status"), "conditions"):
             if condition.get("type") == kind:
                 return condition
         return None
 
     def lines(self) -> list[str]:
-        """The pod in words: where it is, what its conditions say, what has happened to it."""
+        """Return the pod as lines: its node, its conditions, its events."""
         if self.pod is None:
             return [f"{self.ref} does not exist", *self._event_lines()]
         status = part(self.pod, "status")
@@ -67,7 +67,7 @@ class PodSight(NamedTuple):
 
 
 async def pod_sight(api: ApiClient, ref: Ref) -> PodSight:
-    """Look at a pod and its events."""
+    """Read a pod and its events."""
     pod = await api.find(ref)
     uid = part(pod, "metadata").get("uid")
     events = [
@@ -82,7 +82,7 @@ async def pod_sight(api: ApiClient, ref: Ref) -> PodSight:
 
 
 def _is_about(event: Json, ref: Ref, uid: object) -> bool:
-    """Whether an event is about that pod; of one that was recreated, about the one there is."""
+    """True if an event is about that pod and, if it was recreated, about the current one."""
     regarding = part(event, "regarding")
     if (regarding.get("kind"), regarding.get("name")) != (ref.kind, ref.name):
         return False
@@ -90,13 +90,13 @@ def _is_about(event: Json, ref: Ref, uid: object) -> bool:
 
 
 def count_of(event: Json) -> int:
-    """How often an event has happened."""
+    """Return the number of occurrences of an event."""
     count = part(event, "series").get("count", event.get("deprecatedCount"))
     return count if isinstance(count, int) and count > 0 else 1
 
 
 def event_line(event: Json) -> str:
-    """An event in one line."""
+    """Return an event as one line."""
     count = count_of(event)
     times = f" x{count}" if count > 1 else ""
     kind, reason = text_in(event, "type"), text_in(event, "reason")
@@ -111,25 +111,25 @@ def _condition_line(condition: Json) -> str:
 
 
 def part(obj: Json | None, name: str) -> Json:
-    """An object inside another one; empty if it is not there."""
+    """Return an object within another one; empty if it is missing."""
     value = None if obj is None else obj.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def objects_in(obj: Json, name: str) -> list[Json]:
-    """A list of objects inside an object; empty if it is not there."""
+    """Return a list of objects within an object; empty if it is missing."""
     value = obj.get(name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_in(obj: Json, name: str) -> str:
-    """A text inside an object; empty if it is not there."""
+    """Return a text within an object; empty if it is missing."""
     value = obj.get(name)
     return value if isinstance(value, str) else ""
 
 
 def epoch_seconds(timestamp: str) -> float | None:
-    """A `metav1.Time` in seconds since 1970; None if it is none."""
+    """Convert a `metav1.Time` to seconds since 1970; None if it is missing."""
     try:
         return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:

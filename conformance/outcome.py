@@ -1,4 +1,4 @@
-"""What became of a case."""
+"""The outcome of a case."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Outcome", "Verdict", "all_passed"]
 
 
 class Verdict(enum.Enum):
-    """How a case ended.
+    """The verdict on a case.
 
-    FAILED: the scheduler did not do what is expected. ERROR: it could not be asked, because it
-    died, hung, or because a step of the case could not be carried out.
+    FAILED: the scheduler did not do what the case expects. ERROR: the case could not be run to the
+    end, because the scheduler died or hung, or because a step failed.
     """
 
     PASSED = "passed"
@@ -27,7 +27,7 @@ class Verdict(enum.Enum):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One case's result. `reason` is one line, `details` more of them; `log` is the target's."""
+    """The result of a case. `reason` is one line, `details` are more; `log` is the target's log."""
 
     area: str
     name: str
@@ -41,17 +41,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The case's `area/name`."""
+        """The identifier `area/name`."""
         return f"{self.area}/{self.name}"
 
     @property
     def is_bad(self) -> bool:
-        """Whether it speaks against the scheduler, or the case."""
+        """True for a failure or an error."""
         return self.verdict in (Verdict.FAILED, Verdict.ERROR)
 
 
 def all_passed(outcomes: Iterable[Outcome]) -> bool:
-    """Whether nothing is bad, and at least one case has passed."""
+    """Return True if no outcome is bad and at least one case has passed."""
     verdicts = [outcome.verdict for outcome in outcomes]
     return Verdict.PASSED in verdicts and not any(
         verdict in (Verdict.FAILED, Verdict.ERROR) for verdict in verdicts

@@ -1,16 +1,15 @@
-"""An event loop that can tell when nothing is left to do but wait.
+"""An event loop that detects when nothing is left to do but wait.
 
-Whoever awaits `QuietLoop.quiet()` goes on once no task can run and no socket has anything to read
-or write: every chain of tasks that wake one another, through memory or through loopback sockets,
-has come to its end. What waits for a timer (real or virtual) or for a thread does not count as
-something to do.
+`QuietLoop.quiet()` returns when no task can run and no socket is ready for reading or writing:
+every chain of tasks that wake one another, through memory or through loopback sockets, has ended.
+Waiting for a timer (real or virtual) or for a thread does not count as work.
 
-How it is known: the loop polls its selector without a timeout while callbacks are ready, and with
-one (or none) when it would have to wait. So a call that may wait, and finds no socket ready, is the
-moment. No task is woken on the way, so the answer costs one system call and disturbs nothing.
+How it works: the loop polls its selector with a timeout of zero while callbacks are ready, and with
+a longer one (or none) when it would have to wait. So a call that may wait and finds no socket ready
+is the moment. No task is woken for this, so it costs one system call and changes nothing.
 
-Sockets that are ready at the same moment are served in the order in which the loop came to know
-them. The kernel's own order depends on what it did when, and so would all that follows from it.
+Sockets that are ready at the same moment are served in the order of registration. The kernel's own
+order depends on real time and would make runs differ.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = ["QuietLoop"]
 
 
 class _QuietSelector(selectors.DefaultSelector):
-    """Tells waiters about the moment at which it would have to wait; keeps sockets in order."""
+    """Notifies waiters when it would have to wait, and keeps sockets in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,19 +39,18 @@ class _QuietSelector(selectors.DefaultSelector):
     def register(
         self, fileobj: FileDescriptorLike, events: int, data: object = None
     ) -> SelectorKey:
-        """Like any selector; the file has its turn after all that are there."""
+        """Register a file; it is served after all registered before it."""
         key = super().register(fileobj, events, data)
         self._turn_of[key.fd] = next(self._turns)
         return key
 
     def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
-        """Like any selector."""
         key = super().unregister(fileobj)
         del self._turn_of[key.fd]
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Like any selector, but does not wait if somebody waits for just that."""
+        """Select like any selector, but do not block if a waiter needs the moment of idleness."""
         if not self.waiters or (timeout is not None and timeout <= 0):
             return self._in_order(super().select(timeout))
         ready = super().select(0)
@@ -70,7 +68,7 @@ class _QuietSelector(selectors.DefaultSelector):
 
 
 class QuietLoop(asyncio.SelectorEventLoop):
-    """An asyncio event loop with one more thing to wait for."""
+    """An asyncio event loop with the method `quiet`."""
 
     def __init__(self) -> None:
         self._quiet_selector = _QuietSelector()

@@ -1,4 +1,4 @@
-"""What people see: progress while cases run, then a table, the failures with reasons, a summary."""
+"""Print the progress while cases run, then a table, the failures with reasons, and a summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOG_LINES_SHOWN: Final = 15
 
 
 def print_case_list(cases: Sequence[Case], console: Console) -> None:
-    """Name, area and source of each case, a line each."""
+    """Print name, area and source of each case, one per line."""
     rows = [("NAME", "AREA", "SOURCE"), *((case.name, case.area, case.source) for case in cases)]
     name_width, area_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     for name, area, source in rows:
@@ -42,7 +42,7 @@ def print_case_list(cases: Sequence[Case], console: Console) -> None:
 
 @contextlib.contextmanager
 def progress(total: int, console: Console) -> Iterator[Callable[[Outcome], None]]:
-    """A bar that moves with each outcome, on a terminal; nothing anywhere else."""
+    """Return a progress bar on a terminal, and nothing elsewhere."""
     bar = Progress(
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
@@ -66,7 +66,7 @@ def progress(total: int, console: Console) -> Iterator[Callable[[Outcome], None]
 
 
 def print_report(outcomes: Sequence[Outcome], console: Console, *, seconds: float) -> None:
-    """The table, the reason of each failure and of each skipped case, and the sum of it all."""
+    """Print the table, the reason of each failed and skipped case, and the summary."""
     console.print(_table(outcomes))
     for outcome in outcomes:
         if outcome.is_bad:

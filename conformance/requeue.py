@@ -1,8 +1,8 @@
-"""Which event has brought a pod back to be tried again? Told by the scheduler's own counters.
+"""Check which event brought a pod back into the queue, from the scheduler's own counters.
 
-A case looks at windows: what has happened between one look and the next, that is, from the first
-step that does something after the expectations before it. The counters know events, not pods; so
-a case that asks has no other pods waiting than those that it speaks of.
+A case looks at windows: the time between two looks, which begins with the first step after the
+expectations before it. The counters are per event, not per pod, so such a case has no other pending
+pods than those it checks.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Moves", "moves_between", "requeue_problem"]
 
-#: What is counted as an event and is none: steps of a pod that is on its way anyway.
+#: Labels that are counted as events but are steps of a pod's normal way.
 _NO_EVENTS: Final = frozenset({"BackoffComplete", "PopFromBackoffQ", "ScheduleAttemptFailure"})
-#: A pod that comes enters the active queue for the first time, and brings nobody else back, unless
-#: a plugin that knows groups of pods is at work: then the case names it.
+#: A new pod enters the active queue and normally brings no other pod back. With a plugin for
+#: groups of pods it can; then the case names it.
 _ARRIVAL: Final = "UnschedulablePodAdd"
-#: Moves that no change of an object stands behind; nobody counts them as handled.
+#: Moves without a change of an object; they are not counted as handled events.
 _WITHOUT_OBJECT: Final = frozenset({"UnschedulableTimeout", "ForceActivate"})
 
 
 class Moves(NamedTuple):
-    """What the counters say of one window; None where the scheduler does not count it."""
+    """The counts of one window; None for a family that the scheduler does not serve."""
 
     requeued: Mapping[str, int] | None
     handled: Mapping[str, int] | None
     after_flush: int | None
 
     def lines(self) -> list[str]:
-        """For a person."""
+        """Return the counts as lines."""
         found = [f"requeued since the last look: {in_words(self.requeued or {})}"]
         if self.handled is not None:
             found.append(f"events handled since then: {in_words(self.handled)}")
@@ -45,8 +45,8 @@ class Moves(NamedTuple):
 
 
 def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:
-    """What has happened between two looks at the counters."""
-    # A family that is new has counted nothing before.
+    """Return the differences between two looks at the counters."""
+    # A family that is new was zero before.
     return Moves(
         None if after.requeued is None else risen(after.requeued, before.requeued),
         None if after.handled is None else risen(after.handled, before.handled),
@@ -55,7 +55,7 @@ def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:
 
 
 def requeue_problem(expected: Expectation, moves: Moves) -> str | None:
-    """What is not as expected; None if all is. Raises NotObservable if nobody counts it."""
+    """Return the first mismatch, or None. Raises NotObservable if a counter is missing."""
     if expected.requeued_by is not None:
         pods = 1 if expected.pods is None else len(expected.pods)
         problem = _not_by_these(_list(expected.requeued_by), pods, _requeued(moves))
@@ -67,7 +67,7 @@ def requeue_problem(expected: Expectation, moves: Moves) -> str | None:
 
 
 def after_flush(moves: Moves) -> int:
-    """How many pods were bound that a flush had brought back. Raises NotObservable."""
+    """Return the number of pods bound after a flush moved them. Raises NotObservable."""
     if moves.after_flush is None:
         raise NotObservable(f"the scheduler serves no {AFTER_FLUSH}")
     return moves.after_flush

@@ -1,7 +1,7 @@
-"""Runs many cases: side by side, none able to harm another, outcomes in the order of the cases.
+"""Run many cases side by side and isolated from each other; outcomes are in the order of the cases.
 
-In-process targets run in worker processes, one case at a time in each: a case is all computing, and
-one that hangs or crashes takes only its worker with it. Commands are mostly waited for, so they run
+In-process targets run in worker processes, one case at a time in each: a case is pure computation,
+and a case that hangs or crashes takes only its worker with it. Commands mostly wait, so they run
 side by side in this process, each with its own API server.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Settings", "default_workers", "run_cases"]
 
-#: Cases a worker should have to do to be worth its start.
+#: The least number of cases that makes starting a worker worthwhile.
 _CASES_PER_WORKER: Final = 8
-#: Commands that run at once for each core: each spends most of its time waiting.
+#: Commands per core that run at once: each mostly waits.
 _COMMANDS_PER_CORE: Final = 2
 _START_SECONDS: Final = 60.0
 _ANSWER_BYTES_MAX: Final = 1 << 24
@@ -47,10 +47,10 @@ _LAST_WORDS_SECONDS: Final = 1.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run cases. `workers` of None chooses; 0 runs all in this process, one by one.
+    """Options of a run. `workers` of None is chosen; 0 runs all in this process, one by one.
 
-    A worker that is `grace_seconds` over its case's time limit is given up. Everything that happens
-    on the API servers is written to `event_log`, in the order of the cases (see event_log.py).
+    A worker that exceeds its case's time limit by `grace_seconds` is killed. All events on the API
+    servers are written to `event_log`, in the order of the cases (see event_log.py).
     """
 
     target: TargetOptions = TargetOptions()
@@ -63,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_workers(settings: Settings, cases: int) -> int:
-    """How many cases to run at once if nobody says."""
+    """Return the default number of cases to run at once."""
     cores = os.cpu_count() or 1
     if settings.target.command:
         return min(cores * _COMMANDS_PER_CORE, cases)
@@ -75,10 +75,10 @@ def run_cases(
     settings: Settings,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Run cases and return their outcomes, in their order; those not run are left out.
+    """Run cases and return their outcomes in the same order; cases that did not run are left out.
 
-    `on_outcome` is told of each as soon as it is there. Raises InputError for a target that cannot
-    be run at all, or an event log that cannot be written.
+    `on_outcome` is called with each outcome as soon as it is known. Raises InputError for a target
+    that cannot be run at all, or an event log that cannot be written.
     """
     with contextlib.ExitStack() as stack:
         logs = None
@@ -90,9 +90,9 @@ def run_cases(
 
 @contextlib.contextmanager
 def _gathered_in(target: Path, count: int) -> Iterator[Sequence[Path]]:
-    """A file for each case, and in the end all of them in one, those that are not there left out.
+    """Give each case a file, and join them into one at the end, leaving out missing ones.
 
-    Raises InputError if that one cannot be written.
+    Raises InputError if the joined file cannot be written.
     """
     try:
         whole = target.open("wb")
@@ -110,7 +110,7 @@ def _gathered_in(target: Path, count: int) -> Iterator[Sequence[Path]]:
 
 
 class _Suite:
-    """One run over many cases."""
+    """One run of many cases."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Suite:
             self._record(index, outcome)
 
     async def _run_in_worker(self) -> None:
-        """Feed one worker; a new one takes the place of one that is lost."""
+        """Send cases to a worker, and replace a worker that is lost."""
         while self._waiting:
             async with _Worker(self._settings) as worker:
                 while worker.is_alive and (index := self._next()) is not None:
@@ -182,7 +182,7 @@ class _Suite:
 
 
 class _Worker:
-    """A worker process, from the outside; an asynchronous context manager."""
+    """A worker process, seen from the runner; an async context manager."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -219,7 +219,7 @@ class _Worker:
         await self._drain
 
     async def run(self, case: Case, log_path: Path | None) -> Outcome:
-        """Have a case run. If the worker is lost over it, that is the outcome."""
+        """Run a case in the worker. If the worker is lost, that is the outcome."""
         limit = self._settings.timeout_seconds + self._settings.grace_seconds
         order = Order(
             area=case.area,
@@ -232,7 +232,7 @@ class _Worker:
             return msgspec.json.decode(answer, type=Outcome)
         self.is_alive = False
         reason = await self._obituary(limit)
-        # What it said last may still be on its way.
+        # Its last output may still be in the pipe.
         await asyncio.wait([self._drain], timeout=_LAST_WORDS_SECONDS)
         return Outcome(
             area=case.area,
@@ -245,7 +245,7 @@ class _Worker:
         )
 
     async def _ask(self, question: msgspec.Struct, limit_seconds: float) -> bytes | None:
-        """Send one line and read one; None if there is no answer in time, or none at all."""
+        """Send one line and read one; None after the time limit or at the end of the output."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -266,6 +266,6 @@ class _Worker:
 
     async def _read_stderr(self, process: Process) -> None:
         assert process.stderr is not None
-        with contextlib.suppress(ValueError):  # a line beyond all limits
+        with contextlib.suppress(ValueError):  # a line beyond the limit
             async for line in process.stderr:
                 self._stderr.append(line.decode(errors="replace").rstrip())

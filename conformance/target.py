@@ -1,11 +1,10 @@
-"""The scheduler under test: started against a server, asked whether it has come to rest, stopped.
+"""The scheduler under test: started for a server, observed until it is idle, stopped.
 
     TargetOptions --target_kind--> InProcessKind | CommandKind --run--> Target
 
-A target in this process shares the suite's virtual clock, and "at rest" is exact: no task can run,
-no request is under way, every watch has delivered all there is. All traffic is real HTTP all the
-same. A target that is a command runs in real time, and "at rest" means that it has written nothing
-for a while.
+A target in this process shares the suite's virtual clock, and "idle" is exact: no task can run, no
+request is in flight, every watch has delivered all events. All traffic is real HTTP. A target that
+is a command runs in real time, and "idle" means that it has not written for a while.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ __all__ = [
     "target_kind",
 ]
 
-#: The scheduler this suite comes with, by reference: the suite itself knows no scheduler.
+#: Our scheduler, by reference: the suite imports no scheduler.
 OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
 
 
 class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to test, and how patiently. `command` is a template; without it `in_process` is run.
+    """The target and its time limits. `command` is a template; without it `in_process` is run.
 
-    `quiet_seconds` without a write count as rest; `patience_seconds` is how long an expectation may
-    take to come true; both matter to commands only, as do the others. In `metrics_url`, `{port}` is
-    the port that the command was given.
+    `quiet_seconds` without a write count as idle; an expectation must hold within
+    `patience_seconds`. Both, and the fields below, are for commands only. In `metrics_url`,
+    `{port}` is the command's port.
     """
 
     command: str = ""
@@ -60,7 +59,7 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a scheduler is started with."""
+    """The surroundings in which a scheduler is started."""
 
     server: FakeApiServer
     clock: Clock
@@ -72,37 +71,37 @@ class Surroundings:
 
 
 class Target(Protocol):
-    """A scheduler that is running. All methods raise TargetError if it is not any more."""
+    """A running scheduler. All methods raise TargetError if it has ended."""
 
     @property
     def patience_seconds(self) -> float:
-        """How long, in real time, an expectation may take to come true after a settle."""
+        """The real time within which an expectation must hold after a settle."""
         ...
 
     @property
     def settles_exactly(self) -> bool:
-        """Whether settling is exact, and so cheap that it can be done after every write."""
+        """True if settling is exact, and cheap enough to do after every write."""
         ...
 
     @property
     def metrics_url(self) -> str | None:
-        """Where it serves its metrics, if it does; asked for only by cases that read them."""
+        """The URL of its metrics, read only for cases that need them."""
         ...
 
     async def settle(self) -> None:
-        """Return once the scheduler has done all it can. Raises NotSettled if it never has."""
+        """Return when the scheduler has nothing left to do. Raises NotSettled after some time."""
         ...
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass for it."""
+        """Let time pass."""
         ...
 
     def check(self) -> None:
-        """Raise TargetError if the scheduler has died, or says that it is in disorder."""
+        """Raise TargetError if the scheduler has ended or violates its invariants."""
         ...
 
     def log(self) -> tuple[str, ...]:
-        """The last lines of what it says about itself."""
+        """The last lines of its log."""
         ...
 
 
@@ -110,20 +109,20 @@ class TargetKind(Protocol):
     """Starts targets of one kind."""
 
     def why_not(self, case: Case) -> str | None:
-        """Why a case cannot be run on such a target; None if it can."""
+        """Return a reason why the case cannot be run on such a target, or None."""
         ...
 
     def new_clock(self) -> Clock:
-        """The clock for a case: the server and, if it may, the target run on it."""
+        """Return the clock of a case, for the server and, if possible, the target."""
         ...
 
     def run(self, surroundings: Surroundings) -> AbstractAsyncContextManager[Target]:
-        """Run the scheduler until the block is left. Raises TargetError if it does not start."""
+        """Run the scheduler while the block runs. Raises TargetError if it does not start."""
         ...
 
 
 def target_kind(options: TargetOptions) -> TargetKind:
-    """The kind of target that is asked for. Raises InputError for one that cannot be."""
+    """Return the kind of target for the options. Raises InputError."""
     from .command_target import CommandKind
     from .in_process_target import InProcessKind
 
@@ -136,9 +135,9 @@ def target_kind(options: TargetOptions) -> TargetKind:
 
 
 def configuration(config: Json | None, kubeconfig: Path) -> Json:
-    """A whole KubeSchedulerConfiguration: the case's part and how to reach the server.
+    """Return a whole KubeSchedulerConfiguration: the case's part, and the connection.
 
-    Nobody is elected, unless the case asks for it.
+    Leader election is off unless the case enables it.
     """
     own = config or {}
     connection = own.get("clientConnection")
@@ -149,7 +148,7 @@ def configuration(config: Json | None, kubeconfig: Path) -> Json:
         "clientConnection": {
             **(connection if isinstance(connection, dict) else {}),
             "kubeconfig": str(kubeconfig),
-            # kube-scheduler would send protobuf, which the fake API server does not read.
+            # kube-scheduler's default is protobuf.
             "contentType": "application/json",
             "acceptContentTypes": "application/json",
         },

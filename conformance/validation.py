@@ -1,4 +1,4 @@
-"""Is a file of cases what `schema.json` says? If not: where, and what was expected, in one line."""
+"""Validate a file of cases against `schema.json`; an error is one line with place and reason."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _TYPES: Final = {
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain YAML with two traps less.
+    """A safe YAML loader with two differences.
 
-    A key that is given twice is an error instead of the last one's victory, and only `true` and
-    `false` are truth values: `no`, `on` and `y` are texts, as YAML 1.2 has it.
+    A duplicate key is an error, and only `true` and `false` are booleans: `no`, `on` and `y` are
+    strings, as in YAML 1.2.
     """
 
     yaml_implicit_resolvers: ClassVar = {
@@ -63,7 +63,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def read_yaml(path: Path) -> object:
-    """The one document in a file. Raises InputError."""
+    """Read the only document of a file. Raises InputError."""
     try:
         return yaml.load(path.read_bytes(), Loader=_Loader)  # a safe loader, but for duplicate keys
     except OSError as error:
@@ -76,7 +76,7 @@ def read_yaml(path: Path) -> object:
 
 @functools.cache
 def schema() -> dict[str, object]:
-    """The published schema of a file of cases."""
+    """Return the published schema of a file of cases."""
     text = resources.files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
     loaded: dict[str, object] = json.loads(text)
     return loaded
@@ -88,7 +88,7 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 
 def problem_in(document: object) -> str | None:
-    """The first thing wrong with a file's content, in one line; None if nothing is."""
+    """Return the first error in a file's content as one line, or None."""
     errors = sorted(
         _validator().iter_errors(document), key=lambda error: list(map(str, error.path))
     )
@@ -101,7 +101,7 @@ def problem_in(document: object) -> str | None:
 
 
 def _place(document: object, path: list[str | int]) -> str:
-    """`case NAME: steps[2].expect: `; empty for the file as a whole."""
+    """Return `case NAME: steps[2].expect: `; empty for the file as a whole."""
     case = ""
     if len(path) >= 2 and path[0] == "cases" and isinstance(document, dict):
         raw = document["cases"][path[1]]

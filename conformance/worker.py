@@ -1,14 +1,14 @@
-"""A worker process: takes cases from the runner, one at a time, and answers with outcomes.
+"""A worker process: runs cases for the runner, one at a time, and returns outcomes.
 
-Both ways it is one JSON document a line, on standard input and output:
+Input and output are one JSON document per line, on standard input and output:
 
     -> {"options": ..., "seed": 0, "timeout_seconds": 60}       first, once
     <- {"ready": true}
-    -> {"area": "filter", "origin": "...", "case": {...}}       then a case, and where its event
-                                                                log goes, if anywhere: "log_path"
+    -> {"area": "filter", "origin": "...", "case": {...}}       then a case; "log_path" is the
+                                                                file of its event log, if any
     <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
 
-Whatever else the process prints goes to standard error. It ends with its input.
+Everything else that the process prints goes to standard error. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .target import TargetOptions, target_kind
 
 __all__ = ["Order", "Setup", "main"]
 
-#: The interpreter's own 700 would look through everything imported again and again.
+#: The interpreter's default of 700 would scan all imported modules again and again.
 _GARBAGE_THRESHOLD: Final = 50_000
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for all cases of a worker."""
+    """The options that hold for all cases of a worker."""
 
     options: TargetOptions
     seed: int
@@ -45,7 +45,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A case to run, as its file has it; it has been validated."""
+    """A validated case to run, in the form of its file."""
 
     area: str
     origin: str
@@ -54,7 +54,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """Work until the input ends."""
+    """Run cases until the input ends."""
     answers = _private_output()
     lines = iter(sys.stdin.buffer.readline, b"")
     setup = msgspec.json.decode(next(lines), type=Setup)
@@ -75,17 +75,17 @@ def main() -> None:
             timeout_seconds=setup.timeout_seconds,
             log_path=Path(order.log_path) if order.log_path else None,
         )
-        # A loop of its own: what a case leaves behind ends with it.
+        # A loop per case: tasks that a case leaves behind end with it.
         with asyncio.Runner(loop_factory=QuietLoop) as runner:
             outcome = runner.run(running)
         _write(answers, outcome)
 
 
 def _private_output() -> BinaryIO:
-    """The standard output, kept for answers; prints go to standard error from now on."""
+    """Keep the standard output for outcomes, and redirect prints to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # A scheduler that takes the process down flushes nothing: what it printed must be out by then.
+    # A scheduler that kills the process does not flush: its output must be written at once.
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=True)
     return answers

@@ -18,7 +18,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 
 #: Hard words per package (`python -m tests.plain_words PATH` lists them). Only ever lowered.
-HARD_WORDS_MAX = {"scheduler": 1113, "fakeapi": 1078, "conformance": 209, "tests": 1110, ".": 55}
+HARD_WORDS_MAX = {"scheduler": 1113, "fakeapi": 1078, "conformance": 30, "tests": 1110, ".": 45}
 
 #: Public names that nothing uses (`python -m tests.unused_names` lists them). Only ever lowered.
 UNUSED_NAMES_MAX = 16

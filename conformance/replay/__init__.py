@@ -1,4 +1,4 @@
-"""Replays a production cluster's trace against a real scheduler process, and judges the outcome.
+"""Replay a production cluster's trace with a real scheduler process, and verify the result.
 
 trace.py -> objects.py -> driver.py (processes.py, api_client.py, recording.py)
                              |

@@ -1,4 +1,4 @@
-"""How full the cluster was, over time: a sum over the placements in their order."""
+"""The allocation of the cluster over time: a running sum over the placements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def allocation_over_time(
     start_seconds: float,
     samples: int,
 ) -> list[Sample]:
-    """Samples at equal distances from `start_seconds` to the last verdict; both ends included.
+    """Return samples at equal distances from `start_seconds` to the last verdict, both included.
 
     `unschedulable` counts pods whose first verdict was that; a pod bound later counts in both.
     """
@@ -46,7 +46,7 @@ def allocation_over_time(
         start_seconds + (end_seconds - start_seconds) * index / max(samples - 1, 1)
         for index in range(samples)
     ]
-    times[-1] = end_seconds  # rounding must not leave the last placement out
+    times[-1] = end_seconds  # rounding must not leave out the last placement
     refusals = [verdict.seconds for verdict in verdicts if not verdict.bound]
     capacity = total(map(capacity_of_row, trace.nodes))
     states = _states(trace, placements, times)
@@ -64,7 +64,7 @@ def allocation_over_time(
 
 
 def _states(trace: Trace, placements: Sequence[Placement], times: Sequence[float]) -> list[Amounts]:
-    """What all bound pods together ask for, at each of the times (ascending)."""
+    """Return the requests of all bound pods at each of the times (ascending)."""
     demands = {pod.name: demand_of_row(pod) for pod in trace.pods}
     on_a_node: dict[str, Amounts] = {}
     states: list[Amounts] = []

@@ -1,4 +1,4 @@
-"""What a pod takes of a node, as exact integers: the arithmetic of the verifier and the report."""
+"""Requests and capacities as exact integers, for the verifier and the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MIB: Final = 1 << 20
 
 
 class Amounts(NamedTuple):
-    """Amounts of the four resources that the trace knows; each in its own unit."""
+    """Amounts of the trace's four resources, each in its own unit."""
 
     cpu_milli: int
     memory_bytes: int
@@ -42,24 +42,24 @@ class Amounts(NamedTuple):
         )
 
     def plus(self, other: Amounts) -> Amounts:
-        """The sum, resource by resource."""
         a, b, c, d = other
         return Amounts(self.cpu_milli + a, self.memory_bytes + b, self.gpu_milli + c, self.pods + d)
 
     def minus(self, other: Amounts) -> Amounts:
-        """The difference, resource by resource; it may be negative."""
+        """Return the difference per resource; it may be negative."""
         a, b, c, d = other
         return Amounts(self.cpu_milli - a, self.memory_bytes - b, self.gpu_milli - c, self.pods - d)
 
     def fits_in(self, free: Amounts) -> bool:
-        """Whether there is room for it, as NodeResourcesFit asks: what is not wanted is not missed.
+        """Return True if there is room for it, by the rule of NodeResourcesFit.
 
-        A node that is over-committed in a resource still takes a pod that wants none of it.
+        Resources that are not requested are not compared: a node that is overcommitted in a
+        resource still fits a pod that requests none of it.
         """
         return all(wanted <= left for wanted, left in zip(self, free, strict=True) if wanted)
 
     def beyond(self, limit: Amounts) -> list[str]:
-        """The resources of which this is more than the limit, as `cpu_milli 5 > 4`."""
+        """Return the resources of which this exceeds the limit, such as `cpu_milli 5 > 4`."""
         return [
             f"{name} {amount} > {most}"
             for name, amount, most in zip(self._fields, self, limit, strict=True)
@@ -71,23 +71,23 @@ NOTHING: Final = Amounts(0, 0, 0, 0)
 
 
 def total(amounts: Iterable[Amounts]) -> Amounts:
-    """The sum of all."""
+    """Return the sum."""
     columns = list(zip(*amounts, strict=True))
     return Amounts(*map(sum, columns)) if columns else NOTHING
 
 
 def demand_of_row(pod: TracePod) -> Amounts:
-    """What a row of the trace asks for."""
+    """Return the requests of a pod's row of the trace."""
     return Amounts(pod.cpu_milli, pod.memory_mib * _MIB, pod.gpu_milli_total, 1)
 
 
 def capacity_of_row(node: TraceNode) -> Amounts:
-    """What a row of the trace has to give."""
+    """Return the capacity of a node's row of the trace."""
     return Amounts(node.cpu_milli, node.memory_mib * _MIB, 1000 * node.gpus, PODS_PER_NODE)
 
 
 def requested(pod: HeldPod) -> Amounts:
-    """What a pod that the server holds asks for, over all its containers."""
+    """Return the requests of a pod on the server, summed over its containers."""
     asked = [
         container.resources.requests or {}
         for container in pod.spec.containers
@@ -97,7 +97,7 @@ def requested(pod: HeldPod) -> Amounts:
 
 
 def allocatable(node: HeldNode) -> Amounts:
-    """What a node that the server holds has to give."""
+    """Return the allocatable resources of a node on the server."""
     given = node.status.allocatable
     return _amounts(given, pods=parse_nano(given.get("pods", "0")) // _NANO)
 

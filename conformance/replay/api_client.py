@@ -1,7 +1,7 @@
-"""The replay's own way to the API server: create, list and watch, and only what it reads.
+"""The replay's own API client: create, list and watch, with only the fields that it reads.
 
-Independent of the scheduler's client on purpose: it judges what the server says, not what the
-scheduler believes. Objects are decoded into the few fields that the replay looks at.
+It is independent of the scheduler's client on purpose: the verifier must see the server's state,
+not the scheduler's view of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class _Held(msgspec.Struct, rename="camel"):
-    """The base of everything read from the server: other fields are skipped."""
+    """The base of everything read from the server. Unknown fields are skipped."""
 
 
 class Metadata(_Held):
@@ -56,32 +56,32 @@ class Condition(_Held):
 
 
 class Resources(_Held):
-    """What a container asks for, as quantities."""
+    """A container's requests, as quantities."""
 
     requests: dict[str, str] | None = None
 
 
 class Container(_Held):
-    """A container, as far as it weighs on its node."""
+    """A container, as far as it matters for its node."""
 
     resources: Resources | None = None
 
 
 class PodSpec(_Held):
-    """Where a pod is, and what it asks for."""
+    """A pod's node and containers."""
 
     node_name: str = ""
     containers: list[Container] = []
 
 
 class PodStatus(_Held):
-    """What has been said of a pod."""
+    """A pod's conditions."""
 
     conditions: list[Condition] | None = None
 
 
 class HeldPod(_Held):
-    """A pod as the API server holds it."""
+    """A pod on the API server."""
 
     metadata: Metadata
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
@@ -89,7 +89,7 @@ class HeldPod(_Held):
 
     @property
     def unschedulable_message(self) -> str | None:
-        """Why the scheduler found no node for it; None if it has not said so."""
+        """The message of the scheduler if it found no node; None otherwise."""
         for condition in self.status.conditions or ():
             if condition.type == "PodScheduled":
                 told = condition.status == "False" and condition.reason == "Unschedulable"
@@ -98,13 +98,13 @@ class HeldPod(_Held):
 
 
 class NodeStatus(_Held):
-    """What a node has to give, as quantities."""
+    """A node's resources, as quantities."""
 
     allocatable: dict[str, str] = {}
 
 
 class HeldNode(_Held):
-    """A node as the API server holds it."""
+    """A node on the API server."""
 
     metadata: Metadata
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
@@ -121,7 +121,7 @@ class _Page(_Held, Generic[T]):
 
 
 class Listing(_Held, Generic[T]):
-    """All objects of a kind, and the version the list is of."""
+    """All objects of a kind, and the version of the list."""
 
     resource_version: str
     items: list[T]
@@ -187,10 +187,10 @@ class ApiClient:
         return await self._list("/api/v1/nodes", self._node_pages)
 
     async def watch_pods(self, resource_version: str) -> AsyncGenerator[PodEvent, None]:
-        """Every change of a pod after a version, until the server ends the watch.
+        """Yield every change of a pod after a version, until the server ends the watch.
 
         Close the generator when leaving it early. An ERROR event is raised as ApiFailure, with the
-        status 410 if the server no longer remembers that far back.
+        status 410 if the server's log does not go back to the version.
         """
         query = {"watch": "true", "resourceVersion": resource_version}
         try:

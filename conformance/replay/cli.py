@@ -1,7 +1,7 @@
 """The command `kubesched-conformance replay`.
 
 Exit status: 0 if every pod was bound or reported unschedulable and every rule held; 1 if not, or if
-the run broke off; 2 for input that cannot be used, with one line that says where.
+the run broke off; 2 for invalid input, with one line that names the place.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ _OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
 class _Failure(click.ClickException):
-    """A run that has come to nothing; one line."""
+    """A run without a result; one line."""
 
     def show(self, file: object = None) -> None:
-        """Say it on standard error."""
         del file
         click.echo(f"kubesched-conformance: {self.message}", err=True)
 
 
 class _BadInput(_Failure):
-    """Input that cannot be used."""
+    """Invalid input."""
 
     exit_code = 2
 
@@ -163,13 +162,13 @@ def replay(
 
 
 def _console() -> Console:
-    """Standard output: as wide as a terminal, and without limit where there is none."""
+    """Return a console for standard output: as wide as the terminal, or wide without one."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 def _run(trace: Trace, settings: Settings) -> Run:
-    """The run, with a progress bar on standard error."""
+    """Run the replay with a progress bar on standard error."""
 
     async def run(show: Callable[[Counts], None]) -> Run:
         task = asyncio.current_task()
@@ -193,7 +192,7 @@ def _words(command: str) -> tuple[str, ...]:
 
 
 def _output(path: Path) -> Path:
-    """The file, its folder made if need be: before the run, not after it. Raises InputError."""
+    """Return the file's path, creating its folder before the run. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -202,7 +201,7 @@ def _output(path: Path) -> Path:
 
 
 def _write(report: Report, plot: Path, json_file: Path | None, title: str) -> None:
-    """The files, each named on standard output."""
+    """Write the files, and print the name of each."""
     try:
         write_plot(plot, report.curve, title=title)
         click.echo(f"Plot: {plot}")

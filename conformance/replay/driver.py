@@ -1,12 +1,12 @@
-"""Runs a replay: an API server and a scheduler, each a process of its own, and the trace between.
+"""Run a replay: an API server and a scheduler, each in a process of its own, and the trace.
 
     start server --> start scheduler --> create nodes --> create pods --> settled --> list --> stop
                           |                  |  (16 at once; a watch records what happens)  |
                           +--- ends by itself ---> ProcessFailure        timeout ----------+
 
-Settled is when every pod is bound or reported unschedulable and no pod has changed for a while. The
-server has a process of its own because all three parts need a core at times: in the driver's
-process it would hold up the creating of pods.
+Settled means that every pod is bound or reported unschedulable and no pod has changed for a while.
+The server has a process of its own because all three parts need a core at times: in the driver's
+process it would slow down the creation of pods.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 __all__ = ["KUBESCHED", "Counts", "Run", "Settings", "Timeline", "replay"]
 
-#: Upstream's default is 50 requests a second: far below what a scheduler can do on one machine.
+#: Upstream's default is 50 requests a second: far below the capacity of one machine.
 _REQUESTS_PER_SECOND: Final = 100_000
-#: A watch of ours or of the scheduler that falls behind must not have to list again.
+#: Large enough that a watch that falls behind need not list again.
 _EVENT_LOG_SIZE: Final = 200_000
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
 _CATCH_UP_SECONDS: Final = 30.0
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
-#: Our own scheduler, in the replay's own interpreter; with `-P`, for a folder that happens to be
-#: called `scheduler` where the user stands is not ours.
+#: Our own scheduler, in the replay's own interpreter. `-P` ignores a folder named `scheduler` in
+#: the user's working directory.
 KUBESCHED: Final = (
     *(sys.executable, "-P", "-m", "scheduler"),
     *("--kubeconfig", _KUBECONFIG, "--config", _CONFIG, "--secure-port", "0"),
@@ -62,11 +62,11 @@ _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "fakeapi")
 
 @dataclass(frozen=True)
 class Settings:
-    """How to replay.
+    """Options of a replay.
 
-    `target_command` is the scheduler's command line; `{kubeconfig}` and `{config}` in it stand for
-    files, of which the second names the first. Raises InputError if it has neither.
-    `timeout_seconds` is for everything from the first node to the end of scheduling.
+    `target_command` is the scheduler's command line. `{kubeconfig}` and `{config}` in it are
+    replaced by files; the second refers to the first. Raises InputError if it has neither.
+    `timeout_seconds` covers everything from the first node to the end of scheduling.
     """
 
     target_command: tuple[str, ...] = KUBESCHED
@@ -84,7 +84,7 @@ class Settings:
 
 
 class Counts(NamedTuple):
-    """How far a replay has come, in pods."""
+    """The progress of a replay, in pods."""
 
     created: int
     bound: int
@@ -93,7 +93,7 @@ class Counts(NamedTuple):
 
 @dataclass
 class Timeline:
-    """When what happened, in seconds of the clock."""
+    """The times of the phases, in seconds of the clock."""
 
     started: float = 0.0
     ready: float = 0.0
@@ -105,7 +105,7 @@ class Timeline:
 
 @dataclass
 class Run:
-    """All that a replay found out. `missing` are pods that nobody decided on, if it timed out."""
+    """The result of a replay. `missing` are pods without a decision at the timeout."""
 
     trace: Trace
     settings: Settings
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def counts(self) -> Counts:
-        """How far it has come."""
+        """The progress of the run."""
         return Counts(self.created, self.recorder.bound, self.recorder.unschedulable)
 
 
@@ -131,7 +131,7 @@ async def replay(
     clock: Clock,
     show: Callable[[Counts], None] = lambda _: None,
 ) -> Run:
-    """Replay a trace and judge the outcome; `show` is told now and then. Raises ReplayError."""
+    """Replay a trace and verify the result. `show` gets the progress. Raises ReplayError."""
     run = Run(trace, settings, Recorder((pod.name for pod in trace.pods), clock))
     run.timeline.started = clock.now()
     with tempfile.TemporaryDirectory(prefix="kubesched-replay-") as folder:
@@ -168,7 +168,7 @@ def _scheduler(folder: Path, settings: Settings, clock: Clock) -> Child:
 
 
 def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
-    """The scheduler's configuration: upstream's defaults without a limit on requests."""
+    """Return the scheduler's configuration: upstream's defaults without a limit on requests."""
     config: Json = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -186,7 +186,7 @@ def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
 
 @contextlib.asynccontextmanager
 async def _process(run: Run, name: str, child: Child) -> AsyncIterator[Child]:
-    """A process for as long as it is needed; afterwards its bill is in the run."""
+    """Run a process while the block runs; afterwards its usage is in the run."""
     try:
         yield child
     finally:
@@ -201,7 +201,7 @@ async def _drive(
     clock: Clock,
     show: Callable[[Counts], None],
 ) -> None:
-    """Create and wait, while others watch; then list what came of it."""
+    """Create the objects and wait, with watchers in the background; then list the result."""
     recorder = run.recorder
     await recorder.start(client)
     # Raised outside of `except*`, which before Python 3.11.4 wraps even a single error.
@@ -214,7 +214,7 @@ async def _drive(
             await _create_and_settle(run, client, clock)
             for guard in guards:
                 guard.cancel()
-            # Whatever it had under way is over when the lists are made.
+            # The watchers have stopped before the lists are read.
             await scheduler.stop()
             nodes, pods = await client.list_nodes(), await client.list_pods()
             await _caught_up(recorder, pods.items, clock)
@@ -230,7 +230,7 @@ async def _drive(
 
 
 async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
-    """Everything that the timeout is for."""
+    """Run the part that the timeout covers."""
     timeline, settings = run.timeline, run.settings
     try:
         async with asyncio.timeout(settings.timeout_seconds):
@@ -255,11 +255,11 @@ async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
 async def _each(
     work: Callable[[Json], Awaitable[None]], objects: Iterable[Json], concurrency: int
 ) -> None:
-    """Do something with each object, with some at a time, begun in their order."""
+    """Apply a function to each object, some at a time, started in order."""
     waiting = iter(objects)
 
     async def take() -> None:
-        for obj in waiting:  # shared: each takes the next
+        for obj in waiting:  # shared: each worker takes the next
             await work(obj)
 
     async with asyncio.TaskGroup() as group:
@@ -268,13 +268,13 @@ async def _each(
 
 
 async def _settled(recorder: Recorder, settle_seconds: float, clock: Clock) -> None:
-    """Return once every pod is decided on and no pod has changed for a while."""
+    """Return when every pod has a decision and no pod has changed for a while."""
     while recorder.undecided or clock.now() - recorder.last_change_seconds < settle_seconds:
         await clock.sleep(_POLL_SECONDS)
 
 
 async def _caught_up(recorder: Recorder, pods: Sequence[HeldPod], clock: Clock) -> None:
-    """Return once the watch has told what the list tells. Raises ReplayError."""
+    """Return when the watch has reached the state of the list. Raises ReplayError."""
     newest = max((int(pod.metadata.resource_version) for pod in pods), default=0)
     deadline = clock.now() + _CATCH_UP_SECONDS
     while recorder.version < newest:

@@ -1,4 +1,4 @@
-"""What can stop a replay before there is anything to report.
+"""Errors that stop a replay before there is a report.
 
     ConformanceError
       InputError          exit status 2
@@ -18,7 +18,7 @@ __all__ = ["ApiFailure", "ProcessFailure", "ReplayError"]
 
 
 class ReplayError(ConformanceError):
-    """The replay cannot go on; the text is one line that says why."""
+    """The replay cannot go on. The text is one line with the reason."""
 
 
 class ApiFailure(ReplayError):

@@ -1,8 +1,8 @@
-"""Rows of the trace as objects of the API: what the replay creates.
+"""Convert rows of the trace to API objects, which the replay creates.
 
-A GPU counts 1000 of the extended resource `example.com/gpu-milli`. That is how shares of a GPU are
-asked for without a device plugin; on which GPU of its node a pod runs is nobody's concern here. The
-models a pod can use become a required node affinity on the node's model label.
+A GPU counts as 1000 of the extended resource `example.com/gpu-milli`, which allows shares of a GPU
+without a device plugin; the choice of a GPU within a node is not simulated. The models that a pod
+can use become a required node affinity on the node's model label.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Json = dict[str, object]
 
 GPU_RESOURCE: Final = "example.com/gpu-milli"
 GPU_MODEL_LABEL: Final = "example.com/gpu-model"
-#: The trace's word for a pod's class, kept as a label; the API works out a qosClass of its own.
+#: The trace's class of a pod, kept as a label; the API computes a qosClass of its own.
 QOS_LABEL: Final = "example.com/qos"
 NAMESPACE: Final = "default"
-#: The trace does not say how many pods a node takes; this is the kubelet's default (`maxPods`).
+#: The trace has no limit on pods per node; this is the kubelet's default (`maxPods`).
 PODS_PER_NODE: Final = 110
 _IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 
 def node_object(node: TraceNode) -> Json:
-    """A ready Node with everything the machine has, all of it allocatable."""
+    """Return a ready Node with all resources of the machine allocatable."""
     resources = _resources(node.cpu_milli, node.memory_mib, 1000 * node.gpus)
     resources["pods"] = str(PODS_PER_NODE)
     labels = {"kubernetes.io/hostname": node.name}
@@ -56,7 +56,7 @@ def node_object(node: TraceNode) -> Json:
 
 
 def pod_object(pod: TracePod) -> Json:
-    """A Pod of one container that asks for what the task asked for; without a priority."""
+    """Return a Pod of one container with the task's requests and no priority."""
     resources = _resources(pod.cpu_milli, pod.memory_mib, pod.gpu_milli_total)
     limits = {name: resources[name] for name in (GPU_RESOURCE,) if name in resources}
     requirements: Json = (
@@ -82,7 +82,7 @@ def pod_object(pod: TracePod) -> Json:
 def _resources(cpu_milli: int, memory_mib: int, gpu_milli: int) -> dict[str, str]:
     resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}
     if gpu_milli:
-        # An extended resource is whole; its limit equals its request.
+        # An extended resource is an integer, and its limit equals its request.
         resources[GPU_RESOURCE] = str(gpu_milli)
     return resources
 

@@ -1,4 +1,4 @@
-"""The allocation over time as an SVG picture that loads nothing from elsewhere."""
+"""Draw the allocation over time as an SVG without external references."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The processes of a replay: started, asked to stop, and billed for what they used.
+"""The processes of a replay: started, stopped, and measured.
 
     start --> running --stop: SIGTERM--> stopping --exits, or SIGKILL after 10 s--> reaped: Usage
                  |
-                 +--exits by itself--> reaped: ProcessFailure for whoever awaits `failure`
+                 +--exits by itself--> reaped: `failure` raises ProcessFailure
 
-The parent reaps with wait4 and nothing else does, so that the kernel's account of each process is
-read exactly once. Output goes to a file: nobody has to empty a pipe, and a failure can be quoted.
+Only the parent reaps, with wait4, so that the kernel's usage data of each process is read exactly
+once. Output goes to a file: no pipe can fill up, and a failure can be quoted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAXRSS_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 
 
 class Usage(NamedTuple):
-    """What a process used in its life."""
+    """The resources that a process has used."""
 
     user_seconds: float
     system_seconds: float
@@ -48,13 +48,13 @@ class Usage(NamedTuple):
 
 
 def own_usage() -> Usage:
-    """What this process has used so far."""
+    """Return the resources that this process has used so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return Usage(used.ru_utime, used.ru_stime, used.ru_maxrss * _MAXRSS_BYTES)
 
 
 class Child:
-    """A process of ours; `stop` ends it whatever it does. Raises ProcessFailure."""
+    """A child process. `stop` ends it in any case. Raises ProcessFailure."""
 
     def __init__(self, name: str, command: Sequence[str], output: Path, clock: Clock) -> None:
         self.name: Final = name
@@ -76,7 +76,7 @@ class Child:
             raise ProcessFailure(f"{name}: cannot start {command[0]}: {why}") from error
 
     async def first_line(self, seconds: float) -> str:
-        """The first line of its output, waiting for it. Raises ProcessFailure."""
+        """Wait for the first line of its output and return it. Raises ProcessFailure."""
         deadline = self._clock.now() + seconds
         while True:
             line, end, _ = self.output.read_text(encoding="utf-8", errors="replace").partition("\n")
@@ -89,13 +89,13 @@ class Child:
             await self._clock.sleep(_POLL_SECONDS)
 
     async def failure(self) -> NoReturn:
-        """Wait for it to end by itself, which it should not. Raises ProcessFailure."""
+        """Wait until it ends by itself, which is an error. Raises ProcessFailure."""
         while not self._reap():
             await self._clock.sleep(_POLL_SECONDS)
         raise ProcessFailure(self._epitaph())
 
     async def stop(self) -> Usage:
-        """End it, if it has not ended yet; what it used. May be asked again."""
+        """End the process, if it has not ended yet, and return its usage. May be called again."""
         self._peak_rss_bytes = self._high_water_bytes() or self._peak_rss_bytes
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._reap():
@@ -106,12 +106,12 @@ class Child:
                 await self._clock.sleep(_POLL_SECONDS)
         if self._usage is None:
             raise ProcessFailure(f"{self.name} cannot be ended")
-        self._signal(signal.SIGKILL)  # what it has started itself and left behind
+        self._signal(signal.SIGKILL)  # processes that it has started and left behind
         peak_rss_bytes = self._peak_rss_bytes or self._usage.peak_rss_bytes
         return self._usage._replace(peak_rss_bytes=peak_rss_bytes)
 
     def _reap(self) -> bool:
-        """Whether the process has ended; if so the kernel's account of it is taken."""
+        """Return True if the process has ended; its usage is then recorded."""
         if self._usage is None:
             pid, status, used = os.wait4(self._process.pid, os.WNOHANG)
             if pid:
@@ -120,14 +120,14 @@ class Child:
         return self._usage is not None
 
     def _signal(self, number: int) -> None:
-        """To the whole process group, of which the process is the leader."""
+        """Send a signal to the whole process group, which the process leads."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     def _high_water_bytes(self) -> int:
-        """The most memory it had at once; 0 if it has ended or the system does not say.
+        """Return its maximum memory; 0 if it has ended or the system does not provide it.
 
-        Better than `ru_maxrss`, which begins with what the parent had when it forked.
+        Better than `ru_maxrss`, which starts with the parent's memory at the fork.
         """
         with contextlib.suppress(OSError):
             for line in (

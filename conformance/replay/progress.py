@@ -1,4 +1,4 @@
-"""The progress bar of a replay; silent where nobody watches."""
+"""The progress bar of a replay; silent without a terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["progress_bar"]
 
-#: The bar takes its CPU time from the replay.
+#: The bar's CPU time slows down the replay.
 _REFRESHES_PER_SECOND: Final = 4
 
 
 @contextlib.contextmanager
 def progress_bar(console: Console, pods: int) -> Iterator[Callable[[Counts], None]]:
-    """Three bars out of `pods` (created, bound, unschedulable), moved by what is yielded."""
+    """Show three bars (created, bound, unschedulable); the yielded function updates them."""
     if not console.is_terminal:
         yield lambda _: None
         return

@@ -1,14 +1,14 @@
-"""What the replay sees happen to the pods, in order, from a watch of its own.
+"""Record the pods' changes in order, from a watch of the replay's own.
 
-A pod as the recorder knows it:
+The states of a pod in the recorder:
 
     unknown --ADDED--> pending --PodScheduled=False/Unschedulable--> unschedulable
                           |                                               |
                           +--------------- spec.nodeName is set ----------+--> bound
 
 `undecided` are the expected pods that are neither bound nor unschedulable. Every change of a pod's
-node becomes a `Placement`; their order is the order of the server's versions, so that a sum over
-them is the allocation as it was at any moment.
+node becomes a `Placement`. Placements are in the order of the server's versions, so that their
+running sum is the allocation at any moment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GONE = 410
 
 
 class Placement(NamedTuple):
-    """A pod came to a node, or left it if `node` is empty; `seconds` are the clock's."""
+    """A pod was bound to a node, or left it if `node` is empty; `seconds` are the clock's."""
 
     seconds: float
     pod: str
@@ -40,7 +40,7 @@ class Placement(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A pod was decided for the first time, bound or not; `seconds` are the clock's."""
+    """The first decision on a pod, bound or not; `seconds` are the clock's."""
 
     seconds: float
     pod: str
@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
 
 
 class Recorder:
-    """Follows the pods of a server. `expected` are the names of those that will be created."""
+    """Follows the pods of a server. `expected` are the names of the pods to be created."""
 
     def __init__(self, expected: Iterable[str], clock: Clock) -> None:
         self._clock = clock
@@ -57,20 +57,20 @@ class Recorder:
         self.verdicts: list[Verdict] = []
         self.bound = 0
         self.unschedulable = 0
-        #: How often the server had forgotten what came next, so that an order had to be guessed.
+        #: The number of lists after an expired watch, where the order of changes had to be guessed.
         self.gaps = 0
         self.last_change_seconds = clock.now()
         self._version = ""
-        self._nodes: dict[str, str] = {}  # where each pod is, by uid; empty if nowhere
+        self._nodes: dict[str, str] = {}  # the node of each pod by uid; empty without one
         self._unschedulable: set[str] = set()
 
     @property
     def version(self) -> int:
-        """The version of the newest change it has seen."""
+        """The version of the newest change seen."""
         return int(self._version or 0)
 
     async def start(self, client: ApiClient) -> None:
-        """Read what is there already. Raises ApiFailure."""
+        """Read the existing pods. Raises ApiFailure."""
         self._relist(await client.list_pods())
 
     async def run(self, client: ApiClient) -> None:
@@ -87,7 +87,7 @@ class Recorder:
                 self._relist(await client.list_pods())
 
     def observe(self, event_type: str, pod: HeldPod) -> None:
-        """Take note of one event."""
+        """Record one event."""
         self._version = pod.metadata.resource_version
         uid, name = pod.metadata.uid, pod.metadata.name
         node = "" if event_type == "DELETED" else pod.spec.node_name
@@ -106,7 +106,7 @@ class Recorder:
             self.verdicts.append(Verdict(self.last_change_seconds, name, bool(node)))
 
     def _relist(self, listing: Listing[HeldPod]) -> None:
-        """Catch up: what is new is taken in the order of versions, what is gone is let go."""
+        """Catch up from a list: apply new versions in order, and drop pods that are gone."""
         present = {pod.metadata.uid for pod in listing.items}
         for uid, node in list(self._nodes.items()):
             if uid not in present and node:

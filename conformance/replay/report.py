@@ -1,7 +1,7 @@
-"""What a replay comes to: numbers for machines, tables for people.
+"""The report of a replay: numbers for machines, tables for people.
 
-`summarise` turns a run into a `Report`, which holds nothing but values; `to_json` and `render` are
-two ways to look at the same report.
+`summarise` converts a run into a `Report` of plain values; `to_json` and `render` present the same
+report.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _MESSAGES_SHOWN: Final = 8
 _NAMES_SHOWN: Final = 10
 _VIOLATIONS_SHOWN: Final = 50
 _HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
-#: What PostFilter plugins add; the first part is what upstream says of pods without claims.
+#: Texts of PostFilter plugins; the first is upstream's for pods without claims.
 _TAIL: Final = re.compile(r"\.? (no new claims to deallocate)?(, )?(preemption: .*)?$", re.DOTALL)
 _COUNT: Final = re.compile(r"(\d+) (.*)", re.DOTALL)
 
 
 class Reason(NamedTuple):
-    """Why pods were refused: how many pods, and on how many nodes each of them on average."""
+    """A reason of rejections: the number of pods, and the average number of nodes per pod."""
 
     reason: str
     pods: int
@@ -48,7 +48,7 @@ class Reason(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The numbers of a run. Rates are pods a second; `phases` are seconds."""
+    """The numbers of a run. Rates are in pods per second; `phases` are in seconds."""
 
     nodes: int
     pods: int
@@ -71,12 +71,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether it ended in time and nothing was violated."""
+        """True if the run ended in time and no rule was violated."""
         return not self.timed_out and not self.violations
 
 
 def summarise(run: Run) -> Report:
-    """The numbers of a run that has ended."""
+    """Summarise a run that has ended."""
     timeline, recorder = run.timeline, run.recorder
     messages = _messages(run)
     decided = recorder.verdicts[-1].seconds if recorder.verdicts else timeline.nodes_created
@@ -112,10 +112,10 @@ def summarise(run: Run) -> Report:
 
 
 def reasons_of(messages: Mapping[str, int]) -> tuple[Reason, ...]:
-    """Why pods were refused, the reason of most pods first; a pod may have several.
+    """Return the reasons of rejections, the most frequent first; a pod may have several.
 
-    A message reads `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had ...`; what does not
-    is a reason as it stands, of no node. `messages` says of how many pods each was the last.
+    A message has the form `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had ...`; any
+    other message is a reason of its own, for no node. `messages` counts the pods' last messages.
     """
     pods: collections.Counter[str] = collections.Counter()
     nodes: collections.Counter[str] = collections.Counter()
@@ -132,7 +132,7 @@ def reasons_of(messages: Mapping[str, int]) -> tuple[Reason, ...]:
 
 
 def to_json(report: Report) -> Json:
-    """Everything, for `--json`: plain values, field names as in `Report`."""
+    """Return all values for `--json`, with the field names of `Report`."""
     plain: Json = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
     return plain | {
         "passed": report.passed,
@@ -148,7 +148,7 @@ def to_json(report: Report) -> Json:
 
 
 def render(report: Report, console: Console) -> None:
-    """Print the tables, and what is wrong with the run at the end."""
+    """Print the tables, and the violations at the end."""
     console.print(_allocation_table(report))
     if report.messages:
         console.print(_reason_table(report))
@@ -234,7 +234,7 @@ def _time_table(report: Report) -> Table:
 
 
 def _messages(run: Run) -> collections.Counter[str]:
-    """How many pods without a node say which message."""
+    """Count the messages of the pods without a node."""
     messages: collections.Counter[str] = collections.Counter()
     for pod in run.evidence.pods:
         if not pod.spec.node_name and pod.unschedulable_message is not None:

@@ -32,17 +32,17 @@ POD_COLUMNS: Final = (
     "gpu_spec",
     "qos",
 )
-#: What the API server takes as the name of a node or a pod (a DNS subdomain).
+#: The API server's grammar of the name of a node or a pod (a DNS subdomain).
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_LENGTH_MAX: Final = 253
-#: What it takes as the value of a label.
+#: The API server's grammar of a label value.
 _LABEL: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-#: More than this of anything is a slip of the pen, and would not fit into a quantity.
+#: A larger number is a mistake, and would not fit into a quantity.
 _NUMBER_MAX: Final = 10**12
 
 
 class TraceError(InputError):
-    """A trace that cannot be read: where, and what was expected there."""
+    """A trace that cannot be read: the place, and the expected value."""
 
     def __init__(self, path: Path, problem: str, *, line: int = 0, column: str = "") -> None:
         place = f"{path}:{line}" if line else str(path)
@@ -52,7 +52,7 @@ class TraceError(InputError):
 
 
 class TraceNode(NamedTuple):
-    """A machine: what it has, and the model of its GPUs (empty if it has none)."""
+    """A machine: its resources, and the model of its GPUs (empty without GPUs)."""
 
     name: str
     cpu_milli: int
@@ -62,9 +62,9 @@ class TraceNode(NamedTuple):
 
 
 class TracePod(NamedTuple):
-    """A task: what it asks for, `gpus` times `gpu_milli` thousandths of a GPU among it.
+    """A task: its requests, among them `gpus` times `gpu_milli` thousandths of a GPU.
 
-    `models` are the GPU models it can use; empty if any will do. `qos` is a word of the trace.
+    `models` are the GPU models it can use; empty means any. `qos` is a label of the trace.
     """
 
     name: str
@@ -82,7 +82,7 @@ class TracePod(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A cluster and what is to run on it, both in the order of the files."""
+    """A cluster and its pods, both in the order of the files."""
 
     nodes: tuple[TraceNode, ...]
     pods: tuple[TracePod, ...]
@@ -105,31 +105,31 @@ class _Row:
         self._values = values
 
     def error(self, column: str, expected: str) -> TraceError:
-        """What is wrong with a value of this line."""
+        """Return the error for a value of this line."""
         value = self._values[column]
         problem = f"expected {expected}, found {value!r}"
         return TraceError(self._path, problem, line=self.line, column=column)
 
     def number(self, column: str) -> int:
-        """A whole number of at least 0."""
+        """Return an integer of at least 0."""
         text = self._values[column].strip()
         if not (text.isascii() and text.isdecimal()) or int(text) > _NUMBER_MAX:
             raise self.error(column, f"a whole number from 0 to {_NUMBER_MAX}")
         return int(text)
 
     def name(self, column: str) -> str:
-        """A name that the API server takes."""
+        """Return a name that the API server accepts."""
         text = self._values[column].strip()
         if len(text) > _NAME_LENGTH_MAX or not _NAME.fullmatch(text):
             raise self.error(column, "a name of lower case letters, digits, '-' and '.'")
         return text
 
     def label(self, column: str) -> str:
-        """A label's value, possibly empty."""
+        """Return a label value, possibly empty."""
         return self.labels(column, separator="\n")[0]
 
     def labels(self, column: str, *, separator: str = "|") -> list[str]:
-        """Label values, each once, in the order they are first named."""
+        """Return label values without duplicates, in their order."""
         texts = [text.strip() for text in self._values[column].split(separator)]
         if not all(_LABEL.fullmatch(text) for text in texts):
             raise self.error(column, "label values: letters, digits, '-', '_' and '.', at most 63")
@@ -137,7 +137,7 @@ class _Row:
 
 
 def read_trace(nodes: Path, pods: Path, *, limit: int | None = None) -> Trace:
-    """Read both files; of the pods the first `limit`. Raises TraceError."""
+    """Read both files, with the first `limit` pods. Raises TraceError."""
     return Trace(read_nodes(nodes), read_pods(pods, limit=limit))
 
 
@@ -147,7 +147,7 @@ def read_nodes(path: Path) -> tuple[TraceNode, ...]:
 
 
 def read_pods(path: Path, *, limit: int | None = None) -> tuple[TracePod, ...]:
-    """Read the list of pods, at least one, the first `limit` of them. Raises TraceError."""
+    """Read the list of pods, at least one, up to the first `limit`. Raises TraceError."""
     return _read(path, POD_COLUMNS, _pod, what="pods", column="name", limit=limit)
 
 
@@ -182,7 +182,7 @@ def _read(
     column: str,
     limit: int | None,
 ) -> tuple[T, ...]:
-    """The rows of a table; `column` holds their names, which differ from one another."""
+    """Read the rows of a table. `column` holds its column names, which must be unique."""
     found: dict[str, T] = {}
     for row in _rows(path, columns):
         if limit is not None and len(found) >= limit:

@@ -1,8 +1,8 @@
-"""The judge of a replay: what the API server holds at the end, and what was seen on the way.
+"""Verify a replay: the final state of the API server, and the recorded placements.
 
-`verify` knows nothing of the scheduler. It compares three things: the trace (what was wanted), the
-server's nodes and pods (what became of it) and the placements in their order (how it came about).
-Whatever does not agree is a `Violation`; a good run has none.
+`verify` does not depend on the scheduler. It compares three things: the trace (the input), the
+server's nodes and pods (the result) and the placements in their order (the way). Each
+contradiction is a `Violation`; a good run has none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Evidence", "Violation", "verify"]
 
-#: Every rule that is checked, by its name, in the order of checking.
+#: The names of all rules, in the order of checking.
 RULES: Final = {
     "node-lost": "every node of the trace is there, with what it has to give",
     "pod-lost": "every pod of the trace is there once, and asks for what the trace says",
@@ -44,7 +44,7 @@ RULES: Final = {
 
 
 class Evidence(NamedTuple):
-    """What was found: the server's lists at the end, and the placements in order."""
+    """The result of a run: the server's lists at the end, and the placements in order."""
 
     nodes: Sequence[HeldNode]
     pods: Sequence[HeldPod]
@@ -52,7 +52,7 @@ class Evidence(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A rule that was broken, by which pod or node, and how."""
+    """A violated rule, the pod or node, and a description."""
 
     rule: str
     subject: str
@@ -63,14 +63,14 @@ class Violation(NamedTuple):
 
 
 def verify(trace: Trace, evidence: Evidence) -> list[Violation]:
-    """Every violation there is, in the order of `RULES`."""
+    """Return all violations, in the order of `RULES`."""
     found = list(_Case(trace, evidence).violations())
     order = list(RULES)
     return sorted(found, key=lambda violation: order.index(violation.rule))
 
 
 class _Case:
-    """One run under judgement, indexed."""
+    """One run under verification, indexed."""
 
     def __init__(self, trace: Trace, evidence: Evidence) -> None:
         self._trace = trace
@@ -91,7 +91,7 @@ class _Case:
             yield from self._verdict(pod)
         yield from self._allocation_at_the_end()
         yield from self._allocation_on_the_way()
-        yield from self._nobody_left_behind()
+        yield from self._no_pod_left_out()
 
     def _nodes_are_there(self) -> Iterator[Violation]:
         for row in self._trace.nodes:
@@ -152,7 +152,7 @@ class _Case:
                 problem = f"was bound to {before}, then (placement {number}) to {node}"
                 yield Violation("bound-twice", name, problem)
             if node not in used:
-                continue  # left its node, or bound to what the list does not know: said above
+                continue  # a pod that left its node or is not in the list was reported above
             demand = self._demand(name)
             used[node] = used[node].plus(demand)
             where[uid] = node, demand
@@ -166,17 +166,17 @@ class _Case:
         yield from self._as_it_was_seen({uid: node for uid, (node, _) in where.items()})
 
     def _as_it_was_seen(self, where: dict[str, str]) -> Iterator[Violation]:
-        """The list agrees with the last placement of each pod."""
+        """Check that the list agrees with the last placement of each pod."""
         for pod in self._held_pods:
             listed, seen = pod.spec.node_name, where.get(pod.metadata.uid, "")
             if listed in self._capacity and listed != seen:
                 problem = f"is on {listed} in the list, was seen on {seen or 'no node'} at last"
                 yield Violation("bound-twice", pod.metadata.name, problem)
 
-    def _nobody_left_behind(self) -> Iterator[Violation]:
+    def _no_pod_left_out(self) -> Iterator[Violation]:
         used = self._used()
         free = {node: has.minus(used[node]) for node, has in self._capacity.items()}
-        fits: dict[tuple[Amounts, tuple[str, ...]], str | None] = {}  # pods are much alike
+        fits: dict[tuple[Amounts, tuple[str, ...]], str | None] = {}  # many pods are equal
         for pod in self._held_pods:
             row = self._wanted.get(pod.metadata.name)
             if pod.spec.node_name or row is None or pod.unschedulable_message is None:
@@ -197,7 +197,7 @@ class _Case:
         return None
 
     def _used(self) -> dict[str, Amounts]:
-        """What the listed pods of each node ask for."""
+        """Return the requests of the listed pods per node."""
         demands: dict[str, list[Amounts]] = {node: [] for node in self._capacity}
         for pod in self._held_pods:
             if pod.spec.node_name in demands:
