@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Final
 from scheduler.config.types import PluginArgs, Scheme
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
-from scheduler.plugins.node_declared_features.plugin import NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 

@@ -32,7 +32,7 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
 from scheduler.snapshot.pod_volumes import volumes_of
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
-from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

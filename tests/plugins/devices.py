@@ -16,7 +16,7 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.client import Lister
 from scheduler.client.store import Store
-from scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.client import ApiObject
-    from scheduler.plugins.dynamic_resources.plugin import DynamicResourcesArgs
+    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 
 #: Some devices, as a driver's allocator would write them down.
 ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}

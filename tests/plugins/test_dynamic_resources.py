@@ -12,7 +12,7 @@ from scheduler.api.dynamic_resources import ResourceClaim, ResourceSlice
 from scheduler.config.duration import SECOND, Duration
 from scheduler.framework import CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
-from scheduler.plugins.dynamic_resources.plugin import DynamicResourcesArgs
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -29,7 +29,7 @@ from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, ver
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
-    from scheduler.plugins.dynamic_resources.plugin import DynamicResources
+    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 
 GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)

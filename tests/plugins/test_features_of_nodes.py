@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.api.core import PodSpec
-from scheduler.plugins.node_declared_features.features import (
+from scheduler.plugins.node_declared_features import (
     ALL_FEATURES,
     DEFAULT_FEATURES,
     Feature,
@@ -18,7 +18,7 @@ from scheduler.plugins.node_declared_features.features import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.plugins.node_declared_features.features import Version
+    from scheduler.plugins.node_declared_features import Version
 
 RESTARTS = "RestartAllContainersOnContainerExits"
 HOST_USERS = "UserNamespacesHostNetworkSupport"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.framework import CycleState, Status
-from scheduler.plugins.node_declared_features.plugin import NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of

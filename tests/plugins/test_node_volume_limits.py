@@ -10,8 +10,8 @@ import pytest
 from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.cache import Cache
 from scheduler.framework import CycleState
+from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
-from scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, make_pod

@@ -11,7 +11,7 @@ from scheduler.api import field
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework import Plugin
 from scheduler.plugins import IN_TREE
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.runtime import PluginSetupError
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scheduler.api.volumes import ANN_BIND_COMPLETED
 from scheduler.framework import CycleState
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, snapshot_of
 from tests.plugins.volumes import (

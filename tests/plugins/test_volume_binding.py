@@ -9,7 +9,7 @@ import pytest
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import ActionType, CycleState, EventResource
 from scheduler.plugins.volume_binding.assume_cache import AssumeError
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import UNRESOLVABLE, verdict_of

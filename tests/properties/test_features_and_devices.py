@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scheduler.api import core
-from scheduler.plugins.node_declared_features.plugin import NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.devices import (

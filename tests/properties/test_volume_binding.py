@@ -23,8 +23,8 @@ from scheduler.api.storage import (
 )
 from scheduler.framework import CycleState
 from scheduler.plugins.volume_binding.binder import VolumeBinder
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
 from scheduler.plugins.volume_binding.pod_volumes import PodVolumeSearch
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import verdict_of

@@ -21,8 +21,8 @@ from scheduler.api.storage import (
 )
 from scheduler.cache import Cache
 from scheduler.framework import CycleState, Status
+from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
-from scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import PodInfo, Snapshot

@@ -22,7 +22,7 @@ from tests.upstream.loading import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.plugins.dynamic_resources.plugin import DynamicResources
+    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 
 NO_STATUSES = NodeToStatus((), {})
 

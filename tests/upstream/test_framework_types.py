@@ -11,7 +11,7 @@ from scheduler.api.core import Affinity
 from scheduler.api.host_ports import conflicts, host_ports
 from scheduler.api.pod_affinity import parse_affinity
 from scheduler.api.resources import node_allocatable
-from scheduler.plugins.node_declared_features.features import Feature, FeatureRegistry
+from scheduler.plugins.node_declared_features import Feature, FeatureRegistry
 from scheduler.preemption.importance import by_importance, earliest_start_time
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.node_table import NodeTable

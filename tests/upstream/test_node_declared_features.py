@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from scheduler.framework import CycleState
-from scheduler.plugins.node_declared_features.features import Feature, FeatureRegistry
-from scheduler.plugins.node_declared_features.plugin import NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features import Feature, FeatureRegistry, NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod, snapshot_of
@@ -25,7 +24,7 @@ from tests.upstream.loading import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import PodSpec
-    from scheduler.plugins.node_declared_features.features import Version
+    from scheduler.plugins.node_declared_features import Version
 
 VERSION = (1, 35, 0)
 FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")

@@ -17,8 +17,8 @@ from scheduler.api.storage import (
     VolumeAttachment,
 )
 from scheduler.framework import CycleState, EventResource
+from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
-from scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from tests.plugins.volumes import ClusterObjects, handle_with, plugin_with
 from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts
 from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter

@@ -26,7 +26,6 @@ from scheduler.framework import CycleState
 from scheduler.plugins._shape_score import UtilizationShapePoint
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.binder import VolumeBinder
-from scheduler.plugins.volume_binding.plugin import VolumeBinding
 from scheduler.plugins.volume_binding.pod_volumes import (
     BindingInfo,
     DynamicProvision,
@@ -34,6 +33,7 @@ from scheduler.plugins.volume_binding.pod_volumes import (
     PodVolumeSearch,
 )
 from scheduler.plugins.volume_binding.scorer import StorageUse, VolumeCapacityScorer
+from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import verdict_of

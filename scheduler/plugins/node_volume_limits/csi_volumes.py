@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from scheduler.api.csi_migration import (
+from scheduler.api.volumes import claim_class, claim_name, is_for_pod
+from scheduler.plugins._csi_translation import (
     AZURE_FILE,
     CSI_DRIVERS,
     VSPHERE,
     CsiTranslationError,
     handle_of_inline_volume,
     handle_of_volume,
+    in_tree_plugin,
     in_tree_plugin_of_inline_volume,
 )
-from scheduler.api.csi_topology import in_tree_plugin
-from scheduler.api.volumes import claim_class, claim_name, is_for_pod
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume

@@ -14,12 +14,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from scheduler.api.csi_migration import CsiTranslationError
-from scheduler.api.csi_topology import (
-    in_tree_plugin,
-    migrated_node_affinity,
-    migrated_plugins,
-)
 from scheduler.api.field import quoted
 from scheduler.api.storage import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -37,14 +31,20 @@ from scheduler.api.volumes import (
     volume_class,
     with_selected_node,
 )
+from scheduler.plugins._csi_translation import (
+    CsiTranslationError,
+    in_tree_plugin,
+    migrated_node_affinity,
+    migrated_plugins,
+)
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
+from scheduler.plugins.volume_binding.node_ranking import affinity_mismatch
 from scheduler.plugins.volume_binding.pod_volumes import (
     BindingInfo,
     DynamicProvision,
     PodVolumeClaims,
     PodVolumes,
 )
-from scheduler.plugins.volume_binding.volume_reach import affinity_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,25 +1,100 @@
-"""Which of many things each node gets that are within reach of some nodes only, all nodes at once.
+"""Which nodes can reach volumes and storage pools, and which of several a node reaches first.
 
-Volumes and storage pools say by node labels from where they can be reached. A cluster with local
-disks has as many of them as nodes, each within reach of one node; asking each of them about each
-node would take the square of that. So things that ask for one of some values of one label, as local
-disks do, are sorted by value, and every node looks up its own; only the others are asked one by
-one, and those with equal conditions once.
+A volume names its nodes by node affinity, a storage class by allowed topologies, a storage pool by
+a label selector; all become `NodeTerms`. A cluster with local disks has as many volumes as nodes,
+each reachable from one node; matching each volume with each node would take quadratic time. So
+volumes that require one of some values of one label are indexed by value, and each node looks up
+its own value; all others are matched one by one, those with equal terms once.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.api.selectors import Requirement
+from scheduler.api import field
+from scheduler.api.core import Node, ObjectMeta
+from scheduler.api.field import FieldErrors
+from scheduler.api.node_selectors import parse_node_selector
+from scheduler.api.selectors import NOTHING, Requirement, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from scheduler.api.core import LabelSelector, NodeSelector
+    from scheduler.api.node_selectors import NodeSelectorMatcher
+    from scheduler.api.storage import TopologySelectorTerm, VolumeNodeAffinity
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import Nodes
+
+
+def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Alternatives:
+    """The nodes that a volume's affinity selects; malformed terms select none."""
+    if affinity is None or affinity.required is None:
+        return EVERYWHERE
+    return _reach_of_node_selector(affinity.required)
+
+
+def affinity_mismatch(affinity: VolumeNodeAffinity | None, labels: Mapping[str, str]) -> str:
+    """What keeps a volume from a node with these labels, in upstream's words; empty if nothing.
+
+    Source: `CheckNodeAffinity`.
+    """
+    if affinity is None or affinity.required is None:
+        return ""
+    matcher = _parsed(affinity.required)
+    if matcher.matches(Node(metadata=ObjectMeta(labels=labels))):
+        return ""
+    return field.aggregate(matcher.errors) if matcher.errors else "no matching NodeSelectorTerms"
+
+
+def reach_of_topologies(terms: Iterable[TopologySelectorTerm]) -> Alternatives:
+    """The nodes that a class allows: all if it says nothing. Source: `MatchTopologySelectorTerms`.
+
+    Empty and malformed terms allow none.
+    """
+    terms = tuple(terms)
+    if not terms:
+        return EVERYWHERE
+    alternatives = []
+    for term in terms:
+        try:
+            requirements = tuple(
+                Requirement.parse(expression.key, "In", expression.values)
+                for expression in term.match_label_expressions
+            )
+        except FieldErrors:
+            continue
+        if requirements:
+            alternatives.append(requirements)
+    return tuple(alternatives)
+
+
+def reach_of_selector(selector: LabelSelector | None) -> Alternatives:
+    """The nodes that a storage pool serves; none if it does not say, or says it badly."""
+    try:
+        parsed = parse_label_selector(selector)
+    except (FieldErrors, SelectorError):
+        return NOWHERE
+    return NOWHERE if parsed is NOTHING else (parsed.requirements,)
+
+
+@functools.lru_cache(maxsize=16384)
+def _reach_of_node_selector(selector: NodeSelector) -> Alternatives:
+    """Volumes know nothing of a node but its labels: its name reads as empty."""
+    return tuple(
+        term.expressions
+        for term in _parsed(selector).terms
+        if not term.errors and all(requirement.accepts("") for requirement in term.fields)
+    )
+
+
+@functools.lru_cache(maxsize=16384)
+def _parsed(selector: NodeSelector) -> NodeSelectorMatcher:
+    return parse_node_selector(selector)
+
 
 #: Conditions on a node's labels: one of these must hold, which is to say all requirements in it.
 Alternatives = tuple[tuple[Requirement, ...], ...]

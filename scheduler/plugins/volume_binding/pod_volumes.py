@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
-from scheduler.api.csi_migration import CsiTranslationError
-from scheduler.api.csi_topology import (
+from scheduler.api.volumes import ANN_SELECTED_NODE
+from scheduler.framework.status import reject_together, unresolvable
+from scheduler.plugins._csi_translation import (
+    CsiTranslationError,
     in_tree_plugin,
     migrated_node_affinity,
     migrated_plugins,
 )
-from scheduler.api.volumes import ANN_SELECTED_NODE
-from scheduler.framework.status import reject_together, unresolvable
-from scheduler.plugins.volume_binding.dynamic_provisioning import NO_CAPACITY, Provision
-from scheduler.plugins.volume_binding.node_ranking import nodes_meeting
-from scheduler.plugins.volume_binding.static_matching import NO_VOLUME, StaticMatching
-from scheduler.plugins.volume_binding.volume_reach import reach_of_affinity
+from scheduler.plugins.volume_binding.node_ranking import nodes_meeting, reach_of_affinity
+from scheduler.plugins.volume_binding.unbound_claims import (
+    NO_CAPACITY,
+    NO_VOLUME,
+    Provision,
+    StaticMatching,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,8 +15,7 @@ from scheduler.api.quantity import parse_quantity, value
 from scheduler.api.volumes import requested_storage, storage_capacity
 from scheduler.framework.arithmetic import round_half_away, truncated_div
 from scheduler.plugins._shape_score import broken_linear
-from scheduler.plugins.volume_binding.dynamic_provisioning import NO_CAPACITY
-from scheduler.plugins.volume_binding.static_matching import NO_VOLUME
+from scheduler.plugins.volume_binding.unbound_claims import NO_CAPACITY, NO_VOLUME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,12 +1,15 @@
-"""NodeDeclaredFeatures: a pod that needs features of the kubelet goes where they are declared.
+"""NodeDeclaredFeatures: reject nodes that do not declare the kubelet features a pod needs.
 
-What a pod needs follows from its spec, what a node has it says in `status.declaredFeatures`.
-Mirrors `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go`, v1.36.3.
+A kubelet lists its features in `node.status.declaredFeatures`. The features a pod needs follow from
+its spec. A feature that every supported kubelet has from some cluster version on is no longer
+required then (`max_version`).
+Mirrors `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go`, v1.36.3, and
+`k8s.io/component-helpers/nodedeclaredfeatures`, v0.36.3.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from scheduler.api.core import Node, Pod
 from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
@@ -20,15 +23,98 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
-from scheduler.plugins.node_declared_features.features import DEFAULT_FEATURES
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from scheduler.api.core import PodSpec
-    from scheduler.plugins.node_declared_features.features import FeatureRegistry, Version
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
+
+#: A version of Kubernetes: major, minor, patch.
+Version = tuple[int, int, int]
+
+
+class Feature(NamedTuple):
+    """A feature by its well-known name, and whether a pod needs it in order to be placed.
+
+    `max_version` is the last version of the cluster in which nodes may be without it; None means
+    that they always may.
+    """
+
+    name: str
+    is_needed_by: Callable[[PodSpec], bool]
+    max_version: Version | None = None
+
+
+class FeatureRegistry:
+    """The features that are known. All others that a node declares mean nothing."""
+
+    def __init__(self, features: Iterable[Feature]) -> None:
+        self._features: Final = sorted(features, key=lambda feature: feature.name)
+        #: Their names, in order.
+        self.names: Final = tuple(feature.name for feature in self._features)
+
+    def infer_for_pod_scheduling(self, spec: PodSpec, target_version: Version) -> frozenset[str]:
+        """The features that a node of a cluster of this version must declare to run the pod."""
+        return frozenset(
+            feature.name
+            for feature in self._features
+            if (feature.max_version is None or target_version <= feature.max_version)
+            and feature.is_needed_by(spec)
+        )
+
+    def known_among(self, declared: Sequence[str]) -> frozenset[str]:
+        """The known features among those that a node declares, ascending as the API keeps them.
+
+        Both lists are walked once, side by side: what stands out of order may go unseen
+        (`FeatureMapper.TryMap`).
+        """
+        found: list[str] = []
+        remaining = iter(self.names)
+        known = next(remaining, None)
+        for name in declared:
+            while known is not None and known < name:
+                known = next(remaining, None)
+            if known == name:
+                found.append(name)
+                known = next(remaining, None)
+        return frozenset(found)
+
+    def declared_by(self, node: Node) -> frozenset[str]:
+        """The known features that a node declares."""
+        return self.known_among(node.status.declared_features)
+
+
+def _never(spec: PodSpec) -> bool:
+    """Whether a pod is placed does not depend on it; updates and connections do."""
+    return False
+
+
+def _restarts_all_containers(spec: PodSpec) -> bool:
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *spec.init_containers)
+        for rule in container.restart_policy_rules
+    )
+
+
+def _has_user_namespace_on_host_network(spec: PodSpec) -> bool:
+    return spec.host_network and spec.host_users is False
+
+
+#: Every feature that Kubernetes v1.36 knows (`features.AllFeatures`). None has an upper bound yet.
+ALL_FEATURES: Final = (
+    Feature("RestartAllContainersOnContainerExits", _restarts_all_containers),
+    Feature("InPlacePodLevelResourcesVerticalScaling", _never),
+    Feature("ExtendWebSocketsToKubelet", _never),
+    Feature("InPlacePodVerticalScalingInitContainers", _never),
+    Feature("UserNamespacesHostNetworkSupport", _has_user_namespace_on_host_network),
+)
+
+#: What the scheduler goes by.
+DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
+
 
 _MISMATCH: Final = unresolvable("node(s) didn't match Pod's required features")
 

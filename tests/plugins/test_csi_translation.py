@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from scheduler.api.core import Volume
-from scheduler.api.csi_migration import (
+from scheduler.api.storage import PersistentVolume
+from scheduler.plugins._csi_translation import (
     CSI_DRIVERS,
     CsiTranslationError,
     handle_of_inline_volume,
     handle_of_volume,
     in_tree_plugin_of_inline_volume,
 )
-from scheduler.api.storage import PersistentVolume
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 

@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from scheduler.api import field
-from scheduler.api.csi_topology import MIGRATED_PLUGINS_ANNOTATION
 from scheduler.api.field import FieldError, quoted
 from scheduler.api.storage import (
     CSIDriver,
@@ -39,16 +38,17 @@ from scheduler.framework.events import (
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
-from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._csi_translation import MIGRATED_PLUGINS_ANNOTATION
+from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
 from scheduler.plugins._shape_score import UtilizationShapePoint, validate_shape
 from scheduler.plugins.volume_binding.binder import (
     VolumeBinder,
     VolumeBindingError,
     not_created_for_pod,
 )
-from scheduler.plugins.volume_binding.dynamic_provisioning import volume_limit
 from scheduler.plugins.volume_binding.pod_volumes import PodVolumes, PodVolumeSearch
 from scheduler.plugins.volume_binding.scorer import VolumeCapacityScorer, storage_uses
+from scheduler.plugins.volume_binding.unbound_claims import volume_limit
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

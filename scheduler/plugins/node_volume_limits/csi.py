@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 
 from scheduler.api.core import Pod
-from scheduler.api.csi_migration import (
-    CSI_DRIVERS,
-    handle_of_inline_volume,
-    in_tree_plugin_of_inline_volume,
-)
 from scheduler.api.storage import CSINode, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -38,7 +33,12 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._claim_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._csi_translation import (
+    CSI_DRIVERS,
+    handle_of_inline_volume,
+    in_tree_plugin_of_inline_volume,
+)
+from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
 from scheduler.plugins.node_volume_limits.attached_volumes import (
     ATTACHMENTS,
     CSI_NODES,

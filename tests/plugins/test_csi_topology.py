@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta
-from scheduler.api.csi_migration import CsiTranslationError
-from scheduler.api.csi_topology import (
+from scheduler.api.storage import PersistentVolume, PersistentVolumeSpec
+from scheduler.plugins._csi_translation import (
+    CsiTranslationError,
     in_tree_plugin,
     migrated_node_affinity,
     migrated_plugins,
 )
-from scheduler.api.storage import PersistentVolume, PersistentVolumeSpec
 from tests.plugins.volumes import make_csi_node, make_volume, within_reach_of
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
