@@ -1,4 +1,4 @@
-"""Extended resources behind which device classes stand: devices provide them, if nodes do not.
+"""Extended resources that are backed by device classes: devices may provide them.
 
 Source: `shouldDelegateResourceToDRA` in `noderesources/fit.go` and
 `hasDeviceClassMappedExtendedResource` in `dynamicresources/extendeddynamicresources.go`, v1.36.3.
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from scheduler.framework.handle import Handle
 
-#: The feature gate without which no device class stands behind anything.
+#: The feature gate of extended resources backed by device classes.
 DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
 
-#: Resources that are no devices; nearly all pods ask for nothing else.
+#: Resources that are never devices; most pods request nothing else.
 _NATIVE: Final = frozenset({resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE})
 
 
 def backed_by_devices(handle: Handle, names: Iterable[str]) -> frozenset[str]:
-    """Those of these resources that some device class of the cluster stands behind.
+    """Return those of the resources that a device class of the cluster backs.
 
-    The plugin that asks must read `deviceclasses`.
+    The calling plugin must have `deviceclasses` in `reads`.
     """
     candidates = [name for name in names if name not in _NATIVE]
     if not candidates or DRA_EXTENDED_RESOURCE not in handle.feature_gates:

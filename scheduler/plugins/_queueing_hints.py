@@ -1,9 +1,10 @@
-"""The queueing hint of plugins that wait for a claim: is it one of the pod's? And what it reads."""
+"""Parts of queueing hints that several plugins share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.framework.events import QueueingHint, as_kind
 from scheduler.framework.likeness import same_parts
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 
+def updated_self(pod: PodInfo, old: object, new: object) -> Pod | None:
+    """Return the new object of a pod event if it is the waiting pod itself, else None."""
+    _, modified = as_kind(Pod, old, new)
+    return modified if modified is not None and modified.metadata.uid == pod.uid else None
+
+
 def queue_for_claim(
     pod: PodInfo, old: object, new: object, *, names: Iterable[str]
 ) -> QueueingHint:
-    """Queue if the claim that has come or changed has one of these names, in the pod's namespace.
+    """Queue if the claim that was added or updated is in the pod's namespace and has such a name.
 
-    Plugins differ in which names count: whether claims made for ephemeral volumes are among them.
+    Plugins differ in `names`: some include claims of ephemeral volumes.
     """
     _, claim = as_kind(PersistentVolumeClaim, old, new)
     if claim is None or claim.metadata.namespace != pod.namespace:
@@ -28,9 +35,9 @@ def queue_for_claim(
 
 
 def volumes_and_namespace(pod: PodInfo) -> Hashable:
-    """What hints about volumes read of a waiting pod: for `hints_depend_on`.
+    """Return all that hints about volumes read of a waiting pod, for `hints_depend_on`.
 
-    Claims of ephemeral volumes are called after the pod, so no other pod is like one that has any.
+    Claims of ephemeral volumes are named after the pod, so such a pod shares no hints with others.
     """
     volumes = pod.spec.volumes
     if any(volume.ephemeral is not None for volume in volumes):

@@ -1,4 +1,4 @@
-"""DefaultBinder: tells the API server which node a pod goes to.
+"""DefaultBinder: bind a pod to its node by the API server's `binding` subresource.
 
 Mirrors `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go`, v1.36.3.
 """
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class DefaultBinder(Plugin):
-    """Bind by the pod's `binding` subresource."""
+    """Bind pods by their `binding` subresource."""
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Returns once the API server has taken the binding; raises its error if it has not."""
+        """Return when the API server has accepted the binding; raises its error otherwise."""
         await self.handle.api.bind(pod.pod, node_name)

@@ -116,7 +116,6 @@ class DefaultPreemption(Plugin):
         return self.handle.rng.randrange(nodes_total), min(wanted, nodes_total)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod that goes: it may have been the last victim, for whose going PreEnqueue waits."""
         if not self._is_async:
             return []
         event = ClusterEvent(EventResource.POD, ActionType.DELETE)

@@ -1,7 +1,7 @@
-"""ImageLocality: prefer nodes that already have the pod's images, the bigger the better.
+"""ImageLocality: prefer nodes that already have large images of the pod.
 
-An image on a node counts with its size, scaled by the share of all nodes that have it, so that pods
-do not heap up on the few nodes that pulled it first. The sum is mapped from 23 MiB..1000 MiB per
+An image on a node counts with its size times the share of all nodes that have it, so that pods do
+not pile up on the few nodes that pulled it first. The sum is mapped from 23 MiB..1000 MiB per
 container to 0..100.
 Mirrors `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`, v1.36.3.
 """
@@ -30,10 +30,10 @@ _MAX_CONTAINER_THRESHOLD_BYTES: Final = 1000 * _MIB
 
 
 class ImageLocality(Plugin):
-    """Spare nodes a download."""
+    """Prefer nodes that need not pull images."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """A score from 0 to 100; 0 where none of the pod's images is."""
+        """Return scores from 0 to 100; 0 for a node without any of the pod's images."""
         sums: IntArray = uniform(len(nodes), np.int64(0))
         found = False
         for name in _images_of(pod.spec):
@@ -47,7 +47,7 @@ class ImageLocality(Plugin):
 
 
 def _images_of(spec: PodSpec) -> list[str]:
-    """The images of containers and image volumes; one that is used twice counts twice."""
+    """Return the images of containers and image volumes; one that is used twice counts twice."""
     names = [container.image for container in (*spec.init_containers, *spec.containers)]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return [normalized_image_name(name) for name in names]
@@ -62,5 +62,5 @@ def _priority(sums: IntArray, containers: int) -> IntArray:
 
 
 def normalized_image_name(name: str) -> str:
-    """An image's name as nodes report it: with the tag `latest` if it has none."""
+    """Return an image's name as nodes report it: with the tag `latest` if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

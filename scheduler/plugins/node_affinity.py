@@ -131,7 +131,6 @@ class NodeAffinity(Plugin):
         )
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        """The labels that are missing or wrong: by the node selector, and by the nearest term."""
         wanted = pod.required_node_affinity
         unmet = [*_unmet(wanted.node_selector.requirements, node)] if wanted.node_selector else []
         for terms in (self._added, wanted.terms):
@@ -160,11 +159,9 @@ class NodeAffinity(Plugin):
         return scores
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """100 for the highest sum."""
         return default_normalize_score(scores)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A node that comes or changes its labels."""
         node_change = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         )
@@ -185,7 +182,6 @@ class NodeAffinity(Plugin):
         return QueueingHint(original is None or not _allows(pod.required_node_affinity, original))
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's node affinity and node selector."""
         return same_parts(pod.spec.affinity, pod.spec.node_selector)
 
 

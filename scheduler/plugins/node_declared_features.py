@@ -23,6 +23,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
+from scheduler.plugins._queueing_hints import updated_self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -36,19 +37,16 @@ Version = tuple[int, int, int]
 
 
 class Feature(NamedTuple):
-    """A feature by its well-known name, and whether a pod needs it in order to be placed.
-
-    `max_version` is the last version of the cluster in which nodes may be without it; None means
-    that they always may.
-    """
+    """A feature of the kubelet that pods may need."""
 
     name: str
     is_needed_by: Callable[[PodSpec], bool]
+    #: The last version of the cluster in which nodes may lack the feature; None: no such limit.
     max_version: Version | None = None
 
 
 class FeatureRegistry:
-    """The features that are known. All others that a node declares mean nothing."""
+    """The known features. All others that a node declares are ignored."""
 
     def __init__(self, features: Iterable[Feature]) -> None:
         self._features: Final = sorted(features, key=lambda feature: feature.name)
@@ -56,7 +54,7 @@ class FeatureRegistry:
         self.names: Final = tuple(feature.name for feature in self._features)
 
     def infer_for_pod_scheduling(self, spec: PodSpec, target_version: Version) -> frozenset[str]:
-        """The features that a node of a cluster of this version must declare to run the pod."""
+        """Return the features a node must declare to run the pod in a cluster of this version."""
         return frozenset(
             feature.name
             for feature in self._features
@@ -65,10 +63,10 @@ class FeatureRegistry:
         )
 
     def known_among(self, declared: Sequence[str]) -> frozenset[str]:
-        """The known features among those that a node declares, ascending as the API keeps them.
+        """Return the known features of a list that the API keeps in ascending order.
 
-        Both lists are walked once, side by side: what stands out of order may go unseen
-        (`FeatureMapper.TryMap`).
+        Both lists are merged in one pass, so that a feature out of order may be missed, as upstream
+        does (`FeatureMapper.TryMap`).
         """
         found: list[str] = []
         remaining = iter(self.names)
@@ -82,12 +80,11 @@ class FeatureRegistry:
         return frozenset(found)
 
     def declared_by(self, node: Node) -> frozenset[str]:
-        """The known features that a node declares."""
         return self.known_among(node.status.declared_features)
 
 
 def _never(spec: PodSpec) -> bool:
-    """Whether a pod is placed does not depend on it; updates and connections do."""
+    """Return False: the feature matters for updates and connections, not for scheduling."""
     return False
 
 
@@ -103,7 +100,7 @@ def _has_user_namespace_on_host_network(spec: PodSpec) -> bool:
     return spec.host_network and spec.host_users is False
 
 
-#: Every feature that Kubernetes v1.36 knows (`features.AllFeatures`). None has an upper bound yet.
+#: Every feature of Kubernetes v1.36 (`features.AllFeatures`). None has an upper bound yet.
 ALL_FEATURES: Final = (
     Feature("RestartAllContainersOnContainerExits", _restarts_all_containers),
     Feature("InPlacePodLevelResourcesVerticalScaling", _never),
@@ -112,7 +109,7 @@ ALL_FEATURES: Final = (
     Feature("UserNamespacesHostNetworkSupport", _has_user_namespace_on_host_network),
 )
 
-#: What the scheduler goes by.
+#: The features this scheduler checks.
 DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
 
 
@@ -128,9 +125,9 @@ _VERSION: Final = (1, 36, 3)
 
 
 class NodeDeclaredFeatures(Plugin):
-    """Keep pods off nodes that lack a feature they need; nothing, with its feature gate off."""
+    """Keep pods off nodes that lack a feature they need. No-op without its feature gate."""
 
-    #: The features that are known, and the version of the cluster that they may be needed in.
+    #: The known features, and the version of the cluster.
     features: ClassVar[FeatureRegistry] = DEFAULT_FEATURES
     version: ClassVar[Version] = _VERSION
 
@@ -138,7 +135,7 @@ class NodeDeclaredFeatures(Plugin):
         self._is_enabled: Final = _GATE in self.handle.feature_gates
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Find out what the pod needs; skip pods that need nothing, as most do."""
+        """Skip pods that need no feature, as most do."""
         requirements = self._needed_by(pod.spec) if self._is_enabled else None
         if not requirements:
             return skip()
@@ -146,7 +143,7 @@ class NodeDeclaredFeatures(Plugin):
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that do not declare all of it."""
+        """Reject nodes that do not declare all features the pod needs."""
         if not self._is_enabled:
             return None
         try:
@@ -159,7 +156,6 @@ class NodeDeclaredFeatures(Plugin):
         return reject(declared.where(lambda has: has is None or not requirements <= has), _MISMATCH)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A node that comes or declares other features, and a pod that may need others."""
         if not self._is_enabled:
             return []
         node_change = ClusterEvent(
@@ -174,16 +170,16 @@ class NodeDeclaredFeatures(Plugin):
     def is_schedulable_after_pod_update(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if it is this pod, and it needs other features than before."""
-        original, modified = as_kind(Pod, old, new)
-        if original is None or modified is None or modified.metadata.uid != pod.uid:
+        """Queue if this pod was updated and needs other features than before."""
+        modified = updated_self(pod, old, new)
+        if modified is None or not isinstance(old, Pod):
             return QueueingHint.QUEUE_SKIP
-        return QueueingHint(self._needed_by(original.spec) != self._needed_by(modified.spec))
+        return QueueingHint(self._needed_by(old.spec) != self._needed_by(modified.spec))
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the node is new or declares other features, known here or not."""
+        """Queue if the node is new or declares other features than before, known or not."""
         original, modified = as_kind(Node, old, new)
         if modified is None:
             return QueueingHint.QUEUE_SKIP
@@ -191,7 +187,6 @@ class NodeDeclaredFeatures(Plugin):
         return QueueingHint(original is None or original.status.declared_features != features)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """Nothing of other pods than the one that has changed."""
         return ()
 
     def _needed_by(self, spec: PodSpec) -> frozenset[str]:

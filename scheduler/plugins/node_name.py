@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node fits only there.
+"""NodeName: a pod with `spec.nodeName` fits only the node of that name.
 
 Mirrors `pkg/scheduler/framework/plugins/nodename/node_name.go`, v1.36.3.
 """
@@ -28,10 +28,8 @@ class NodeName(Plugin):
     """Respect `spec.nodeName`."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject every node but the one named."""
         wanted = pod.spec.node_name
         return reject(~nodes.name_codes.isin((wanted,)), _NO_MATCH) if wanted else None
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A new node; whether it is the one is quicker tried than asked."""
         return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]

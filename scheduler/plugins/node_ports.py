@@ -1,7 +1,7 @@
-"""NodePorts: a pod fits only where the host ports it wants are free.
+"""NodePorts: a pod fits only nodes where its host ports are free.
 
-Two ports clash when protocol and number are the same and their addresses meet. Counted are regular
-containers and sidecars.
+Two ports conflict if protocol and number are equal and the addresses overlap. Regular containers
+and sidecars count.
 Mirrors `pkg/scheduler/framework/plugins/nodeports/node_ports.go`, v1.36.3.
 """
 
@@ -35,17 +35,16 @@ _WANTED: Final = StateKey[tuple[HostPort, ...]]("PreFilterNodePorts")
 
 
 class NodePorts(Plugin):
-    """Do not let two pods of a node take the same port."""
+    """Keep pods off nodes where another pod uses one of their host ports."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods that want no host port."""
+        """Skip pods without host ports."""
         if not pod.host_ports:
             return skip()
         state.write(_WANTED, pod.host_ports)
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes where one of the ports is taken."""
         try:
             wanted = state.read(_WANTED)
         except CycleStateError as error:
@@ -54,7 +53,6 @@ class NodePorts(Plugin):
         return reject(taken, _NO_FREE_PORTS)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        """The ports in use."""
         return [
             Remedy(f"free host port {port.port}/{port.protocol}")
             for port in state.read(_WANTED)
@@ -62,7 +60,6 @@ class NodePorts(Plugin):
         ]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod that goes, and a new node. A pod's ports never change."""
         pod_deletion = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return [
             ClusterEventWithHint(pod_deletion, self.is_schedulable_after_pod_deleted),
@@ -72,12 +69,11 @@ class NodePorts(Plugin):
     def is_schedulable_after_pod_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the deleted pod had a node, or was about to, and held a port this one wants."""
+        """Queue if the deleted pod, assigned or nominated to a node, used one of the ports."""
         deleted, _ = as_kind(Pod, old, new)
         if deleted is None or not (deleted.spec.node_name or deleted.status.nominated_node_name):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(conflicts(pod.host_ports, host_ports(deleted)))
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's host ports."""
         return pod.host_ports

@@ -1,6 +1,5 @@
-"""PrioritySort: which waiting pod is tried first.
+"""PrioritySort: the order of the active queue, by priority, then by time of entry.
 
-The pod with the higher priority goes first, then the one that has entered the queue earlier.
 Mirrors `pkg/scheduler/framework/plugins/queuesort/priority_sort.go`, v1.36.3.
 """
 
@@ -15,15 +14,12 @@ if TYPE_CHECKING:
 
 
 class PrioritySort(Plugin):
-    """Higher priority first, then first come, first served."""
+    """Sort by priority, highest first, then by time of entry."""
 
     def less(self, first: QueuedPod, second: QueuedPod) -> bool:
-        """Whether the first pod goes before the second; False for two that rank equal."""
+        """True if the first pod goes before the second; False if they are equal."""
         return self.sort_key(first) < self.sort_key(second)
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
-        """The same order as a key, for a queue that would rather compare keys than pods.
-
-        Valid as long as the pod's priority and its time of entry are.
-        """
+        """Return the same order as a key; valid until the priority or the timestamp changes."""
         return -queued.pod_info.priority, queued.timestamp

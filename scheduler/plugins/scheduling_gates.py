@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with scheduling gates stays out of the queue until all are gone.
+"""SchedulingGates: keep a pod with scheduling gates out of the queue until all are removed.
 
 Mirrors `pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go`, v1.36.3.
 """
@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.api.core import Pod
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
-    as_kind,
 )
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable
+from scheduler.plugins._queueing_hints import updated_self
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class SchedulingGates(Plugin):
-    """Keep gated pods aside."""
+    """Keep gated pods out of the queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Reject a pod that has a gate, naming all of them."""
+        """Reject a pod that has gates; the status names them."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return None
@@ -37,20 +36,15 @@ class SchedulingGates(Plugin):
         return unresolvable(f"waiting for scheduling gates: [{names}]")
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod whose last gate is removed."""
         gates_eliminated = ClusterEvent(
             EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         )
         return [ClusterEventWithHint(gates_eliminated, self.is_schedulable_after_gates_eliminated)]
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """Nothing of other pods than the one that has changed."""
         return ()
 
     def is_schedulable_after_gates_eliminated(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if it is this pod that has lost its gates."""
-        _, modified = as_kind(Pod, old, new)
-        is_this_pod = modified is not None and modified.metadata.uid == pod.uid
-        return QueueingHint.QUEUE if is_this_pod else QueueingHint.QUEUE_SKIP
+        return QueueingHint(updated_self(pod, old, new) is not None)

@@ -1,7 +1,7 @@
-"""TaintToleration: taints keep pods off a node, or make it a second choice.
+"""TaintToleration: reject nodes with taints the pod does not tolerate, or score them lower.
 
-A node with a NoSchedule or NoExecute taint that the pod does not tolerate is out. Of the others,
-the fewer PreferNoSchedule taints a pod does not tolerate, the better.
+NoSchedule and NoExecute taints reject a node. The fewer PreferNoSchedule taints the pod does not
+tolerate, the higher the score.
 Mirrors `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`, v1.36.3.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.core import Node, Pod, Toleration
+from scheduler.api.core import Node, Toleration
 from scheduler.api.tolerations import (
     HARD_EFFECTS,
     PREFER_NO_SCHEDULE,
@@ -29,6 +29,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
+from scheduler.plugins._queueing_hints import updated_self
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 _UNTOLERATED: Final = unresolvable("node(s) had untolerated taint(s)")
 
-#: The tolerations that can cover a PreferNoSchedule taint.
+#: The tolerations that can match a PreferNoSchedule taint.
 _TOLERATIONS: Final = StateKey[tuple[Toleration, ...]]("PreScoreTaintToleration")
 
 
@@ -48,12 +49,10 @@ class TaintToleration(Plugin):
     """Keep pods off nodes whose taints they do not tolerate."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes with a taint that forbids the pod."""
         tolerations = pod.spec.tolerations
         return reject(nodes.taints.where(lambda taints: _forbid(taints, tolerations)), _UNTOLERATED)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        """The taints that the pod does not tolerate."""
         return [
             Remedy(f"tolerate {taint_text(taint)}")
             for taint in node.taints
@@ -61,14 +60,14 @@ class TaintToleration(Plugin):
         ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Sort out the tolerations that bear on preferences."""
+        """Store the tolerations that can match PreferNoSchedule taints."""
         tolerations = pod.spec.tolerations
         state.write(
             _TOLERATIONS, tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         )
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """How many taints each node holds against the pod."""
+        """Return each node's number of PreferNoSchedule taints that the pod does not tolerate."""
         try:
             tolerations = state.read(_TOLERATIONS)
         except CycleStateError as error:
@@ -78,11 +77,9 @@ class TaintToleration(Plugin):
         return nodes.taints.map(lambda taints: _count_intolerable(taints, tolerations))
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """100 for none, 0 for the most."""
         return default_normalize_score(scores, reverse=True)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A node that comes or changes its taints, and a pod that tolerates more."""
         node_change = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT
         )
@@ -95,7 +92,7 @@ class TaintToleration(Plugin):
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a node's taints are now tolerated that were not, or if it was not there."""
+        """Queue if the node's taints are tolerated and were not before, or the node is new."""
         original, modified = as_kind(Node, old, new)
         tolerations = pod.spec.tolerations
         if modified is None or _forbid(modified.spec.taints, tolerations):
@@ -105,12 +102,9 @@ class TaintToleration(Plugin):
     def is_schedulable_after_pod_toleration_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if it is this pod."""
-        _, modified = as_kind(Pod, old, new)
-        return QueueingHint(modified is not None and modified.metadata.uid == pod.uid)
+        return QueueingHint(updated_self(pod, old, new) is not None)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's tolerations."""
         return pod.spec.tolerations
 
 

@@ -64,7 +64,6 @@ class _OncePodClaims:
         self.changes: Final = Counter(changes)
 
     def clone(self) -> Self:
-        """A copy for a dry run."""
         return type(self)(self.names, self.in_use, self.changes)
 
     def change(self, node: NodeInfo, other: PodInfo, sign: int) -> None:
@@ -116,11 +115,9 @@ class VolumeRestrictions(Plugin):
         )
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        """Count a pod that comes, in a dry run."""
         _read(state).change(node, added, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        """Stop counting a pod that goes."""
         _read(state).change(node, removed, -1)
 
     def _have_mounted(self, disks: Iterable[Disk], nodes: Nodes) -> BoolArray:
@@ -135,7 +132,6 @@ class VolumeRestrictions(Plugin):
         return np.isin(snapshot.slots[nodes.base_rows], list(slots))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Pods that go, new nodes, and claims that were missing. A pod's volumes never change."""
         return [
             ClusterEventWithHint(
                 ClusterEvent(EventResource.POD, ActionType.DELETE),
@@ -170,7 +166,6 @@ class VolumeRestrictions(Plugin):
         return queue_for_claim(pod, old, new, names=pod.volumes.claims)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
 
 

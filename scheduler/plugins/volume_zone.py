@@ -139,7 +139,6 @@ class VolumeZone(Plugin):
         return None if mode == WAIT_FOR_FIRST_CONSUMER else _NOT_BOUND
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """New or relabelled nodes, and whatever a claim's way to its volume leads over."""
         added_or_changed = ActionType.ADD | ActionType.UPDATE
         node_change = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
@@ -184,7 +183,6 @@ class VolumeZone(Plugin):
         return QueueingHint(_topologies(original) != now)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
 
 

@@ -1,10 +1,9 @@
-"""DynamicResources: pods that claim devices, as far as no device has to be allocated.
+"""DynamicResources: resource claims, without the allocation of devices.
 
-A pod waits outside the queue until all claims it names are there. A pod that then has a claim is
-refused: devices cannot be allocated yet. The same goes for a pod whose extended resource would
-have to come from devices; nodes that offer it in another way take the pod. Pods that have nothing
-to do with devices, nearly all, pass untouched, but for the words that upstream adds when such a
-pod fits nowhere.
+A pod stays out of the queue until all its claims exist. A pod with a claim is then rejected:
+devices cannot be allocated yet. A pod whose extended resource is backed by device classes fits only
+nodes that offer the resource without devices. All other pods pass; if they fit no node, PostFilter
+adds upstream's reason.
 Mirrors `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go` and
 `extendeddynamicresources.go`, v1.36.3.
 """
@@ -17,7 +16,6 @@ import msgspec
 import numpy as np
 
 from scheduler.api import field
-from scheduler.api.core import Pod
 from scheduler.api.dynamic_resources import (
     ClaimError,
     ResourceClaim,
@@ -48,12 +46,13 @@ from scheduler.framework.status import (
 )
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._device_classes import backed_by_devices
+from scheduler.plugins._queueing_hints import updated_self
 from scheduler.snapshot.columns import uniform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scheduler.api.core import Node
+    from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import ClaimReference
     from scheduler.api.field import FieldError
     from scheduler.framework.status import NodeToStatus
@@ -74,19 +73,17 @@ _NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 _STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
 
 
-class _Wanted(NamedTuple):
-    """The extended resources that a pod asks for, if a device class stands behind any of them."""
+class _ExtendedResources(NamedTuple):
+    """The extended resources a pod requests; both sets are empty if none is backed by devices."""
 
-    #: Those that it stands behind.
-    backed: frozenset[str] = frozenset()
-    #: All others.
+    backed_by_devices: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
 
 
-_NOTHING: Final = _Wanted()
+_NONE: Final = _ExtendedResources()
 
-#: What of the pod this plugin has to see to; without this state no later point has a say.
-_WANTED: Final = StateKey[_Wanted]("DynamicResources")
+#: Later extension points fail without this state.
+_REQUESTED: Final = StateKey[_ExtendedResources]("DynamicResources")
 
 
 _DEFAULT_FILTER_TIMEOUT: Final = Duration(10 * SECOND)
@@ -160,14 +157,14 @@ def _may_limit_binding(gates: FeatureGates) -> bool:
 
 
 class DynamicResources(Plugin):
-    """Wait for claims, refuse pods that have any, and leave all others alone."""
+    """Wait for claims, reject pods that have any, and pass all other pods."""
 
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
     reads = ("resourceclaims", "deviceclasses")
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Reject a pod whose claims are not all there."""
+        """Reject a pod unless all its claims exist."""
         try:
             self._claims_of(pod.pod)
         except ClaimError as error:
@@ -175,31 +172,31 @@ class DynamicResources(Plugin):
         return None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods without claims; refuse those that have one."""
-        state.write(_WANTED, _NOTHING)
+        """Skip pods without claims; reject those that have one."""
+        state.write(_REQUESTED, _NONE)
         try:
             claims = self._claims_of(pod.pod)
         except ClaimError as error:
             return unresolvable(str(error))
         if claims:
             return _CLAIMS_NOT_BUILT
-        wanted = self._wanted_by(pod)
-        if not wanted.backed:
+        requested = self._extended_resources(pod)
+        if not requested.backed_by_devices:
             return skip()
         if any(is_claim_for_extended_resources(pod.pod, c) for c in self._claims(pod.namespace)):
             return _EXTENDED_NOT_BUILT
-        state.write(_WANTED, wanted)
+        state.write(_REQUESTED, requested)
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that do not offer what devices would otherwise have to provide."""
-        wanted = state.read(_WANTED)
-        if not wanted.backed:
+        """Reject nodes that do not offer the extended resources themselves."""
+        requested = state.read(_REQUESTED)
+        if not requested.backed_by_devices:
             return None
         lacking = np.zeros(len(nodes), dtype=np.bool_)
-        for name in wanted.backed:
+        for name in requested.backed_by_devices:
             lacking |= nodes.allocatable(name) == 0
-        others = wanted.others
+        others = requested.others
         unknown = nodes.derive(_offered_by).where(
             lambda known: known is None or not others <= known
         )
@@ -208,18 +205,18 @@ class DynamicResources(Plugin):
     async def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        """Say that there is no claim to take devices from; fails if PreFilter has not been run."""
-        wanted = state.read(_WANTED)
-        return None, _STILL_NOT_SCHEDULABLE if wanted.backed else _NOTHING_TO_DEALLOCATE
+        """Reject with the reason that no claim can be deallocated."""
+        requested = state.read(_REQUESTED)
+        is_backed = bool(requested.backed_by_devices)
+        return None, _STILL_NOT_SCHEDULABLE if is_backed else _NOTHING_TO_DEALLOCATE
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """Nothing, as no device has been chosen."""
-        state.read(_WANTED)
+        """Return 0 for every node, as no device has been chosen."""
+        state.read(_REQUESTED)
         return uniform(len(nodes), np.int64(0))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Nothing has been allocated."""
-        state.read(_WANTED)
+        state.read(_REQUESTED)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Nothing was reserved."""
@@ -227,15 +224,14 @@ class DynamicResources(Plugin):
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> PreBindPreFlightResult:
-        """Stay out of the binding of pods without claims."""
-        return PreBindPreFlightResult(allow_parallel=True, skip=not state.read(_WANTED).backed)
+        is_backed = bool(state.read(_REQUESTED).backed_by_devices)
+        return PreBindPreFlightResult(allow_parallel=True, skip=not is_backed)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """The node offers what the pod asks for without devices: nothing to write down."""
-        state.read(_WANTED)
+        """Do nothing: the node provides the resources without devices."""
+        state.read(_REQUESTED)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Changes of claims and of what they can be allocated from, and claims made for a pod."""
         added_or_changed = ActionType.ADD | ActionType.UPDATE
         node_change = ClusterEvent(
             EventResource.NODE,
@@ -254,9 +250,9 @@ class DynamicResources(Plugin):
     def is_schedulable_after_claim_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if devices have become free, or a claim of this pod is new or has a new status.
+        """Queue if devices were deallocated, or a claim of this pod is new or has a new status.
 
-        None of it helps as long as the pod's claims are not all there.
+        Skip while not all of the pod's claims exist.
         """
         original, modified = as_kind(ResourceClaim, old, new)
         try:
@@ -275,9 +271,9 @@ class DynamicResources(Plugin):
     def is_schedulable_after_pod_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if it is this pod, and its claims are now all there."""
-        _, modified = as_kind(Pod, None, new)
-        if modified is None or modified.metadata.uid != pod.uid:
+        """Queue if this pod was updated and all its claims exist now."""
+        modified = updated_self(pod, None, new)
+        if modified is None:
             return QueueingHint.QUEUE_SKIP
         try:
             self._claims_of(modified)
@@ -286,7 +282,7 @@ class DynamicResources(Plugin):
         return QueueingHint.QUEUE
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        """The claims that a pod names; raises `ClaimError` for one that is not there for it."""
+        """Return a pod's claims; raises `ClaimError` if one is missing or not the pod's."""
         entries = pod.spec.resource_claims
         if not entries:
             return []
@@ -308,15 +304,15 @@ class DynamicResources(Plugin):
         claims = self.handle.lister("resourceclaims").list(namespace)
         return cast("Iterable[ResourceClaim]", claims)
 
-    def _wanted_by(self, pod: PodInfo) -> _Wanted:
+    def _extended_resources(self, pod: PodInfo) -> _ExtendedResources:
         requests = pod.spec_requests
         names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
         backed = backed_by_devices(self.handle, names)
         if not backed:
-            return _NOTHING
-        return _Wanted(backed, frozenset(names) - backed)
+            return _NONE
+        return _ExtendedResources(backed, frozenset(names) - backed)
 
 
 def _offered_by(node: Node) -> frozenset[str]:
-    """The resources that a node knows at all, be it that it has none left to offer."""
+    """Return the names of the node's resources, including those with an amount of 0."""
     return frozenset(node.status.allocatable)

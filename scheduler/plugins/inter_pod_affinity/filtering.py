@@ -245,7 +245,6 @@ class Domains:
         return 0 if self._changes is None else self._changes.take(rows)
 
     def clone(self) -> Self:
-        """A copy whose changes are its own."""
         copy = type(self)(self._numbers, self._sums, is_empty=self._is_empty)
         if self._changes is not None:
             copy._changes = self._changes.copy()
@@ -334,7 +333,6 @@ class FilterState:
         self._nodes_total: Final = nodes_total
 
     def clone(self) -> FilterState:
-        """A copy whose changes are its own."""
         return FilterState(
             self._incoming,
             existing=_clones(self.existing),

@@ -128,11 +128,9 @@ class InterPodAffinity(Plugin):
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        """Count a pod that has come to a node, in a dry run."""
         _filter_state(state).change(added.kind, node, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        """Count one less."""
         _filter_state(state).change(removed.kind, node, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
@@ -183,7 +181,6 @@ class InterPodAffinity(Plugin):
         return total.astype(np.int64)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """100 for the highest sum, 0 for the lowest, all that lies between in proportion."""
         lowest = scores.min(initial=INT64_MAX)
         spread = int(scores.max(initial=lowest)) - int(lowest)
         if spread <= 0:
@@ -241,7 +238,6 @@ class InterPodAffinity(Plugin):
         return found.metadata.labels if isinstance(found, Namespace) else _NO_LABELS
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Pods that come, go or change their labels, and nodes that come or change theirs."""
         pod_change = ClusterEvent(
             EventResource.POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         )
@@ -304,7 +300,6 @@ class InterPodAffinity(Plugin):
         return QueueingHint.QUEUE_SKIP
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """What other pods and their terms can tell of the pod, and its own terms."""
         return pod.kind
 
 

@@ -157,7 +157,6 @@ class NodeVolumeLimits(Plugin):
         return bool(cast("CSIDriver", found).spec.prevent_pod_scheduling_if_missing)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Nodes with more room for volumes, volumes that go, and claims that were missing."""
         return [
             ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
             ClusterEventWithHint(
@@ -227,7 +226,6 @@ class NodeVolumeLimits(Plugin):
         return QueueingHint.QUEUE_SKIP
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
 
 

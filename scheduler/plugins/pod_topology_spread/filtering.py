@@ -242,7 +242,6 @@ class HardSpread:
         self._matching: dict[PodKind, tuple[int, ...]] = {}
 
     def clone(self) -> HardSpread:
-        """A copy with deltas of its own."""
         copy = object.__new__(HardSpread)
         for name in HardSpread.__slots__:
             object.__setattr__(copy, name, getattr(self, name))

@@ -170,11 +170,9 @@ class PodTopologySpread(Plugin):
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        """Count a pod more in the world of this node."""
         _hard_spread(state).change(added, node.base_row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        """Count a pod less in the world of this node."""
         _hard_spread(state).change(removed, node.base_row, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
@@ -209,7 +207,6 @@ class PodTopologySpread(Plugin):
         return _soft_spread(state).scores(nodes)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """100 for empty domains, less for fuller ones."""
         return _soft_spread(state).normalized(scores)
 
     def _constraints_of(self, pod: PodInfo, action: str) -> tuple[SpreadConstraint, ...]:
@@ -231,7 +228,6 @@ class PodTopologySpread(Plugin):
         return tuple(constraint._replace(selector=selector) for constraint in defaults)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Pods that come, go or change labels; nodes that come, go or change labels or taints."""
         pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL
         pod_change |= ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
         node_change = ActionType.ADD | ActionType.DELETE

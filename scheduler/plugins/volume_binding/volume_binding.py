@@ -211,7 +211,6 @@ class VolumeBinding(Plugin):
         )
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back what was taken and not written."""
         binding = state.find(_STATE)
         pod_volumes = binding.pod_volumes(node_name) if binding is not None else None
         if pod_volumes is not None:
@@ -220,7 +219,6 @@ class VolumeBinding(Plugin):
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> PreBindPreFlightResult:
-        """Skip if everything is bound; raises `VolumeBindingError` for a node never looked at."""
         binding = state.read(_STATE)
         if not binding.all_bound:
             _found_for(binding, node_name)
@@ -236,11 +234,9 @@ class VolumeBinding(Plugin):
             await self.binder.bind(pod.pod, _found_for(binding, node_name))
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's claims and other volumes."""
         return volumes_and_namespace(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Changes of volumes, claims and classes, of nodes' labels, and of the storage left."""
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         registered = (
             (EventResource.STORAGE_CLASS, _ADD_OR_UPDATE, self.is_schedulable_after_class_change),
