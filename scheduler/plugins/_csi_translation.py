@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Volume
     from scheduler.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec
 
-#: The in-tree plugins that CSI drivers have taken over from.
+#: In-tree plugins with a CSI driver as replacement.
 AWS_EBS: Final = "kubernetes.io/aws-ebs"
 GCE_PD: Final = "kubernetes.io/gce-pd"
 AZURE_DISK: Final = "kubernetes.io/azure-disk"
@@ -41,7 +41,7 @@ CINDER: Final = "kubernetes.io/cinder"
 PORTWORX: Final = "kubernetes.io/portworx-volume"
 VSPHERE: Final = "kubernetes.io/vsphere-volume"
 
-#: The driver that has taken over from each in-tree plugin.
+#: The driver that replaces each in-tree plugin.
 CSI_DRIVERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         AWS_EBS: "ebs.csi.aws.com",
@@ -62,7 +62,7 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class CsiTranslationError(ValueError):
-    """A volume that cannot be what its CSI driver would need it to be."""
+    """A volume cannot be translated for its CSI driver."""
 
 
 class _WithVolumeId(Protocol):
@@ -79,7 +79,7 @@ class _WithDiskUri(Protocol):
 
 
 def in_tree_plugin_of_inline_volume(volume: Volume) -> str | None:
-    """The in-tree plugin behind a pod's volume, if a CSI driver has taken over from it."""
+    """Return the in-tree plugin of a pod's volume if a CSI driver replaces it."""
     sources = (
         (volume.aws_elastic_block_store, AWS_EBS),
         (volume.gce_persistent_disk, GCE_PD),
@@ -93,9 +93,9 @@ def in_tree_plugin_of_inline_volume(volume: Volume) -> str | None:
 
 
 def handle_of_inline_volume(volume: Volume) -> str | None:
-    """What the driver calls a pod's in-tree volume; None for those that are never attached.
+    """Return the driver's volume handle for a pod's in-tree volume; None if never attached.
 
-    Raises `CsiTranslationError` for a volume that no driver could handle.
+    Raises `CsiTranslationError`.
     """
     if volume.gce_persistent_disk is not None:
         return _gce_handle("zones", _UNSPECIFIED, volume.gce_persistent_disk.pd_name)
@@ -105,9 +105,9 @@ def handle_of_inline_volume(volume: Volume) -> str | None:
 
 
 def handle_of_volume(volume: PersistentVolume) -> str | None:
-    """What the driver calls an in-tree volume; None for those that are never attached.
+    """Return the driver's volume handle for an in-tree volume; None if never attached.
 
-    Raises `CsiTranslationError` for a volume that no driver could handle.
+    Raises `CsiTranslationError`.
     """
     spec = volume.spec
     if spec.gce_persistent_disk is not None:
@@ -133,7 +133,7 @@ def _handle(
 
 
 def _ebs_handle(name: str) -> str:
-    """The bare id of a volume that may be given as `aws://zone/id`."""
+    """Return the id of a volume that may be given as `aws://zone/id`."""
     if not name.startswith("aws://"):
         return name
     path = unquote(urlsplit(name).path).strip("/")
@@ -150,7 +150,7 @@ def _gce_handle(kind_of_place: str, place: str, disk: str) -> str:
 
 
 def _gce_place(volume: PersistentVolume) -> tuple[str, str]:
-    """Where a disk is: in a zone, or in a region if its label names several zones."""
+    """Return `zones` and the disk's zone, or `regions` and its region if it has several zones."""
     labels = volume.metadata.labels
     zones = (labels.get(_BETA_ZONE) or labels.get(_ZONE, "")).split(_ZONES_DELIMITER)
     if len(zones) > 1:
@@ -177,14 +177,14 @@ def _gce_region(zones: Sequence[str]) -> str:
     return regions.pop()
 
 
-#: On a CSINode: the in-tree plugins whose volumes a driver handles there, with commas between.
+#: Annotation of a CSINode: the in-tree plugins that are migrated on the node, comma-separated.
 MIGRATED_PLUGINS_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 _REGION: Final = "topology.kubernetes.io/region"
 _BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 
 
-#: Plugins whose drivers have a zone label of their own. The others' leave affinities alone.
+#: The zone label of the driver by plugin. Affinities of other plugins are not translated.
 _TOPOLOGY_KEYS: Final = {
     AWS_EBS: "topology.ebs.csi.aws.com/zone",
     GCE_PD: "topology.gke.io/zone",
@@ -193,7 +193,7 @@ _TOPOLOGY_KEYS: Final = {
 
 
 def in_tree_plugin(spec: PersistentVolumeSpec) -> str | None:
-    """The in-tree plugin behind a volume, of those that can be handled by a driver on a node."""
+    """Return the in-tree plugin of a volume if it can be migrated on nodes."""
     sources = (
         (spec.gce_persistent_disk, GCE_PD),
         (spec.aws_elastic_block_store, AWS_EBS),
@@ -205,25 +205,20 @@ def in_tree_plugin(spec: PersistentVolumeSpec) -> str | None:
 
 
 def migrated_plugins(csi_node: CSINode) -> frozenset[str]:
-    """The in-tree plugins whose volumes a driver handles on this node."""
+    """Return the in-tree plugins that are migrated on the node."""
     names = csi_node.metadata.annotations.get(MIGRATED_PLUGINS_ANNOTATION, "")
     return frozenset(names.split(",")) if names else frozenset()
 
 
 def migrated_node_affinity(volume: PersistentVolume, plugin: str) -> VolumeNodeAffinity | None:
-    """The affinity of an in-tree volume in its driver's words.
+    """Return the node affinity of an in-tree volume with the zone label of its driver.
 
-    Raises `CsiTranslationError` for a volume that no driver could handle.
+    Raises `CsiTranslationError`. Source: `translateTopologyFromInTreeToCSI`.
     """
     handle_of_volume(volume)
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:
         return volume.spec.node_affinity
-    return _in_drivers_words(volume, key)
-
-
-def _in_drivers_words(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
-    """Source: `translateTopologyFromInTreeToCSI`."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     terms = required.node_selector_terms if required is not None else ()
@@ -246,7 +241,7 @@ def _in_drivers_words(volume: PersistentVolume, key: str) -> VolumeNodeAffinity 
 def _labels_in_use(
     terms: tuple[NodeSelectorTerm, ...], volume: PersistentVolume
 ) -> tuple[str, str]:
-    """The zone and region labels of this volume: the affinity says, or its own labels do."""
+    """Return the keys of the zone and region labels that the affinity or the labels use."""
     in_terms = {e.key for term in terms for e in term.match_expressions}
     for keys in (in_terms, volume.metadata.labels):
         if _ZONE in keys:

@@ -1,8 +1,8 @@
-"""DefaultPreemption: a pod that fits nowhere may push pods of lower priority off a node.
+"""DefaultPreemption: evict pods of lower priority for a pod that fits no node.
 
-PostFilter chooses the node that loses least and has the victims go in the background; until that is
-done PreEnqueue keeps the pod out of the queue. The pod is nominated to the node, and scheduled when
-the victims are gone. Not here: preemption for whole pod groups (gate WorkloadAwarePreemption, off).
+PostFilter chooses the node that loses least, nominates the pod to it and evicts the victims in the
+background. Until that is done PreEnqueue keeps the pod out of the queue. Not supported: preemption
+for whole pod groups (gate WorkloadAwarePreemption, off by default).
 Mirrors `pkg/scheduler/framework/plugins/defaultpreemption`, v1.36.3.
 """
 
@@ -67,9 +67,9 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 
 class DefaultPreemption(Plugin):
-    """Make room for the more important.
+    """Make room for pods of higher priority.
 
-    A plugin of one's own may subclass this, and define methods for the rules it wants to change:
+    A subclass may define methods to change rules:
     `is_eligible_pod(node, victim, preemptor)`, `more_important_pod(first, second)` and
     `ordered_score_funcs(candidates)`; see `scheduler.preemption.VictimRules`.
     """
@@ -92,7 +92,7 @@ class DefaultPreemption(Plugin):
         )
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Keep a pod out of the queue while its own preemption is under way."""
+        """Keep a pod out of the queue while its victims are being evicted."""
         if self._is_async and self._executor.is_pod_running_preemption(pod.uid):
             return _WAITING
         return None
@@ -100,7 +100,6 @@ class DefaultPreemption(Plugin):
     async def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Preempt for a pod that fits nowhere."""
         try:
             result, status = await self._evaluator.preempt(state, pod, statuses)
         finally:
@@ -110,7 +109,7 @@ class DefaultPreemption(Plugin):
         return result, status
 
     def offset_and_num_candidates(self, nodes_total: int) -> tuple[int, int]:
-        """With which node to begin, by chance, and how many candidates are enough."""
+        """Return a random node to begin with, and the number of candidates that is enough."""
         share = nodes_total * self.args.min_candidate_nodes_percentage // 100
         wanted = max(share, self.args.min_candidate_nodes_absolute)
         return self.handle.rng.randrange(nodes_total), min(wanted, nodes_total)
@@ -124,7 +123,7 @@ class DefaultPreemption(Plugin):
     def is_pod_schedulable_after_pod_deletion(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Leave it to the plugins that turned the pod down: they know whether this helps."""
+        """Skip: the plugins that rejected the pod have hints of their own."""
         return QueueingHint.QUEUE_SKIP
 
     @property

@@ -1,8 +1,8 @@
-"""NodeAffinity: which nodes a pod's words, and the profile's, allow and prefer.
+"""NodeAffinity: filter and score nodes by node selector and node affinity.
 
-A node must meet the profile's `addedAffinity` and the pod's `nodeSelector` and required node
-affinity. Required terms that name nodes narrow the search to those. Of the nodes left, those that
-meet more, or weightier, preferred terms score higher.
+A node must match the profile's `addedAffinity` and the pod's `nodeSelector` and required node
+affinity. Required terms with node names limit the search to those nodes. A node's score is the sum
+of the weights of the preferred terms that it matches.
 Mirrors `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go`, v1.36.3.
 """
 
@@ -97,7 +97,7 @@ def _preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> li
 
 
 class NodeAffinity(Plugin):
-    """Respect node selectors and node affinity."""
+    """Filter and score nodes by node selector and node affinity."""
 
     Args = NodeAffinityArgs
     args: NodeAffinityArgs
@@ -111,7 +111,7 @@ class NodeAffinity(Plugin):
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterResult | Status | None:
-        """Skip pods that say nothing about nodes; narrow the search for those that name some."""
+        """Skip pods without required terms; limit the search if the terms name nodes."""
         if self._added is None and pod.required_node_affinity.is_empty:
             return skip()
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -122,7 +122,10 @@ class NodeAffinity(Plugin):
         return PreFilterResult(node_names) if node_names else _CONFLICT
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that the profile or the pod does not allow; a malformed term allows none."""
+        """Reject nodes that the profile's or the pod's terms do not match.
+
+        A malformed term matches no node.
+        """
         mismatch = ~nodes.allowed_by(pod.required_node_affinity)
         if self._added is None:
             return reject(mismatch, _POD_MISMATCH)
@@ -141,7 +144,7 @@ class NodeAffinity(Plugin):
         return [Remedy(text) for text in unmet]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods without preferences; raises `ValueError` for malformed ones."""
+        """Skip pods without preferred terms; raises `ValueError` for malformed ones."""
         preferred = _preferred_by(pod)
         if preferred is None and self._added_preferred is None:
             return skip()
@@ -149,8 +152,7 @@ class NodeAffinity(Plugin):
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """The sum of the weights of the preferred terms that each node meets."""
-        # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
+        # A profile may leave out PreScore; then nothing is stored.
         preferred = state.find(_PREFERRED) or _preferred_by(pod)
         scores = np.zeros(len(nodes), dtype=np.int64)
         for terms in (self._added_preferred, preferred):
@@ -170,9 +172,9 @@ class NodeAffinity(Plugin):
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a node is now allowed that was not allowed by the pod, or was not there.
+        """Queue if the node matches now and did not before, or is new.
 
-        Raises `ValueError` if only a malformed term keeps the node out.
+        Raises `ValueError` if only a malformed term does not match.
         """
         original, modified = as_kind(Node, old, new)
         if modified is None or (self._added is not None and not self._added.matches(modified)):
@@ -186,9 +188,9 @@ class NodeAffinity(Plugin):
 
 
 def _names_of(required: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that a selector can mean, going by the names in it; None if it gives none.
+    """Return the names of the only nodes a selector can match; None if any node may match.
 
-    Within a term names are ANDed; a term without names may mean any node.
+    Names within a term are ANDed; a term without names may match any node.
     """
     named: frozenset[str] = frozenset()
     for term in required.node_selector_terms:
@@ -200,7 +202,7 @@ def _names_of(required: NodeSelector) -> frozenset[str] | None:
 
 
 def _unmet_of(term: Term, node: NodeInfo) -> list[str]:
-    """What a node lacks to meet one term."""
+    """Return texts for the requirements of a term that the node does not meet."""
     names = [
         f"{r.key} {r.operator} ({', '.join(r.values)})"
         for r in term.fields
@@ -216,7 +218,7 @@ def _unmet(requirements: Iterable[Requirement], node: NodeInfo) -> Iterator[str]
 
 
 def _label_text(requirement: Requirement) -> str:
-    """The label that would do: `label disk=ssd`, `label zone in (a, b)`, `no label gpu`."""
+    """Return a text such as `label disk=ssd`, `label zone in (a, b)`, `no label gpu`."""
     key, values = requirement.key, ", ".join(requirement.values)
     match requirement.operator:
         case "In":
@@ -255,7 +257,7 @@ def _parse_preferred(affinity: NodeAffinitySpec | None) -> PreferredTerms | None
 
 
 def _allows(affinity: RequiredNodeAffinity, node: Node) -> bool:
-    """Whether a pod allows this node; raises `ValueError` where it takes a malformed term to say.
+    """True if the node matches; raises `ValueError` if it might match a malformed term.
 
     Upstream's queueing hint does so, unlike its filter.
     """

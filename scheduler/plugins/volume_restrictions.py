@@ -1,7 +1,7 @@
-"""VolumeRestrictions: what one pod has mounted, another cannot always have as well.
+"""VolumeRestrictions: reject nodes where the pod's volumes conflict with those of other pods.
 
-On one node, two pods cannot both mount certain disks spelled out in their specs, unless both only
-read them. In the whole cluster, one pod at a time can use a claim that is ReadWriteOncePod.
+Two pods on a node cannot both mount certain inline disks, unless both mount them read-only. A
+ReadWriteOncePod claim can be used by one pod of the whole cluster.
 Mirrors `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`, v1.36.3.
 """
 
@@ -52,10 +52,10 @@ _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class _OncePodClaims:
-    """The pod's claims that only one pod may use, and how much they are in use.
+    """The pod's ReadWriteOncePod claims and the number of them in use.
 
-    `in_use` is about the cluster as it is; `changes` says by how much that would differ if pods
-    came to or went from one node, by the node's `base_row`.
+    `in_use` counts them in the cluster as it is. `changes`, by the `base_row` of a node, is the
+    difference in a dry run that adds or removes pods of this node.
     """
 
     def __init__(self, names: frozenset[str], in_use: int, changes: Mapping[int, int]) -> None:
@@ -67,13 +67,13 @@ class _OncePodClaims:
         return type(self)(self.names, self.in_use, self.changes)
 
     def change(self, node: NodeInfo, other: PodInfo, sign: int) -> None:
-        """A pod comes or goes. Its namespace is not looked at: upstream does not, either."""
+        """Add (1) or remove (-1) a pod. Its namespace is not checked, as upstream."""
         users = sum(name in self.names for name in other.volumes.claims)
         if users:
             self.changes[node.base_row] += sign * users
 
     def in_use_for(self, nodes: Nodes) -> BoolArray:
-        """In which nodes' worlds a claim is in use."""
+        """Return the nodes in whose dry run a claim is in use."""
         in_use = np.full(len(nodes), self.in_use, dtype=np.int64)
         if self.changes:
             in_use += np.array([self.changes[row] for row in nodes.base_rows.tolist()])
@@ -84,15 +84,12 @@ _CLAIMS: Final = StateKey[_OncePodClaims]("PreFilterVolumeRestrictions")
 
 
 class VolumeRestrictions(Plugin):
-    """Do not let pods mount what others have mounted."""
+    """Keep pods off nodes where their volumes conflict with those of other pods."""
 
     reads = ("persistentvolumeclaims",)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Find out which of the pod's claims only one pod may use, and whether one does.
-
-        Skip pods with neither disks nor such a claim in use.
-        """
+        """Skip pods with neither inline disks nor a ReadWriteOncePod claim in use."""
         names: set[str] = set()
         for name in pod.volumes.claims:
             claim = self.handle.lister("persistentvolumeclaims").get(name, pod.namespace)
@@ -108,8 +105,8 @@ class VolumeRestrictions(Plugin):
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes where a disk is mounted already, and all while a claim is in use."""
-        mounted = self._have_mounted(pod.volumes.disks, nodes)
+        """Reject nodes with a conflicting disk, and all nodes while a claim is in use."""
+        mounted = self._conflicting(pod.volumes.disks, nodes)
         return reject_by(
             (mounted, _NO_AVAILABLE_DISK), (_read(state).in_use_for(nodes), _CLAIM_IN_USE)
         )
@@ -120,14 +117,14 @@ class VolumeRestrictions(Plugin):
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
         _read(state).change(node, removed, -1)
 
-    def _have_mounted(self, disks: Iterable[Disk], nodes: Nodes) -> BoolArray:
-        """Which nodes have a pod that keeps one of the disks from being mounted there."""
+    def _conflicting(self, disks: Iterable[Disk], nodes: Nodes) -> BoolArray:
+        """Return the nodes with a pod whose disks conflict with one of the disks."""
         if not disks:
             return np.zeros(len(nodes), dtype=np.bool_)
         snapshot = self.handle.snapshot
         if nodes.table is not snapshot.table:
-            # Hypothetical nodes, few of them, and a kind of volume that few pods still have.
-            return np.array([_clash(disks, node.pods) for node in nodes], dtype=np.bool_)
+            # A dry run has few nodes, and few pods have inline disks.
+            return np.array([_conflict(disks, node.pods) for node in nodes], dtype=np.bool_)
         slots = snapshot.volume_index.slots_without_room_for(disks)
         return np.isin(snapshot.slots[nodes.base_rows], list(slots))
 
@@ -147,9 +144,9 @@ class VolumeRestrictions(Plugin):
     def is_schedulable_after_pod_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the deleted pod, of the same namespace, had a disk or claim this one wants.
+        """Queue if the deleted pod, of the same namespace, used a disk or claim of this one.
 
-        Disks know no namespaces; upstream leaves pods of other namespaces out all the same.
+        Disks have no namespaces; upstream ignores pods of other namespaces all the same.
         """
         deleted, _ = as_kind(Pod, old, new)
         if deleted is None or deleted.metadata.namespace != pod.namespace:
@@ -162,7 +159,6 @@ class VolumeRestrictions(Plugin):
     def is_schedulable_after_persistent_volume_claim_added(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the pod names the claim."""
         return queue_for_claim(pod, old, new, names=pod.volumes.claims)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
@@ -176,7 +172,6 @@ def _read(state: CycleState) -> _OncePodClaims:
         raise LookupError(f'cannot read "{_CLAIMS.name}" from cycleState') from error
 
 
-def _clash(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:
-    """Whether one of the pods keeps one of the disks from being mounted on its node."""
+def _conflict(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:
     mounted = [disk for pod in pods for disk in pod.volumes.disks]
     return any(conflicts(disk, mounted) for disk in disks)

@@ -1,8 +1,8 @@
-"""VolumeZone: a pod goes to a zone where its volumes are.
+"""VolumeZone: reject nodes outside the zones and regions of the pod's volumes.
 
-A bound volume may say in its labels which zones and regions it can be reached from, several of them
-joined by `__`. A node that has any such label of its own must have one of those values. Volumes
-that are yet to be made where the pod goes say nothing here.
+The labels of a bound volume may name its zones and regions, several of them joined by `__`. A node
+with any zone or region label must have one of these values. Claims that are bound when the pod has
+a node are ignored.
 Mirrors `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`, v1.36.3.
 """
 
@@ -46,17 +46,17 @@ _NEITHER_VOLUME_NOR_CLASS: Final = unresolvable(
 )
 _NOT_BOUND: Final = unresolvable("PersistentVolume had no name")
 
-#: What a node may be asked in place of a label that is out of use.
-_SUCCESSORS: Final = {
+#: The stable label that a node may have instead of a deprecated one.
+_STABLE_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-_TOPOLOGY_LABELS: Final = (*_SUCCESSORS, *_SUCCESSORS.values())
+_TOPOLOGY_LABELS: Final = (*_STABLE_LABELS, *_STABLE_LABELS.values())
 _DELIMITER: Final = "__"
 
 
 class _Topology(NamedTuple):
-    """Where a volume can be reached: one of these values of a label."""
+    """A requirement of a volume: the node's label must have one of these values."""
 
     volume: str
     key: str
@@ -67,12 +67,12 @@ _TOPOLOGIES: Final = StateKey[tuple[_Topology, ...]]("PreFilterVolumeZone")
 
 
 class VolumeZone(Plugin):
-    """Keep a pod in the zones and regions of its bound volumes."""
+    """Keep pods in the zones and regions of their bound volumes."""
 
     reads = ("persistentvolumes", "persistentvolumeclaims", "storageclasses")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Find out where the pod's volumes are; skip pods whose volumes say nothing of it."""
+        """Skip pods whose volumes name no zone or region."""
         topologies = self._topologies_of(pod)
         if isinstance(topologies, Status):
             return topologies
@@ -82,7 +82,7 @@ class VolumeZone(Plugin):
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes with zone labels that are not those of every volume."""
+        """Reject nodes whose zone or region labels do not match every volume."""
         if not pod.spec.volumes:
             return None
         topologies = state.find(_TOPOLOGIES)
@@ -99,9 +99,11 @@ class VolumeZone(Plugin):
         return reject(elsewhere & _has_topology(nodes), _NO_AVAILABLE_ZONE)
 
     def _topologies_of(self, pod: PodInfo) -> tuple[_Topology, ...] | Status:
-        """Where the pod's bound volumes are, or why that cannot be told."""
+        """Return the requirements of the pod's bound volumes, or the status that rejects the pod.
+
+        Claims of ephemeral volumes are ignored.
+        """
         topologies: list[_Topology] = []
-        # Those that the pod names itself; claims made for ephemeral volumes do not count here.
         for name in pod.volumes.claims:
             volume = self._volume_of(name, pod.namespace)
             if isinstance(volume, Status):
@@ -111,7 +113,7 @@ class VolumeZone(Plugin):
         return tuple(topologies)
 
     def _volume_of(self, claim_name: str, namespace: str) -> PersistentVolume | Status | None:
-        """The volume a claim is bound to; None for one that waits for a pod to be placed."""
+        """Return the claim's volume, or a rejection; None if the claim waits for its pod's node."""
         if not claim_name:
             return _CLAIM_WITHOUT_NAME
         found = self.handle.lister("persistentvolumeclaims").get(claim_name, namespace)
@@ -120,13 +122,13 @@ class VolumeZone(Plugin):
         claim = cast("PersistentVolumeClaim", found)
         volume_name = claim.spec.volume_name
         if not volume_name:
-            return self._verdict_on_unbound(claim)
+            return self._status_of_unbound(claim)
         volume = self.handle.lister("persistentvolumes").get(volume_name)
         if volume is None:
             return unresolvable(f'persistentvolume "{volume_name}" not found')
         return cast("PersistentVolume", volume)
 
-    def _verdict_on_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
+    def _status_of_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
         class_name = claim_class(claim)
         if not class_name:
             return _NEITHER_VOLUME_NOR_CLASS
@@ -160,7 +162,7 @@ class VolumeZone(Plugin):
     def is_schedulable_after_storage_class_added(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if claims of the class wait for their pod: only then is an unbound one no bar."""
+        """Queue if claims of the class wait for their pod: such claims do not reject it."""
         _, added = as_kind(StorageClass, None, new)
         return QueueingHint(
             added is not None and added.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
@@ -169,13 +171,12 @@ class VolumeZone(Plugin):
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the pod names the claim."""
         return queue_for_claim(pod, old, new, names=pod.volumes.claims)
 
     def is_schedulable_after_persistent_volume_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a volume is new, or is now said to be elsewhere."""
+        """Queue if the volume is new or its zone or region labels changed."""
         original, modified = as_kind(PersistentVolume, old, new)
         if original is None:
             return QueueingHint.QUEUE
@@ -187,7 +188,7 @@ class VolumeZone(Plugin):
 
 
 def _topologies(volume: PersistentVolume) -> list[_Topology]:
-    """Where a volume's labels place it. A label with an empty name among its values is ignored."""
+    """Return the requirements of a volume's labels. A label with an empty value is ignored."""
     labels = volume.metadata.labels
     topologies = []
     for key in _TOPOLOGY_LABELS:
@@ -199,17 +200,17 @@ def _topologies(volume: PersistentVolume) -> list[_Topology]:
 
 
 def _within(topology: _Topology, nodes: Nodes) -> BoolArray:
-    """Which nodes have one of the values, be it under the label's present name."""
+    """Return the nodes that meet the requirement, by the label or its stable name."""
     labels = nodes.labels(topology.key)
     within = labels.isin(topology.values)
-    successor = _SUCCESSORS.get(topology.key)
-    if successor is not None:
-        within = within | (~labels.present & nodes.labels(successor).isin(topology.values))
+    stable = _STABLE_LABELS.get(topology.key)
+    if stable is not None:
+        within = within | (~labels.present & nodes.labels(stable).isin(topology.values))
     return within
 
 
 def _has_topology(nodes: Nodes) -> BoolArray:
-    """Which nodes have a zone or region label at all. Those without are in a cluster of one."""
+    """Return the nodes with a zone or region label. Nodes without any are never rejected."""
     has_any = np.zeros(len(nodes), dtype=np.bool_)
     for key in _TOPOLOGY_LABELS:
         has_any |= nodes.labels(key).present
