@@ -11,14 +11,15 @@ T = TypeVar("T")
 
 
 class CycleStateError(KeyError):
-    """Nothing was written under this key in this cycle."""
+    """Nothing was written under this key in this cycle. The text is the key's `missing`."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key: Final = key
+    def __init__(self, key: StateKey[T]) -> None:
+        super().__init__(key.name)
+        self.key: Final = key.name
+        self._text: Final = key.missing
 
     def __str__(self) -> str:
-        return "not found"
+        return self._text
 
 
 class Cloneable(Protocol):
@@ -30,12 +31,17 @@ class Cloneable(Protocol):
 
 
 class StateKey(Generic[T]):
-    """A typed place in the cycle state: `KEY = StateKey[MyState]("MyPlugin")`."""
+    """A typed key of the cycle state: `KEY = StateKey[MyState]("MyPlugin")`.
 
-    __slots__ = ("name",)
+    `missing` is the text of the error when the key is read and was not written. A `{}` in it stands
+    for the name: `StateKey[MyState]("MyPlugin", 'reading "{}" from cycleState: not found')`.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("missing", "name")
+
+    def __init__(self, name: str, missing: str = "not found") -> None:
         self.name: Final = name
+        self.missing: Final = missing.format(name)
 
 
 class CycleState:
@@ -63,7 +69,7 @@ class CycleState:
         try:
             return cast("T", self._data[cast("StateKey[object]", key)])
         except KeyError:
-            raise CycleStateError(key.name) from None
+            raise CycleStateError(key) from None
 
     def find(self, key: StateKey[T]) -> T | None:
         """Likewise, or None if nothing was written."""

@@ -19,13 +19,14 @@ Source: `k8s.io/kube-scheduler/framework/interface.go`, v1.36.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Iterable, Sequence
 
     import msgspec
 
+    from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.handle import Handle
@@ -45,9 +46,10 @@ if TYPE_CHECKING:
 class Plugin:
     """The base of all plugins. One instance serves one profile.
 
-    `name` is the class's name unless said otherwise. A plugin that takes arguments has an inner
-    `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it. `args`
-    and `handle` are set before `__init__` runs, which takes no arguments, if there is one.
+    `name` is the name of the class if the class sets no other. A plugin that takes arguments has an
+    inner `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it,
+    then completes it (`ArgsWithDefaults`) and validates it (`ValidatedArgs`) if it has the methods.
+    `args` and `handle` are set before `__init__` runs, which takes no arguments.
     `reads` names the kinds, by their plural, whose objects the plugin lists (`handle.lister`).
     """
 
@@ -65,6 +67,27 @@ class Plugin:
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
+
+
+@runtime_checkable
+class ArgsWithDefaults(Protocol):
+    """Plugin arguments whose defaults are computed."""
+
+    def with_defaults(self, gates: FeatureGates) -> object:
+        """Return the arguments with empty fields filled in; must be idempotent."""
+        ...
+
+
+@runtime_checkable
+class ValidatedArgs(Protocol):
+    """Plugin arguments with rules beyond the types of their fields."""
+
+    def validate(self, path: str, gates: FeatureGates) -> Iterable[Exception]:
+        """Return the errors, most readable as `scheduler.api.field.FieldError`.
+
+        Called after `with_defaults`. `path` is the position in the configuration, or empty.
+        """
+        ...
 
 
 class PreEnqueuePlugin(Protocol):

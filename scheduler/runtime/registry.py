@@ -11,13 +11,12 @@ import functools
 import importlib
 import importlib.metadata
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from scheduler.api import field
-from scheduler.config.types import PluginArgs
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import ArgsWithDefaults, Plugin, ValidatedArgs
 from scheduler.runtime.errors import PluginSetupError
 
 if TYPE_CHECKING:
@@ -74,8 +73,9 @@ class Registry:
     def create(self, name: str, args: object, handle: Handle) -> Plugin:
         """An instance for one profile; raises `PluginSetupError`.
 
-        `args` is an instance of the plugin's `Args`, or a mapping to make one of, or None for the
-        defaults. Whatever the plugin's `__init__` raises is the profile's fault: it is told so.
+        `args` is an instance of the plugin's `Args`, or a mapping to decode into one, or None for
+        the defaults. The arguments are completed and validated with the handle's feature gates.
+        An exception of the plugin's `__init__` is reported as an error of the profile.
         """
         plugin_class = self._classes.get(name)
         if plugin_class is None:
@@ -122,14 +122,13 @@ def _checked(found: object, reference: str) -> type[Plugin]:
 def _complete_args(
     plugin_class: type[Plugin], args: object, gates: FeatureGates
 ) -> msgspec.Struct | None:
-    """Decode arguments, fill in their defaults and validate them; raises `ValueError`."""
-    decoded = _decoded_args(plugin_class, args)
-    if not isinstance(decoded, PluginArgs):
-        return decoded
-    complete = decoded.with_defaults(gates)
-    if errors := complete.validate("", gates):
+    """Decode, complete and validate a plugin's arguments; raises `ValueError`."""
+    decoded: object = _decoded_args(plugin_class, args)
+    if isinstance(decoded, ArgsWithDefaults):
+        decoded = decoded.with_defaults(gates)
+    if isinstance(decoded, ValidatedArgs) and (errors := list(decoded.validate("", gates))):
         raise ValueError(field.aggregate(errors))
-    return complete
+    return cast("msgspec.Struct | None", decoded)
 
 
 def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | None:

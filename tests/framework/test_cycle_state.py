@@ -36,6 +36,13 @@ def test_what_was_not_written_is_not_found_in_upstreams_words() -> None:
     assert state.find(NAMES) is None
 
 
+def test_a_key_has_its_own_text_for_a_missing_value() -> None:
+    key = StateKey[int]("Size", 'error reading "{}" from cycleState: not found')
+    with pytest.raises(LookupError) as missing:
+        CycleState().read(key)
+    assert str(missing.value) == 'error reading "Size" from cycleState: not found'
+
+
 def test_what_was_deleted_is_gone() -> None:
     state = CycleState()
     state.write(NAMES, ["a"])

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import Plugin
+from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.runtime import PluginSetupError, Registry, load_plugin_class, registry_of
 from scheduler.testing import FakeHandle
 from tests.runtime.profiles import BINDER, SORT, answering, plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from scheduler.config import FeatureGates
 
 HERE = "tests.runtime.test_registry"
 
@@ -28,12 +32,35 @@ class Strict(Plugin):
         size: int = 3
 
 
+class Limited(Plugin):
+    """Its arguments have a default and a rule that depend on a feature gate."""
+
+    class Args(msgspec.Struct, frozen=True):
+        limit: int = 0
+
+        def with_defaults(self, gates: FeatureGates) -> Limited.Args:
+            return Limited.Args(self.limit or (100 if GATE in gates else 10))
+
+        def validate(self, path: str, gates: FeatureGates) -> list[ValueError]:
+            greatest = 100 if GATE in gates else 10
+            return [ValueError(f"{path}limit: too large")] if self.limit > greatest else []
+
+
 class Outer:
     class Inner(Plugin):
         name = "example.com/Inner"
 
 
 NOT_A_PLUGIN = 7
+
+#: A gate that is on by default.
+GATE = "DynamicResourceAllocation"
+
+
+def handle_with_gates(gates: FeatureGates) -> FakeHandle:
+    handle = FakeHandle()
+    handle.feature_gates = gates
+    return handle
 
 
 def test_plugins_are_found_by_name() -> None:
@@ -101,6 +128,28 @@ def test_arguments_that_do_not_fit_name_the_plugin(name: str, args: object, text
     with pytest.raises(PluginSetupError) as refusal:
         Registry([Strict, Guard]).create(name, args, FakeHandle())
     assert str(refusal.value) == f'initializing plugin "{name}": {text}'
+
+
+@pytest.mark.parametrize(("gates", "limit"), [(DEFAULT_FEATURE_GATES, 100), (frozenset(), 10)])
+def test_defaults_of_arguments_follow_the_feature_gates(gates: FeatureGates, limit: int) -> None:
+    made = Registry([Limited]).create("Limited", None, handle_with_gates(gates))
+    assert made.args == Limited.Args(limit)
+
+
+def test_arguments_are_validated_with_the_feature_gates() -> None:
+    registry = Registry([Limited])
+    registry.create("Limited", {"limit": 50}, handle_with_gates(DEFAULT_FEATURE_GATES))
+    with pytest.raises(PluginSetupError) as refusal:
+        registry.create("Limited", {"limit": 50}, handle_with_gates(frozenset()))
+    assert str(refusal.value) == 'initializing plugin "Limited": limit: too large'
+
+
+@pytest.mark.parametrize(("gates", "seconds"), [(DEFAULT_FEATURE_GATES, 600), (frozenset(), None)])
+def test_in_tree_plugins_hold_completed_arguments(gates: FeatureGates, seconds: int | None) -> None:
+    made = Registry([DynamicResources]).create("DynamicResources", {}, handle_with_gates(gates))
+    assert isinstance(made.args, DynamicResources.Args)
+    timeout = made.args.binding_timeout
+    assert (timeout and timeout.seconds) == seconds
 
 
 @pytest.mark.parametrize("error", [ValueError("too big"), KeyError("x"), RuntimeError("no disk")])
