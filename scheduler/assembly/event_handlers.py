@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scheduler.client import ApiObject
     from scheduler.clock import Clock
     from scheduler.queue import PriorityQueue
-    from scheduler.runtime.binding import WaitingPods
+    from scheduler.runtime.waiting_pods import WaitingPods
 
 _log: Final = logging.getLogger(__name__)
 

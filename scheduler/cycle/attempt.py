@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue import PriorityQueue
     from scheduler.queue.queued_pod_info import QueuedPodInfo
-    from scheduler.runtime.binding import PodsInPreBind, WaitingPods
     from scheduler.runtime.framework import Framework
+    from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
+    from scheduler.runtime.waiting_pods import WaitingPods
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.stories import PodStories
 

@@ -14,7 +14,7 @@ import numpy as np
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Remedy
 from scheduler.runtime import PluginFailedError
-from scheduler.runtime.adapters import filter_nodes_of
+from scheduler.runtime.filtering import filter_nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -27,6 +27,7 @@ from scheduler.cycle.schedule_pod import (
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
+from scheduler.metrics import SchedulerMetrics
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue import Nominator
@@ -115,7 +116,7 @@ class World:
             snapshot=self.snapshot,
             clock=clock,
             rng=random.Random(0),
-            waiting_pods=WaitingPods(clock),
+            waiting_pods=WaitingPods(clock, SchedulerMetrics()),
             feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
         )
         nodes, pods = list(nodes), list(pods)

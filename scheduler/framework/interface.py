@@ -8,7 +8,6 @@ order in which a pod meets them:
     scheduling pre_filter, filter | filter_nodes, post_filter, pre_score,
                score | score_nodes, normalize_score, reserve, permit
     binding    pre_bind_pre_flight, pre_bind, bind, post_bind   (unreserve when any of it fails)
-    pod groups generate_placements, score_placement, normalize_placement_score
 
 Plain methods decide and must not wait; `async` ones may wait. Returning None means success, a
 `Status` is a verdict, an exception is a bug: the framework turns it into upstream's Error status,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.handle import Handle
-    from scheduler.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
     from scheduler.framework.status import NodeToStatus, Rejections, Status
     from scheduler.framework.types import (
         PostFilterResult,
@@ -317,34 +315,4 @@ class RemedyPlugin(Protocol):
 
         The scheduler itself never asks. All of the remedies together make the node acceptable.
         """
-        ...
-
-
-class PlacementGeneratePlugin(Protocol):
-    """Says which sets of nodes a pod group could be kept together on. A profile has one at most."""
-
-    def generate_placements(
-        self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
-    ) -> Sequence[Placement] | Status:
-        """Called once in a pod group's cycle. Placements may overlap; none at all is an answer."""
-        ...
-
-
-class PlacementScorePlugin(Protocol):
-    """Ranks the placements that enough of a pod group's pods fit into."""
-
-    def score_placement(
-        self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
-    ) -> int:
-        """Higher is better; after normalising it must lie in 0..100."""
-        ...
-
-
-class NormalizePlacementScorePlugin(Protocol):
-    """Brings a plugin's own placement scores into 0..100."""
-
-    def normalize_placement_score(
-        self, state: CycleState, pod_group: PodGroupInfo, scores: IntArray
-    ) -> IntArray:
-        """Called with this plugin's scores of all placements; returns the new ones."""
         ...

@@ -1,11 +1,13 @@
-"""Runs plugins for one profile: creates them, orders them, asks them, and minds their failures."""
+"""Run the plugins of one profile: create them, order them, call them, handle their failures."""
 
-from scheduler.runtime.binding import BindingPlugins, PodsInPreBind, PreFlight, WaitingPods
+from scheduler.runtime.binding import BindingPlugins, PreFlight
 from scheduler.runtime.errors import FrameworkError, PluginFailedError, PluginSetupError
 from scheduler.runtime.framework import Framework
 from scheduler.runtime.handle import ProfileHandle, SchedulerParts
+from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
 from scheduler.runtime.registry import Registry, load_plugin_class, registry_of
 from scheduler.runtime.scoring import NodeScores
+from scheduler.runtime.waiting_pods import WaitingPods
 
 __all__ = [
     "BindingPlugins",

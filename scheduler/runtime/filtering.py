@@ -1,23 +1,25 @@
-"""PreFilter and Filter: which nodes a pod can run on.
+"""Run PreFilter and Filter: find the nodes that fit a pod.
 
-Filters see a run of nodes at a time, each one only what the earlier ones have let pass; the first
-rejection of a node stands. Nodes that other pods are nominated to are asked twice: first as if
-those pods were there, then as they are, and must pass both times.
+Each filter gets many nodes at a time, and only those that the earlier filters have let pass; the
+first rejection of a node stands. Nodes that other pods are nominated to are filtered twice: as they
+are, and as if those pods ran there. They must pass both times.
 Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreFilterPlugins`, `RunFilterPlugins`,
 `RunFilterPluginsWithNominatedPods`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+import functools
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from scheduler.framework.status import Code, Rejections, Status, unresolvable
+from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
-from scheduler.runtime.adapters import FilterNodes, PerNodeFilter, filter_nodes_of
 from scheduler.runtime.errors import PluginFailedError
-from scheduler.runtime.worlds import Follower, Worlds, WorldStates
+from scheduler.runtime.meter import measured
+from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
 from scheduler.snapshot.columns import ABSENT, IntArray
 
 if TYPE_CHECKING:
@@ -25,18 +27,25 @@ if TYPE_CHECKING:
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle
-    from scheduler.framework.interface import Plugin, PreFilterPlugin
+    from scheduler.framework.interface import (
+        FilterNodesPlugin,
+        FilterPlugin,
+        Plugin,
+        PreFilterPlugin,
+    )
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 _ALL_NODES: Final = PreFilterResult(None)
 
+FilterNodes: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], Rejections | None]"
 _PreFilter: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]"
+_Filter: TypeAlias = "Callable[[CycleState | WorldStates, PodInfo, Nodes], Rejections | None]"
 
 
 class PreFilterOutcome(NamedTuple):
-    """What PreFilter has found: the nodes to look at, or a rejection of the pod as a whole."""
+    """The result of PreFilter: the nodes to search, or a rejection of the pod as a whole."""
 
     result: PreFilterResult
     status: Status | None
@@ -44,91 +53,106 @@ class PreFilterOutcome(NamedTuple):
     plugins_with_nodes: frozenset[str]
 
 
+class _PreFilterPlugin(NamedTuple):
+    """A PreFilter plugin. The timed form is for cycles in which plugins are measured."""
+
+    name: str
+    pre_filter: _PreFilter
+    timed_pre_filter: _PreFilter
+    evaluations: list[int]
+
+
 class PreFilters:
-    """The PreFilter plugins of a profile, in order."""
+    """Runs the PreFilter plugins of a profile."""
 
     def __init__(self, plugins: Sequence[Plugin], meter: Meter) -> None:
-        self._plugins: Final = [
-            (p.name, _pre_filter_of(p), meter.evaluations(p.name, "PreFilter")) for p in plugins
-        ]
-        self._meter: Final = meter
-        self._followers: Final = [f for p in plugins if (f := _follower_of(p)) is not None]
+        self.meter: Final = meter
+        self._plugins: Final = [_pre_filter_plugin_of(p, meter) for p in plugins]
+        self._extensions: Final = [e for p in plugins if (e := _extensions_of(p)) is not None]
 
+    @measured("PreFilter", status=attrgetter("status"))
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
-        """Ask all plugins; raises `PluginFailedError`.
+        """Run the plugins; raises `PluginFailedError`.
 
-        An unresolvable rejection ends it at once; a plain one waits until all have been asked, so
-        that preemption finds every plugin's state.
+        An unresolvable rejection ends the run at once. After any other rejection the remaining
+        plugins still run, so that preemption finds the state of every plugin.
         """
-        with self._meter.point("PreFilter") as timing:
-            outcome = self._run(state, pod, nodes)
-            timing.status = outcome.status
-            return outcome
-
-    def _run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
-        for name, pre_filter, evaluations in self._plugins:
+        for name, pre_filter, timed_pre_filter, evaluations in self._plugins:
+            run = timed_pre_filter if state.records_plugin_metrics else pre_filter
             try:
-                answer = (
-                    self._measured(name, pre_filter, state, pod, nodes)
-                    if state.records_plugin_metrics
-                    else pre_filter(state, pod, nodes)
-                )
+                answer = run(state, pod, nodes)
             except Exception as error:
                 raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
+            if answer is None:
+                evaluations[0] += 1
+                continue
             if isinstance(answer, Status) and answer.is_skip:
                 state.skip_filter_plugins.add(name)
                 continue
             evaluations[0] += 1
-            if answer is None:
+            result = _interpreted(name, answer)
+            if result is None:
                 continue
-            if isinstance(answer, Status):
-                if answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    return PreFilterOutcome(_ALL_NODES, answer.with_plugin(name), frozenset())
-                elif answer.code == Code.UNSCHEDULABLE:
-                    rejection = answer.with_plugin(name)
-                elif not answer.is_success:
-                    raise PluginFailedError(f'running PreFilter plugin "{name}": {answer.message}')
+            if isinstance(result, Status):
+                if result.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return PreFilterOutcome(_ALL_NODES, result, frozenset())
+                rejection = result
                 continue
-            if not isinstance(answer, PreFilterResult):
-                raise PluginFailedError(
-                    f'running PreFilter plugin "{name}": '
-                    f"expected a PreFilterResult, a Status or None, got {answer!r}"
-                )
-            if answer.node_names is not None:
+            if result.node_names is not None:
                 plugins_with_nodes.add(name)
-            narrowed = narrowed.merge(answer)
+            narrowed = narrowed.merge(result)
             if narrowed.node_names is not None and not narrowed.node_names:
-                return PreFilterOutcome(
-                    narrowed, _nobody_left(plugins_with_nodes), frozenset(plugins_with_nodes)
-                )
+                rejection = _no_common_nodes(plugins_with_nodes)
+                break
         return PreFilterOutcome(narrowed, rejection, frozenset(plugins_with_nodes))
 
-    def _measured(
-        self, name: str, pre_filter: _PreFilter, state: CycleState, pod: PodInfo, nodes: Nodes
-    ) -> PreFilterResult | Status | None:
-        with self._meter.plugin(state, name, "PreFilter") as timing:
-            answer = pre_filter(state, pod, nodes)
-            timing.status = answer if isinstance(answer, Status) else None
-            return answer
+    def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
+        """Return the AddPod and RemovePod methods of the plugins whose filters are not skipped."""
+        return [e for e in self._extensions if e.name not in state.skip_filter_plugins]
 
-    def followers(self, state: CycleState | WorldStates) -> list[Follower]:
-        """The plugins whose filters are on, and that want to follow pods in a dry run."""
-        return [f for f in self._followers if f.name not in state.skip_filter_plugins]
+
+def _interpreted(name: str, answer: object) -> PreFilterResult | Status | None:
+    """Return one plugin's answer as a result, a rejection under the plugin's name, or None.
+
+    Raises `PluginFailedError` for an Error status and for an answer of another kind.
+    """
+    if isinstance(answer, PreFilterResult):
+        return answer
+    if not isinstance(answer, Status):
+        raise PluginFailedError(
+            f'running PreFilter plugin "{name}": '
+            f"expected a PreFilterResult, a Status or None, got {answer!r}"
+        )
+    if answer.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+        return answer.with_plugin(name)
+    if answer.is_success:
+        return None
+    raise PluginFailedError(f'running PreFilter plugin "{name}": {answer.message}')
+
+
+class _FilterPlugin(NamedTuple):
+    """A Filter plugin. The timed form is for cycles in which plugins are measured."""
+
+    name: str
+    filter: _Filter
+    timed_filter: _Filter
+    evaluations: list[int]
 
 
 class Filters:
-    """The Filter plugins of a profile, in order."""
+    """Runs the Filter plugins of a profile; satisfies `scheduler.runtime.worlds.FilterRunner`."""
 
     def __init__(
-        self, plugins: Sequence[Plugin], pre_filters: PreFilters, handle: Handle, meter: Meter
+        self,
+        plugins: Sequence[Plugin],
+        pre_filters: PreFilters,
+        handle: Handle,
+        meter: Meter,
     ) -> None:
-        self._plugins: Final = [
-            (p.name, filter_nodes_of(p), meter.evaluations(p.name, "Filter")) for p in plugins
-        ]
-        self._meter: Final = meter
+        self._plugins: Final = [_filter_plugin_of(p, meter) for p in plugins]
         self._pre_filters: Final = pre_filters
         self._handle: Final = handle
 
@@ -136,69 +160,55 @@ class Filters:
         return bool(self._plugins)
 
     def run(self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """The verdicts on these nodes, None if all pass; raises `PluginFailedError`."""
-        verdicts = _Verdicts(len(nodes))
+        """Return the rejections of these nodes, None if all pass; raises `PluginFailedError`."""
+        merged = _MergedRejections(len(nodes))
         left = nodes
-        call = self._measured if state.records_plugin_metrics else _call
-        for name, filter_nodes, evaluations in self._plugins:
+        is_timed = state.records_plugin_metrics
+        for name, run, timed_run, evaluations in self._plugins:
             if name in state.skip_filter_plugins:
                 continue
             evaluations[0] += len(left)
-            rejections = call(name, filter_nodes, state, pod, left)
+            rejections = (timed_run if is_timed else run)(state, pod, left)
             if rejections is None:
                 continue
-            verdicts.add(rejections, name)
+            merged.add(rejections, name)
             left = left.take(rejections.passed)
             if not len(left):
                 break
-        return verdicts.rejections
-
-    def _measured(
-        self,
-        name: str,
-        filter_nodes: FilterNodes,
-        state: CycleState | WorldStates,
-        pod: PodInfo,
-        nodes: Nodes,
-    ) -> Rejections | None:
-        with self._meter.plugin(state, name, "Filter") as timing:
-            rejections = _call(name, filter_nodes, state, pod, nodes)
-            if rejections is not None and not len(rejections.passed) and rejections.statuses:
-                timing.status = rejections.statuses[0]
-            return rejections
+        return merged.rejections
 
     def run_with_nominated_pods(
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
     ) -> Rejections | None:
-        """Likewise, and where pods of at least this priority are expected, as if they were there.
+        """Return the rejections of these nodes, with and without the pods nominated to them.
 
-        Passing both ways is the careful choice: those pods may come, or may end up elsewhere.
+        A node must pass as it is, and as if its nominated pods of at least this pod's priority ran
+        there: those pods may come, or may end up elsewhere. Raises `PluginFailedError`.
         """
         rejections = self.run(state, pod, nodes)
-        expected = self._expected(pod, nodes)
-        if not expected:
+        nominated = self._nominated_pods(pod, nodes)
+        if not nominated:
             return rejections
-        positions = np.array(list(expected), dtype=np.int64)
+        positions = np.array(list(nominated), dtype=np.int64)
         worlds = Worlds(self, state, pod, nodes.take(positions))
-        numbers = np.repeat(np.arange(len(expected)), [len(pods) for pods in expected.values()])
-        worlds.add_pods(numbers.tolist(), [pod for pods in expected.values() for pod in pods])
+        numbers = np.repeat(np.arange(len(nominated)), [len(pods) for pods in nominated.values()])
+        worlds.add_pods(numbers.tolist(), [pod for pods in nominated.values() for pod in pods])
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections
-        verdicts = _Verdicts.from_rejections(rejections, len(nodes))
-        verdicts.override(positions, with_them)
-        return verdicts.rejections
+        merged = _MergedRejections.from_rejections(rejections, len(nodes))
+        merged.override(positions, with_them)
+        return merged.rejections
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """A dry run for a pod on these nodes."""
+        """Return a dry run for a pod on these nodes."""
         return Worlds(self, state, pod, nodes)
 
-    def followers(self, state: CycleState | WorldStates) -> list[Follower]:
-        """The plugins that want to follow pods in a dry run."""
-        return self._pre_filters.followers(state)
+    def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
+        return self._pre_filters.extensions(state)
 
-    def _expected(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
-        """The pods nominated to these nodes that this one must leave room for, by position."""
+    def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
+        """Return the nominated pods that the pod must leave room for, by position of their node."""
         nominator = self._handle.nominator
         found: dict[int, list[PodInfo]] = {}
         names = nominator.nominated_nodes
@@ -213,8 +223,8 @@ class Filters:
         return found
 
 
-class _Verdicts:
-    """The verdicts of several plugins, each on what the earlier ones left over."""
+class _MergedRejections:
+    """The rejections of several plugins. Each plugin has filtered the nodes left by the others."""
 
     def __init__(self, total: int) -> None:
         self._total: Final = total
@@ -223,16 +233,16 @@ class _Verdicts:
         self._left: IntArray | None = None
 
     @staticmethod
-    def from_rejections(rejections: Rejections | None, total: int) -> _Verdicts:
-        """Start from verdicts already there."""
-        verdicts = _Verdicts(total)
+    def from_rejections(rejections: Rejections | None, total: int) -> _MergedRejections:
+        """Return a copy of the rejections of `total` nodes."""
+        merged = _MergedRejections(total)
         if rejections is not None:
-            verdicts._codes = rejections.codes.astype(np.int32)  # a copy, to be written to
-            verdicts._statuses = list(rejections.statuses)
-        return verdicts
+            merged._codes = rejections.codes.astype(np.int32)  # a copy, to be written to
+            merged._statuses = list(rejections.statuses)
+        return merged
 
     def add(self, rejections: Rejections, plugin: str) -> None:
-        """Take in one plugin's verdicts on the nodes that were left."""
+        """Add one plugin's rejections of the nodes that were left."""
         codes = rejections.codes
         statuses = [status.with_plugin(plugin) for status in rejections.statuses]
         if self._codes is None or self._left is None:
@@ -246,7 +256,7 @@ class _Verdicts:
         self._statuses += statuses
 
     def override(self, positions: IntArray, rejections: Rejections) -> None:
-        """Put the verdicts on some nodes in place of what was there; those that pass stay."""
+        """Replace the rejections at some positions; nodes that pass keep theirs."""
         if self._codes is None:
             self._codes = np.full(self._total, ABSENT, dtype=np.int32)
         rejected = rejections.codes >= 0
@@ -256,27 +266,77 @@ class _Verdicts:
 
     @property
     def rejections(self) -> Rejections | None:
-        """All of them, None if every node passes."""
+        """All rejections; None if every node passes."""
         return None if self._codes is None else Rejections(self._codes, self._statuses)
 
 
-def _pre_filter_of(plugin: Plugin) -> _PreFilter:
-    pre_filter_plugin: PreFilterPlugin = plugin  # type: ignore[assignment] # checked by expand
-    return pre_filter_plugin.pre_filter
+class PerNodeFilter:
+    """The filter over many nodes of a plugin that defines `filter` for one node.
+
+    Equal statuses are kept once. With `follows_pods` the plugin has its own state per node in a dry
+    run (`in_worlds`).
+    """
+
+    def __init__(self, plugin: FilterPlugin) -> None:
+        self._filter: Final = plugin.filter
+        self.follows_pods: Final = hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
+
+    def __call__(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        return self.in_worlds(lambda base_row: state, pod, nodes)
+
+    def in_worlds(
+        self, state_of: Callable[[int], CycleState], pod: PodInfo, nodes: Nodes
+    ) -> Rejections | None:
+        """Filter each node with the state of its world; `state_of` gets the node's `base_row`."""
+        codes = np.full(len(nodes), ABSENT, dtype=np.int32)
+        index_of: dict[Status, int] = {}
+        for position, node in enumerate(nodes):
+            answer = self._filter(state_of(node.base_row), pod, node)
+            if answer is not None and (status := as_verdict(answer)) is not None:
+                codes[position] = index_of.setdefault(status, len(index_of))
+        return Rejections(codes, list(index_of)) if index_of else None
 
 
-def _nobody_left(plugins: set[str]) -> Status:
+def filter_nodes_of(plugin: Plugin) -> FilterNodes:
+    """Return the plugin's filter over many nodes, derived from `filter` if it has only that."""
+    if callable(getattr(plugin, "filter_nodes", None)):
+        return cast("FilterNodesPlugin", plugin).filter_nodes
+    return PerNodeFilter(cast("FilterPlugin", plugin))
+
+
+def _pre_filter_plugin_of(plugin: Plugin, meter: Meter) -> _PreFilterPlugin:
+    run, name = cast("PreFilterPlugin", plugin).pre_filter, plugin.name
+    timed_run = meter.timed(run, name, "PreFilter")
+    return _PreFilterPlugin(name, run, timed_run, meter.evaluations(name, "PreFilter"))
+
+
+def _filter_plugin_of(plugin: Plugin, meter: Meter) -> _FilterPlugin:
+    name = plugin.name
+    run = functools.partial(_call, name, filter_nodes_of(plugin))
+    timed_run = meter.timed(run, name, "Filter", _status_if_none_pass)
+    return _FilterPlugin(name, run, timed_run, meter.evaluations(name, "Filter"))
+
+
+def _extensions_of(plugin: Plugin) -> PodExtensions | None:
+    add_pod, remove_pod = getattr(plugin, "add_pod", None), getattr(plugin, "remove_pod", None)
+    if add_pod is None and remove_pod is None:
+        return None
+    is_per_node = hasattr(plugin, "filter")
+    return PodExtensions(plugin.name, is_per_node, add_pod=add_pod, remove_pod=remove_pod)
+
+
+def _status_if_none_pass(rejections: Rejections | None) -> Status | None:
+    """Return the status by which a plugin's call is measured."""
+    if rejections is not None and not len(rejections.passed) and rejections.statuses:
+        return rejections.statuses[0]
+    return None
+
+
+def _no_common_nodes(plugins: set[str]) -> Status:
     names = sorted(plugins)
     if len(names) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
-
-
-def _follower_of(plugin: Plugin) -> Follower | None:
-    add_pod, remove_pod = getattr(plugin, "add_pod", None), getattr(plugin, "remove_pod", None)
-    if add_pod is None and remove_pod is None:
-        return None
-    return Follower(plugin.name, hasattr(plugin, "filter"), add_pod, remove_pod)
 
 
 def _call(

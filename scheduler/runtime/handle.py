@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.metrics import SchedulerMetrics
-from scheduler.runtime.binding import PodsInPreBind
+from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         WaitingPod,
     )
     from scheduler.framework.types import Rng
-    from scheduler.runtime.binding import WaitingPods
     from scheduler.runtime.filtering import Filters
+    from scheduler.runtime.waiting_pods import WaitingPods
     from scheduler.runtime.worlds import Worlds
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo

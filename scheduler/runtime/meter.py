@@ -1,20 +1,36 @@
-"""Measures a profile's extension points and plugins, under upstream's names.
+"""Measure the extension points and the plugins of a profile, under upstream's metric names.
 
-    with meter.point("PreFilter") as timing:
-        timing.status = ...          # what came of it, unless that is success
+    @measured("Reserve")                                 # the whole extension point
+    def reserve(self, state, pod, node_name): ...
 
-An exception counts as an error. Plugins are measured in some cycles only (`CycleState`).
+    with self.meter.plugin(state, name, "Reserve") as timing:      # one plugin
+        timing.status = ...                              # its status, unless that is success
+
+An exception counts as an error. Plugins are measured only in the cycles that a sampler has picked
+(`CycleState.records_plugin_metrics`), because measuring costs more than many a plugin's call.
 Source: `RunXPlugins` and `runXPlugin` in `pkg/scheduler/framework/runtime/framework.go`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+import functools
+import inspect
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics, Stopwatch
@@ -24,15 +40,29 @@ Labels: TypeAlias = "tuple[str, str, str]"
 _WORDS: Final = {code: str(code) for code in Code}
 
 
-class _Recording(Protocol):
-    """What of a cycle's state decides whether plugins are measured."""
+def _status_of(result: object) -> Status | None:
+    return result if isinstance(result, Status) else None
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Recording(Protocol):
     @property
     def records_plugin_metrics(self) -> bool: ...
 
 
+class _Metered(Protocol):
+    @property
+    def meter(self) -> Meter: ...
+
+
+M = TypeVar("M", bound=_Metered)
+
+
 class Timing:
-    """One measured call. `status` is what came of it; None is success."""
+    """One measured call. `status` is its result; None is success."""
 
     __slots__ = ("_by_code", "_histograms", "_labels", "_started", "_stopwatch", "status")
 
@@ -69,7 +99,7 @@ class Timing:
 
 
 class _NoTiming(Timing):
-    """A call that nobody measures."""
+    """A call in a cycle that is not measured."""
 
     __slots__ = ()
 
@@ -85,8 +115,41 @@ class _NoTiming(Timing):
         self.status = None
 
 
+def measured(
+    point: str, *, status: Callable[[Any], Status | None] = _status_of
+) -> Callable[[Callable[Concatenate[M, P], R]], Callable[Concatenate[M, P], R]]:
+    """Measure a method that runs all plugins of an extension point, plain or `async`.
+
+    `status` extracts the status of the method's result; without it the result is the status.
+    """
+
+    def decorate(run: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+        if inspect.iscoroutinefunction(run):
+            waits = cast("Callable[Concatenate[M, P], Awaitable[object]]", run)
+
+            async def measured_wait(self: M, /, *args: P.args, **kwargs: P.kwargs) -> object:
+                with self.meter.waiting_point(point) as timing:
+                    result = await waits(self, *args, **kwargs)
+                    timing.status = status(result)
+                    return result
+
+            measured_run = cast("Callable[Concatenate[M, P], R]", measured_wait)
+        else:
+
+            def measured_run(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
+                with self.meter.point(point) as timing:
+                    result = run(self, *args, **kwargs)
+                    timing.status = status(result)
+                    return result
+
+        functools.update_wrapper(measured_run, run)
+        return measured_run
+
+    return decorate
+
+
 class Meter:
-    """Measures in the name of one profile."""
+    """The measurements of one profile."""
 
     def __init__(self, metrics: SchedulerMetrics, profile_name: str) -> None:
         self._metrics: Final = metrics
@@ -97,9 +160,9 @@ class Meter:
         )
 
     def point(self, name: str) -> Timing:
-        """Measure all plugins of an extension point together.
+        """Measure all plugins of an extension point together, where none of them waits.
 
-        There is one measure for each point, so nobody may wait while it runs.
+        Each point has one `Timing`, so calls of the same point must not overlap.
         """
         timing = self._points.get(name)
         if timing is None:
@@ -107,7 +170,7 @@ class Meter:
         return timing
 
     def waiting_point(self, name: str) -> Timing:
-        """Likewise, where the plugins may wait, and others may run meanwhile."""
+        """Measure all plugins of an extension point together, where calls may overlap."""
         return Timing(
             self._metrics.stopwatch,
             self._metrics.framework_extension_point_duration,
@@ -115,9 +178,31 @@ class Meter:
         )
 
     def plugin(self, state: _Recording, plugin: str, point: str) -> Timing:
-        """Measure one plugin, if this is a cycle in which they are."""
-        if not state.records_plugin_metrics:
-            return self._unmeasured
+        """Measure one call of a plugin, if the plugins of this cycle are measured."""
+        return self._plugin(plugin, point) if state.records_plugin_metrics else self._unmeasured
+
+    def timed(
+        self,
+        run: Callable[P, R],
+        plugin: str,
+        point: str,
+        status: Callable[[R], Status | None] = _status_of,
+    ) -> Callable[P, R]:
+        """Return `run` with each call measured as a call of the plugin.
+
+        For the points with many plugins: the runner keeps both forms of each call, so that an
+        unmeasured cycle pays nothing. `status` extracts the status of a result.
+        """
+
+        def timed_run(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self._plugin(plugin, point) as timing:
+                result = run(*args, **kwargs)
+                timing.status = status(result)
+                return result
+
+        return timed_run
+
+    def _plugin(self, plugin: str, point: str) -> Timing:
         return Timing(
             self._metrics.stopwatch,
             self._metrics.plugin_execution_duration,
@@ -125,5 +210,8 @@ class Meter:
         )
 
     def evaluations(self, plugin: str, point: str) -> list[int]:
-        """The count of a plugin's evaluations at a point: one for each node in Filter and Score."""
+        """Return the cell that counts a plugin's evaluations at a point.
+
+        Filter and Score count one evaluation per node.
+        """
         return self._metrics.plugin_evaluations.cell(plugin, point, self._profile)

@@ -1,4 +1,4 @@
-"""PreScore and Score: which of the feasible nodes is best.
+"""Run PreScore and Score: rank the feasible nodes.
 
 Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreScorePlugins`, `RunScorePlugins`).
 """
@@ -11,41 +11,60 @@ import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
 from scheduler.framework.status import as_verdict
-from scheduler.runtime.adapters import ScoreNodes, score_nodes_of
 from scheduler.runtime.errors import PluginFailedError
+from scheduler.runtime.meter import measured
 from scheduler.snapshot.columns import IntArray, uniform, uniform_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import NormalizeScorePlugin, Plugin, PreScorePlugin
+    from scheduler.framework.interface import (
+        NormalizeScorePlugin,
+        Plugin,
+        PreScorePlugin,
+        ScoreNodesPlugin,
+        ScorePlugin,
+    )
+    from scheduler.framework.status import Status
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 
+ScoreNodes: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], IntArray]"
+_PreScore: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], Status | None]"
 _Normalize: TypeAlias = "Callable[[CycleState, PodInfo, IntArray], IntArray]"
 
 
 class NodeScores(NamedTuple):
-    """The scores of some nodes: each plugin's, times its weight, and their sums."""
+    """The scores of nodes: by plugin, times the plugin's weight, and their sums."""
 
     by_plugin: Mapping[str, IntArray]
     total: IntArray
 
 
-class _Scorer(NamedTuple):
+class _PreScorer(NamedTuple):
     name: str
-    score_nodes: ScoreNodes
-    normalize_score: _Normalize | None
+    pre_score: _PreScore
+    timed_pre_score: _PreScore
+    evaluations: list[int]
+
+
+class _Scorer(NamedTuple):
+    """A Score plugin. The timed forms are for cycles in which plugins are measured."""
+
+    name: str
+    score: ScoreNodes
+    timed_score: ScoreNodes
+    normalize: _Normalize | None
+    timed_normalize: _Normalize | None
     weight: int
-    #: The count of its evaluations.
     evaluations: list[int]
 
 
 class Scores:
-    """The PreScore and Score plugins of a profile, in order."""
+    """Runs the PreScore and Score plugins of a profile."""
 
     def __init__(
         self,
@@ -54,46 +73,34 @@ class Scores:
         weights: Mapping[str, int],
         meter: Meter,
     ) -> None:
-        self._meter: Final = meter
-        self._pre_scorers: Final = [
-            (p.name, cast("PreScorePlugin", p).pre_score, meter.evaluations(p.name, "PreScore"))
-            for p in pre_score_plugins
-        ]
-        self._scorers: Final = [
-            _Scorer(
-                p.name,
-                score_nodes_of(p),
-                _normalize_of(p),
-                weights[p.name],
-                meter.evaluations(p.name, "Score"),
-            )
-            for p in score_plugins
-        ]
+        self.meter: Final = meter
+        self._pre_scorers: Final = [_pre_scorer_of(p, meter) for p in pre_score_plugins]
+        self._scorers: Final = [_scorer_of(p, weights[p.name], meter) for p in score_plugins]
 
     def __bool__(self) -> bool:
         return bool(self._scorers)
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
         """Score feasible nodes; raises `PluginFailedError`."""
-        with self._meter.point("PreScore"):
-            self._pre_score(state, pod, nodes)
-        with self._meter.point("Score"):
-            return self._score(state, pod, nodes)
+        self._pre_score(state, pod, nodes)
+        return self._score(state, pod, nodes)
 
+    @measured("Score")
     def _score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NodeScores:
         scored: list[tuple[_Scorer, IntArray]] = []
-        score = self._measured_score if state.records_plugin_metrics else _score
+        is_timed = state.records_plugin_metrics
         for scorer in self._scorers:
             if scorer.name not in state.skip_score_plugins:
                 scorer.evaluations[0] += len(nodes)
-                scored.append((scorer, score(scorer, state, pod, nodes)))
-        normalize = self._measured_normalize if state.records_plugin_metrics else _normalized
+                score = scorer.timed_score if is_timed else scorer.score
+                scored.append((scorer, score(state, pod, nodes)))
         by_plugin: dict[str, IntArray] = {}
         total = np.zeros(len(nodes), dtype=np.int64)
         same = np.int64(0)
         for scorer, scores in scored:
-            if scorer.normalize_score is not None:
-                scores = normalize(scorer, scorer.normalize_score, state, pod, scores)
+            normalize = scorer.timed_normalize if is_timed else scorer.normalize
+            if normalize is not None:
+                scores = normalize(state, pod, scores)
             weighted = _weighted(scorer, scores)
             by_plugin[scorer.name] = weighted
             if (value := uniform_value(weighted)) is not None:
@@ -103,31 +110,12 @@ class Scores:
         total += same
         return NodeScores(by_plugin, total)
 
-    def _measured_score(
-        self, scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes
-    ) -> IntArray:
-        with self._meter.plugin(state, scorer.name, "Score"):
-            return _score(scorer, state, pod, nodes)
-
-    def _measured_normalize(
-        self,
-        scorer: _Scorer,
-        normalize_score: _Normalize,
-        state: CycleState,
-        pod: PodInfo,
-        scores: IntArray,
-    ) -> IntArray:
-        with self._meter.plugin(state, scorer.name, "ScoreExtensionNormalize"):
-            return _normalized(scorer, normalize_score, state, pod, scores)
-
+    @measured("PreScore")
     def _pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        for name, pre_score, evaluations in self._pre_scorers:
+        for name, pre_score, timed_pre_score, evaluations in self._pre_scorers:
+            run = timed_pre_score if state.records_plugin_metrics else pre_score
             try:
-                if state.records_plugin_metrics:
-                    with self._meter.plugin(state, name, "PreScore") as timing:
-                        status = timing.status = as_verdict(pre_score(state, pod, nodes))
-                else:
-                    status = as_verdict(pre_score(state, pod, nodes))
+                status = run(state, pod, nodes)
             except Exception as error:
                 raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
             if status is None:
@@ -138,38 +126,75 @@ class Scores:
             state.skip_score_plugins.add(name)
 
 
-def _normalize_of(plugin: Plugin) -> _Normalize | None:
-    if not hasattr(plugin, "normalize_score"):
-        return None
-    return cast("NormalizeScorePlugin", plugin).normalize_score
+def score_nodes_of(plugin: Plugin) -> ScoreNodes:
+    """Return the plugin's score over many nodes, derived from its `score` if it has only that."""
+    if callable(getattr(plugin, "score_nodes", None)):
+        return cast("ScoreNodesPlugin", plugin).score_nodes
+    score = cast("ScorePlugin", plugin).score
+
+    def score_nodes(state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return np.array([score(state, pod, node) for node in nodes])
+
+    return score_nodes
 
 
-def _score(scorer: _Scorer, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-    try:
-        return _checked(scorer.score_nodes(state, pod, nodes), len(nodes))
-    except Exception as error:
-        raise PluginFailedError(
-            f'running Score plugins: plugin "{scorer.name}" failed with: {error}'
-        ) from error
+def _pre_scorer_of(plugin: Plugin, meter: Meter) -> _PreScorer:
+    run, name = cast("PreScorePlugin", plugin).pre_score, plugin.name
+
+    def pre_score(state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        return as_verdict(run(state, pod, nodes))
+
+    timed = meter.timed(pre_score, name, "PreScore")
+    return _PreScorer(name, pre_score, timed, meter.evaluations(name, "PreScore"))
 
 
-def _normalized(
-    scorer: _Scorer,
-    normalize_score: _Normalize,
-    state: CycleState,
-    pod: PodInfo,
-    scores: IntArray,
-) -> IntArray:
-    try:
-        return _checked(normalize_score(state, pod, scores), len(scores))
-    except Exception as error:
-        raise PluginFailedError(
-            f'running Normalize on Score plugins: plugin "{scorer.name}" failed with: {error}'
-        ) from error
+def _scorer_of(plugin: Plugin, weight: int, meter: Meter) -> _Scorer:
+    name, score = plugin.name, _score_of(plugin)
+    normalize = _normalize_of(plugin) if hasattr(plugin, "normalize_score") else None
+    return _Scorer(
+        name,
+        score,
+        meter.timed(score, name, "Score"),
+        normalize,
+        normalize and meter.timed(normalize, name, "ScoreExtensionNormalize"),
+        weight,
+        meter.evaluations(name, "Score"),
+    )
+
+
+def _score_of(plugin: Plugin) -> ScoreNodes:
+    name, score_nodes = plugin.name, score_nodes_of(plugin)
+
+    def score(state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        try:
+            return _checked(score_nodes(state, pod, nodes), len(nodes))
+        except Exception as error:
+            raise PluginFailedError(
+                f'running Score plugins: plugin "{name}" failed with: {error}'
+            ) from error
+
+    return score
+
+
+def _normalize_of(plugin: Plugin) -> _Normalize:
+    name, normalize_score = plugin.name, cast("NormalizeScorePlugin", plugin).normalize_score
+
+    def normalize(state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        try:
+            return _checked(normalize_score(state, pod, scores), len(scores))
+        except Exception as error:
+            raise PluginFailedError(
+                f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
+            ) from error
+
+    return normalize
 
 
 def _checked(answer: object, wanted: int) -> IntArray:
-    """What a plugin gives for scores, as such; raises TypeError or ValueError if it is not that."""
+    """Return a plugin's answer as an array of `wanted` scores.
+
+    Raises `TypeError` or `ValueError` for an answer of another kind.
+    """
     scores = np.asarray(answer)
     if scores.shape != (wanted,):
         raise ValueError(f"expected {wanted} scores, got an array of shape {scores.shape}")
@@ -185,7 +210,7 @@ def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
     if value is not None:
         in_range = MIN_NODE_SCORE <= value <= MAX_NODE_SCORE
     else:
-        # Seen as unsigned, a negative number is a huge one: one pass tells that all are in range.
+        # As unsigned integers negative numbers are huge, so one pass checks both bounds.
         in_range = scores.view(np.uint64).max(initial=0) <= MAX_NODE_SCORE
     if not in_range:
         lowest, highest = int(scores.min()), int(scores.max())

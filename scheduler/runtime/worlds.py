@@ -1,15 +1,15 @@
-"""Dry runs: what the filters would say if pods came and went, one world for each node.
+"""Dry runs: filter nodes as if pods were added to them and removed from them.
 
-In world i only node i differs from the snapshot, so one pass of the filters judges many worlds:
-each of them on its own node. Plugins that look at all nodes at once keep one state for all worlds
-and note what has changed under the node's `base_row`; those that look at one node at a time and
-follow pods (`add_pod`, `remove_pod`) get a copy of the state for each world, as upstream's do.
+There is one world for each node. In world i only node i differs from the snapshot, so one pass of
+the filters judges many worlds, each on its own node. Plugins that filter many nodes at once keep
+one state for all worlds and note changes under the node's `base_row`. Plugins that filter one node
+at a time and define `add_pod` or `remove_pod` get a copy of the state for each world, as upstream.
 Source: `RunFilterPluginsWithNominatedPods`, `addGENominatedPods`, `SelectVictimsOnNode`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,25 +22,50 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.runtime.filtering import Filters
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 
-class Follower(NamedTuple):
-    """A plugin that follows pods in a dry run. `per_node` ones have a state for each world."""
+_ChangePod: TypeAlias = "Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object]"
+
+
+class PodExtensions(NamedTuple):
+    """The PreFilter extensions of a plugin: AddPod and RemovePod, called in dry runs.
+
+    A plugin with `is_per_node` has its own state for each world.
+    """
 
     name: str
-    per_node: bool
-    add_pod: Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object] | None
-    remove_pod: Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object] | None
+    is_per_node: bool
+    add_pod: _ChangePod | None
+    remove_pod: _ChangePod | None
+
+
+class FilterRunner(Protocol):
+    """The filters that a dry run needs (`scheduler.runtime.filtering.Filters`)."""
+
+    def run(
+        self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
+    ) -> Rejections | None:
+        """Return the rejections of the nodes as they are; raises `PluginFailedError`."""
+        ...
+
+    def run_with_nominated_pods(
+        self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
+    ) -> Rejections | None:
+        """Return the rejections with and without nominated pods; raises `PluginFailedError`."""
+        ...
+
+    def extensions(self, state: CycleState | WorldStates, /) -> list[PodExtensions]:
+        """Return the AddPod and RemovePod methods of the plugins whose filters are not skipped."""
+        ...
 
 
 class WorldStates:
-    """The cycle state in many worlds: one that they share, and copies for plugins that need them.
+    """The cycle state in many worlds: one shared state, and copies per world on first write.
 
-    Worlds may lie within worlds: what is changed here stays here.
+    A dry run within a dry run starts from the outer states and does not change them.
     """
 
     def __init__(self, outer: CycleState | WorldStates) -> None:
@@ -51,24 +76,22 @@ class WorldStates:
 
     @property
     def skip_filter_plugins(self) -> set[str]:
-        """The plugins left out of this cycle."""
         return self.shared.skip_filter_plugins
 
     @property
     def records_plugin_metrics(self) -> bool:
-        """Whether plugins' calls are measured in this cycle."""
         return self.shared.records_plugin_metrics
 
     def of(self, base_row: int) -> CycleState:
-        """The state in one world, to be read by a plugin that has one for each."""
+        """Return the state of one world, for reading."""
         own = self._own.get(base_row)
         if own is not None:
             return own
         outer = self._outer
         return outer.of(base_row) if isinstance(outer, WorldStates) else outer
 
-    def changed(self, base_row: int) -> CycleState:
-        """Likewise, to be changed."""
+    def writable(self, base_row: int) -> CycleState:
+        """Return the state of one world, copied on the first write."""
         own = self._own.get(base_row)
         if own is None:
             own = self._own[base_row] = self.of(base_row).clone()
@@ -79,58 +102,58 @@ class Worlds:
     """One world for each of some nodes; satisfies `scheduler.framework.handle.Worlds`."""
 
     def __init__(
-        self, filters: Filters, states: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
+        self, filters: FilterRunner, states: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
     ) -> None:
         self._filters: Final = filters
         self._states: Final = WorldStates(states)
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
-        self._followers: Final = filters.followers(self._states)
+        self._extensions: Final = filters.extensions(self._states)
         self._failures: Final[dict[int, PluginFailedError]] = {}
 
     @property
     def failures(self) -> dict[int, PluginFailedError]:
-        """The worlds in which a plugin could not follow a pod, and what it said."""
+        """The error of AddPod or RemovePod, by world in which one failed."""
         return self._failures
 
     def add_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Put pods there: the first on the node of the first of `worlds`, and so on."""
-        if not self._followers:
+        """Add `pods[i]` to the node of `worlds[i]`, for each i."""
+        if not self._extensions:
             self._what_if.add_pods(worlds, pods)
             return
         for some, theirs in _one_per_world(worlds, pods):
             self._what_if.add_pods(some, theirs)
-            for follower in self._followers:
-                if follower.add_pod is not None:
-                    self._tell(follower, "AddPod", follower.add_pod, some, theirs)
+            for plugin in self._extensions:
+                if plugin.add_pod is not None:
+                    self._run_extension(plugin, "AddPod", plugin.add_pod, some, theirs)
 
     def remove_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Take pods away, likewise."""
-        if not self._followers:
+        """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
+        if not self._extensions:
             self._what_if.remove_pods(worlds, pods)
             return
         for some, theirs in _one_per_world(worlds, pods):
             self._what_if.remove_pods(some, theirs)
-            for follower in self._followers:
-                if follower.remove_pod is not None:
-                    self._tell(follower, "RemovePod", follower.remove_pod, some, theirs)
+            for plugin in self._extensions:
+                if plugin.remove_pod is not None:
+                    self._run_extension(plugin, "RemovePod", plugin.remove_pod, some, theirs)
 
     def run_filters(self, worlds: IntArray | None = None) -> Rejections | None:
-        """The verdict in each of these worlds, all of them unless told; None if all pass.
+        """Return the rejections in these worlds (by default all); None if all pass.
 
-        Pods nominated to the nodes are taken into account as in a search. A filter that fails in a
-        world gives an Error status there, and the other worlds are judged all the same.
+        Nominated pods are taken into account as in a search. A filter that fails in a world gives
+        an Error status there and does not affect the other worlds.
         """
         nodes = self._what_if.nodes
-        return self._judged(nodes if worlds is None else nodes.take(worlds))
+        return self._filtered(nodes if worlds is None else nodes.take(worlds))
 
     def run_filters_as_is(self) -> Rejections | None:
-        """The verdicts with no more pods than have been put there; raises `PluginFailedError`."""
+        """Return the rejections without nominated pods; raises `PluginFailedError`."""
         for failure in self._failures.values():
             raise failure
         return self._filters.run(self._states, self._pod, self._what_if.nodes)
 
-    def _judged(self, nodes: Nodes) -> Rejections | None:
+    def _filtered(self, nodes: Nodes) -> Rejections | None:
         try:
             return self._filters.run_with_nominated_pods(self._states, self._pod, nodes)
         except PluginFailedError as failure:
@@ -139,13 +162,13 @@ class Worlds:
                 return Rejections(np.zeros(1, dtype=np.int32), (status,))
         middle = len(nodes) // 2
         parts = [nodes.slice(0, middle), nodes.slice(middle, len(nodes))]
-        return _joined([(len(part), self._judged(part)) for part in parts])
+        return _joined([(len(part), self._filtered(part)) for part in parts])
 
-    def _tell(
+    def _run_extension(
         self,
-        follower: Follower,
+        plugin: PodExtensions,
         upstream_name: str,
-        tell: Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object],
+        change_pod: _ChangePod,
         worlds: Sequence[int],
         pods: Sequence[PodInfo],
     ) -> None:
@@ -154,14 +177,14 @@ class Worlds:
             if world in failures:
                 continue
             node = node_of(world)
-            state = states.changed(node.base_row) if follower.per_node else states.shared
+            state = states.writable(node.base_row) if plugin.is_per_node else states.shared
             try:
-                answer = tell(state, self._pod, pod, node)
+                answer = change_pod(state, self._pod, pod, node)
                 if answer is not None and (status := as_verdict(answer)) is not None:
                     raise PluginFailedError(status.message)
             except Exception as error:
                 failure = PluginFailedError(
-                    f'running {upstream_name} on PreFilter plugin "{follower.name}": {error}'
+                    f'running {upstream_name} on PreFilter plugin "{plugin.name}": {error}'
                 )
                 failure.__cause__ = error
                 failures[world] = failure
@@ -170,21 +193,21 @@ class Worlds:
 def _one_per_world(
     worlds: Sequence[int], pods: Sequence[PodInfo]
 ) -> Iterator[tuple[list[int], list[PodInfo]]]:
-    """The changes in rounds in which each world sees one pod at most, in order."""
+    """Split the changes into rounds with at most one pod per world, in order."""
     rounds: list[tuple[list[int], list[PodInfo]]] = []
     seen: dict[int, int] = {}
     for world, pod in zip(worlds, pods, strict=True):
-        turn = seen.get(world, 0)
-        seen[world] = turn + 1
-        if turn == len(rounds):
+        index = seen.get(world, 0)
+        seen[world] = index + 1
+        if index == len(rounds):
             rounds.append(([], []))
-        rounds[turn][0].append(world)
-        rounds[turn][1].append(pod)
+        rounds[index][0].append(world)
+        rounds[index][1].append(pod)
     return iter(rounds)
 
 
 def _joined(parts: Sequence[tuple[int, Rejections | None]]) -> Rejections | None:
-    """The verdicts on several runs of nodes, each with its length, as one."""
+    """Concatenate the rejections of several parts; each part has its number of nodes."""
     codes: list[IntArray] = []
     statuses: list[Status] = []
     for length, rejections in parts:

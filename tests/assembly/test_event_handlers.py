@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.framework.status import unschedulable
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
@@ -66,7 +67,7 @@ def _by_priority(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
 @pytest.fixture
 def world() -> World:
     clock, cache, corrupted = VirtualClock(), Cache(), []
-    waiting_pods = WaitingPods(clock)
+    waiting_pods = WaitingPods(clock, SchedulerMetrics())
     queue = PriorityQueue(
         _by_priority,
         pre_enqueue_plugins={},

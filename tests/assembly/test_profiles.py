@@ -16,6 +16,7 @@ from scheduler.assembly.profiles import (
 )
 from scheduler.config import KubeSchedulerProfile, default_config, load_config
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
@@ -46,7 +47,7 @@ def profiles_of(
         snapshot=Snapshot(),
         clock=clock,
         rng=random.Random(0),
-        waiting_pods=WaitingPods(clock),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
     return build_profiles(config, parts, plugins=plugins)
 

@@ -19,6 +19,7 @@ from scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
@@ -53,7 +54,7 @@ def _profiles(plugin: type[Plugin]) -> dict[str, Framework]:
         snapshot=Snapshot(),
         clock=clock,
         rng=random.Random(0),
-        waiting_pods=WaitingPods(clock),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
     return build_profiles(default_config(SCHEME), parts, plugins=[plugin])
 

@@ -10,6 +10,7 @@ from conformance.case import BUILT_IN
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
 from scheduler.framework.events import ActionType
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import SchedulerParts, WaitingPods
@@ -46,7 +47,10 @@ def registered_events() -> list[tuple[str, str]]:
     """Pairs of a plugin and an event, by their names."""
     clock = VirtualClock()
     parts = SchedulerParts(
-        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
     (framework,) = build_profiles(default_config(SCHEME), parts).values()
     hints = build_queueing_hint_map(framework.rejecting_plugins)

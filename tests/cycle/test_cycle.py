@@ -82,7 +82,7 @@ class Line:
         self.events = self.handle_of_plugins.events
         self.known: dict[str, Pod] = {}
         self.tasks: list[asyncio.Task[None]] = []
-        snapshot, waiting_pods = Snapshot(), WaitingPods(self.clock)
+        snapshot, waiting_pods = Snapshot(), WaitingPods(self.clock, SchedulerMetrics())
         self.waiting_pods = waiting_pods
         parts = SchedulerParts(
             snapshot=snapshot, clock=self.clock, rng=random.Random(0), waiting_pods=waiting_pods

@@ -22,6 +22,7 @@ from scheduler.assembly.profiles import build_profiles
 from scheduler.client.kinds import KINDS
 from scheduler.config import default_config
 from scheduler.framework.events import EventResource
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.runtime import SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
@@ -57,7 +58,10 @@ _VOLUMES = (
 def _plugins() -> list[Plugin]:
     clock = VirtualClock()
     parts = SchedulerParts(
-        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
     parts.listers = {plural: FakeLister() for plural in KINDS}
     (framework,) = build_profiles(default_config(SCHEME), parts).values()

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime import ProfileHandle, SchedulerParts, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
@@ -14,7 +15,7 @@ from scheduler.testing.doubles import FakeLister
 
 async def test_a_handle_hands_on_to_the_parts_it_was_joined_with() -> None:
     clock, snapshot, rng = VirtualClock(), Snapshot(), random.Random(0)
-    waiting_pods = WaitingPods(clock)
+    waiting_pods = WaitingPods(clock, SchedulerMetrics())
     parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
     handle = ProfileHandle("batch", parts)
     assert handle.profile_name == "batch"
@@ -37,7 +38,10 @@ async def test_a_handle_hands_on_to_the_parts_it_was_joined_with() -> None:
 def test_parts_that_come_later_are_seen_by_handles_made_before() -> None:
     clock = VirtualClock()
     parts = SchedulerParts(
-        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
     handle = ProfileHandle("batch", parts)
     with pytest.raises(AttributeError):

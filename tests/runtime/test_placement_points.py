@@ -14,16 +14,13 @@ from scheduler.runtime import Framework, PluginSetupError, Registry
 from scheduler.testing import FakeHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
 
 
 class Halves(Plugin):
     def generate_placements(
-        self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
-    ) -> Sequence[Placement]:
+        self, state: CycleState, pod_group: object, parent: object
+    ) -> list[object]:
         return [parent]
 
 
@@ -32,10 +29,8 @@ class Quarters(Halves):
 
 
 class Tightness(Plugin):
-    def score_placement(
-        self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
-    ) -> int:
-        return len(assignments.proposed_assignments)
+    def score_placement(self, state: CycleState, pod_group: object, assignments: object) -> int:
+        return 0
 
 
 def framework(*enabled: str, placement_score: PluginSet | None = None) -> Framework:

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.framework import Status, WaitingPod, unschedulable
 from scheduler.framework.status import Code
+from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.testing import VirtualClock, make_pod
@@ -27,7 +28,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def pods(clock: VirtualClock) -> WaitingPods:
-    return WaitingPods(clock)
+    return WaitingPods(clock, SchedulerMetrics())
 
 
 @contextlib.asynccontextmanager

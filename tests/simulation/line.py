@@ -135,7 +135,7 @@ class Line:
             kind: Informer(source, name=kind, clock=clock, rng=self._rng, watch_list=False)
             for kind, source in self.sources.items()
         }
-        self.waiting_pods = WaitingPods(clock)
+        self.waiting_pods = WaitingPods(clock, SchedulerMetrics())
         parts = SchedulerParts(
             snapshot=self.snapshot, clock=clock, rng=self._rng, waiting_pods=self.waiting_pods
         )

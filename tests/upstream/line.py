@@ -72,7 +72,7 @@ class Line:
         self.recorders: dict[str, FakeHandle] = {}
         self.known: dict[str, Pod] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.waiting_pods = WaitingPods(self.clock)
+        self.waiting_pods = WaitingPods(self.clock, SchedulerMetrics())
         snapshot = Snapshot()
         self.parts = SchedulerParts(
             snapshot=snapshot,

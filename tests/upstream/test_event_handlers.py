@@ -24,6 +24,7 @@ from scheduler.framework import (
     QueueingHint,
 )
 from scheduler.framework.events import as_kind
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, Registry, WaitingPods
@@ -67,7 +68,7 @@ class _World:
         self.pods = PodEventHandler(
             cache=self.cache,
             queue=self.queue,
-            waiting_pods=WaitingPods(clock),
+            waiting_pods=WaitingPods(clock, SchedulerMetrics()),
             clock=clock,
             scheduler_names={OURS},
             on_corrupted=lambda error: None,

@@ -19,6 +19,7 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
@@ -39,7 +40,10 @@ TOPIC = "scheduler_setup"
 def _parts() -> SchedulerParts:
     clock = VirtualClock()
     return SchedulerParts(
-        snapshot=Snapshot(), clock=clock, rng=random.Random(0), waiting_pods=WaitingPods(clock)
+        snapshot=Snapshot(),
+        clock=clock,
+        rng=random.Random(0),
+        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
     )
 
 

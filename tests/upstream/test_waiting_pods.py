@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime import PodsInPreBind, WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.testing import VirtualClock, make_pod
@@ -39,7 +40,7 @@ async def _act(pods: WaitingPods, actions: list[str]) -> list[bool]:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "waiting_pods"))
 async def test_a_pod_that_is_allowed_stays_so(case: Case) -> None:
-    pods = WaitingPods(VirtualClock())
+    pods = WaitingPods(VirtualClock(), SchedulerMetrics())
     pods.add(POD, {"plugin1": 10})
     assert await _act(pods, case["actions"]) == case["answers"]
     assert await pods.wait_on_permit(POD.uid) is None
@@ -47,7 +48,7 @@ async def test_a_pod_that_is_allowed_stays_so(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "wait_on_permit"))
 async def test_wait_on_permit(case: Case) -> None:
-    pods = WaitingPods(VirtualClock())
+    pods = WaitingPods(VirtualClock(), SchedulerMetrics())
     pods.add(POD, {"permit-plugin": 10})
     wait = asyncio.ensure_future(pods.wait_on_permit(POD.uid))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""From the per-node form of a rule to the one over many nodes."""
+"""The form over many nodes of a rule that a plugin defines for one node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 
 from scheduler.framework import CycleState, Plugin, Status, unschedulable
 from scheduler.framework.status import Code
-from scheduler.runtime.adapters import filter_nodes_of, score_nodes_of
+from scheduler.runtime.filtering import filter_nodes_of
+from scheduler.runtime.scoring import score_nodes_of
 from scheduler.snapshot import NodeInfo, PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.runtime.profiles import answering, plugin
@@ -16,7 +17,7 @@ NODES = snapshot_of([make_node(f"n{n}", zone="a" if n % 2 else "") for n in rang
 POD = PodInfo(make_pod())
 
 
-def test_a_per_node_filter_is_asked_node_by_node_and_its_answers_encoded() -> None:
+def test_a_per_node_filter_is_called_for_each_node_and_equal_statuses_are_encoded_once() -> None:
     asked = []
 
     def rule(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -43,7 +44,7 @@ def test_a_per_node_filter_answers_with_a_status_or_not_at_all(answer: object) -
         filter_nodes_of(answering("P", filter=answer)())(CycleState(), POD, NODES)
 
 
-def test_a_per_node_score_is_asked_node_by_node() -> None:
+def test_a_per_node_score_is_called_for_each_node() -> None:
     scorer = plugin("P", score=lambda self, state, pod, node: int(node.name[1:]) * 2)()
     scores = score_nodes_of(scorer)(CycleState(), POD, NODES.take(np.array([4, 1])))
     assert scores.tolist() == [8, 2]
