@@ -62,14 +62,14 @@ class Attempted(NamedTuple):
     feasible_nodes: int = 0
     scores: tuple[tuple[str, int], ...] = ()
     message: str = ""
-    verdicts: tuple[RejectedNodes, ...] = ()
+    rejected: tuple[RejectedNodes, ...] = ()
 
     def as_json(self) -> _Json:
         entry: _Json = {"kind": "attempt", "attempt": self.number, "result": self.result}
         if self.result != "scheduled":
             text = f"attempt {self.number}: {self.result}: {self.message}"
-            verdicts = [rejected._asdict() for rejected in self.verdicts]
-            return entry | {"text": text, "message": self.message, "verdicts": verdicts}
+            rejected = [nodes._asdict() for nodes in self.rejected]
+            return entry | {"text": text, "message": self.message, "verdicts": rejected}
         total = sum(score for _, score in self.scores)
         text = (
             f"attempt {self.number}: {self.node}, one of {self.feasible_nodes} feasible of "

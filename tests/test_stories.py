@@ -79,7 +79,7 @@ def test_a_failed_attempt_has_the_number_of_nodes_rejected_by_each_plugin() -> N
     stories = PodStories()
     rejected = RejectedNodes("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",), 4)
     message = "0/4 nodes are available: 4 Insufficient cpu."
-    attempt = Attempted(1.0, 1, "unschedulable", message=message, verdicts=(rejected,))
+    attempt = Attempted(1.0, 1, "unschedulable", message=message, rejected=(rejected,))
     stories.add(queued().pod_info, attempt)
     [entry] = story_of(stories)["entries"]
     assert entry["text"] == f"attempt 1: unschedulable: {message}"

@@ -172,7 +172,7 @@ class Attempt:
         self._records.stories.add(
             pod,
             Attempted(
-                now, self.queued.attempts, result, message=status.message, verdicts=tuple(rejected)
+                now, self.queued.attempts, result, message=status.message, rejected=tuple(rejected)
             ),
         )
         if nominating_info is None or nominating_info.mode != NominatingMode.OVERRIDE:

@@ -28,6 +28,7 @@ from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -131,7 +132,7 @@ class _Bench:
         for pod in pods:
             self._queue.add(PodInfo(pod), 0.0)
         while (queued := self._queue.pop_nowait(0.0)) is not None:
-            _run_to_the_end(schedule_one(self._cycle_parts, queued))
+            result_of(schedule_one(self._cycle_parts, queued))
             self._queue.done(queued.uid)
         failed = {**self._metrics.attempts_by_result(), "scheduled": 0}
         if any(failed.values()):
@@ -140,12 +141,3 @@ class _Bench:
     @staticmethod
     def _drop(work: Coroutine[None, None, None], name: str) -> None:
         work.close()
-
-
-def _run_to_the_end(work: Coroutine[None, None, None]) -> None:
-    """A cycle that fits waits for nothing, and needs no event loop."""
-    try:
-        work.send(None)
-    except StopIteration:
-        return
-    raise RuntimeError("the scheduling cycle waited")

@@ -31,6 +31,7 @@ from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -128,7 +129,7 @@ class _Bench:
 
     @property
     def nominated(self) -> int:
-        """How many pods have been promised a node."""
+        """The number of pods that are nominated to a node."""
         return sum(bool(node) for node in self._queue.nominator.nominations.values())
 
     def schedule(self, pods: Iterable[Pod]) -> None:
@@ -136,11 +137,7 @@ class _Bench:
         for pod in pods:
             self._queue.add(PodInfo(pod), 0.0)
         while (queued := self._queue.pop_nowait(0.0)) is not None:
-            try:
-                schedule_one(self._cycle_parts, queued).send(None)
-            except StopIteration:
-                continue
-            raise RuntimeError("the scheduling cycle waited")
+            result_of(schedule_one(self._cycle_parts, queued))
 
     @staticmethod
     def _drop(work: Coroutine[None, None, None], name: str) -> None:

@@ -1,7 +1,7 @@
 """A scheduler without client, for benchmarks: objects come in as from informers, nothing goes out.
 
 Event handlers, cache, queue, the default profile, scheduling cycles and the failure handler are the
-real ones. A pod that was given a node is taken to be bound at once, and the handlers are told.
+real ones. A pod that was given a node counts as bound at once, and the handlers get the event.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
+from tests.cycle.running import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -117,12 +118,12 @@ class Stage:
         while len(self.queue.active_q):
             queued = self.queue.pop_nowait(self._clock.now())
             assert queued is not None, "it is active"
-            _run_to_the_end(schedule_one(self._cycle_parts, queued))
+            result_of(schedule_one(self._cycle_parts, queued))
             bound += self._confirm(self._pods[queued.key])
         return bound
 
     def _confirm(self, pod: Pod) -> bool:
-        """The API server says that a pod has its node, if it has."""
+        """Deliver the watch event of the binding; False if the pod was not assumed."""
         assumed = self.cache.get_pod(pod)
         if assumed is None:
             return False
@@ -154,12 +155,3 @@ def _drop(work: Coroutine[None, None, None], name: str) -> None:
 
 def _stop(error: Exception) -> None:
     raise error
-
-
-def _run_to_the_end(work: Coroutine[None, None, None]) -> None:
-    """A cycle without waiting needs no event loop."""
-    try:
-        work.send(None)
-    except StopIteration:
-        return
-    raise RuntimeError("the scheduling cycle waited")

@@ -1,4 +1,4 @@
-"""What thousands of pods that fit nowhere cost those that do, and what useless events cost.
+"""The cost of thousands of pods that fit nowhere for those that fit, and of useless events.
 
 All waiting pods are from one template and were turned down by one plugin. The cost of an event is
 that of the whole handler: cache, queue, hints, stories.
@@ -50,7 +50,7 @@ REJECTORS: Final[dict[str, dict[str, Any]]] = {
 
 
 def slowdown(rejector: str, *, waiting: int = 10_000, fitting: int = 1000) -> float:
-    """How many times longer the pods that fit take with so many others waiting than without.
+    """Return how many times longer pods that fit take with so many others waiting than without.
 
     Both are measured in turns, the best of each counts.
     """
@@ -68,7 +68,7 @@ def slowdown(rejector: str, *, waiting: int = 10_000, fitting: int = 1000) -> fl
 
 
 def useless_events_milliseconds(rejector: str, *, waiting: int = 10_000) -> Mapping[str, float]:
-    """What an event costs that helps none of the waiting pods, by the kind of event."""
+    """Return the cost of an event that helps none of the waiting pods, by the kind of event."""
     stage = _crowded(rejector, waiting)
     stage.schedule([_pod("other")])
     costs = {}
@@ -159,7 +159,7 @@ def _node_comes(stage: Stage, turn: int) -> None:
     stage.node_events.on_add(node, is_initial=False)
 
 
-#: Each helps nobody but those it is `_HELPFUL` to.
+#: Each helps no pods but those it is `_HELPFUL` to.
 _EVENTS: Final[dict[str, Callable[[Stage, int], None]]] = {
     "AssignedPodAdd": _pod_comes,
     "AssignedPodUpdatePodLabel (twice)": _pod_is_relabelled,

@@ -1,13 +1,14 @@
-"""A queue of API calls that does what a case's `steps` say, one line each, and checks as it goes.
+"""Runs the `steps` of a case, one line each, on a queue of API calls, and checks the outcomes.
 
 `calls` gives each call its object, its type (`low`, `high`) and perhaps when it has no effect:
 `no-op`, `no-op-once-merged`, `no-op-once-synced`.
 
     add A [skipped] | pop A | pop nothing | finalize A
     sync UID ahead|as-it-was         the object is shown as its call will make it, or as it is
-    told A overwritten|skipped       the caller of A has been told so, once
+    told A overwritten|skipped       the caller of A was notified of this, once
     pending low=1 high=0             these may be popped, and no others
-    calls A..                        of these something is known; in-flight UID..: likewise
+    calls A..                        these are recorded in the queue
+    in-flight UID..                  calls for these objects are under way
     asked A merged=1 synced=1 is_no_op=2
 """
 
@@ -29,7 +30,7 @@ _OUTCOMES = {"overwritten": CallOverwritten, "skipped": CallSkipped}
 
 
 class _Call:
-    """Upstream's mock: says what it is told to say, and counts how often it is asked."""
+    """Upstream's mock: returns scripted values and counts the calls of its methods."""
 
     def __init__(self, object_uid: str, call_type: str, effect: str = "") -> None:
         self.object_uid = object_uid
@@ -71,7 +72,7 @@ class CallStage:
             self._calls[name] = call, QueuedCall(call, told.append)
 
     def play(self) -> None:
-        """All steps, the invariants of the queue after each."""
+        """Run all steps, and check the invariants of the queue after each."""
         for step in self._case["steps"]:
             verb, *words = step.split()
             getattr(self, f"_do_{verb.replace('-', '_')}")(*words)

@@ -49,7 +49,7 @@ class Client:
             raise self.bind_failure
 
     async def get(self, resource: object, name: str, **options: str) -> Pod:
-        raise NotFound(404, "NotFound", f"nobody asks upstream's client for {name}")
+        raise NotFound(404, "NotFound", f"upstream's client is not read: {name}")
 
     async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
         status: dict[str, Any] = patch["status"]
@@ -146,7 +146,7 @@ class Line:
         await self.schedule_next()
 
     async def schedule_next(self) -> None:
-        """Likewise for the pod at the head of the queue."""
+        """Run the cycle of the pod at the head of the queue, as `schedule` does."""
         queued = self.queue.pop_nowait(self.clock.now())
         assert queued is not None
         await schedule_one(self.cycle_parts, queued)
@@ -158,7 +158,7 @@ class Line:
             await asyncio.sleep(0)
 
     def names(self, place: str) -> list[str]:
-        """Who is in one of the queue's places: active, backoff, waiting or in_flight."""
+        """Return the names of the pods in a place: active, backoff, waiting or in_flight."""
         found = {
             "active": self.queue.pods_in_active_q,
             "backoff": self.queue.pods_in_backoff_q,

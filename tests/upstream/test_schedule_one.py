@@ -37,7 +37,7 @@ def _answer(value: Fields | str) -> Status:
 
 
 def _methods(answers: Fields) -> dict[str, Callable[..., Any]]:
-    """What a plugin answers at its points; `pre_bind: never` waits for ever."""
+    """Make a plugin with scripted answers; `pre_bind: never` waits for ever."""
     methods: dict[str, Callable[..., Any]] = {}
     for point, value in answers.items():
         if point == "pre_bind":
@@ -95,7 +95,7 @@ def _pod(case: Case) -> Pod:
 
 
 async def _interfere(case: Case, line: Line, pod: Pod) -> None:
-    """Allow, turn down or call back the pod, if somebody does in this case."""
+    """Allow, reject or cancel the pod, as the case wants it."""
     waiting = line.waiting_pods.get(pod.metadata.uid)
     if waiting is not None:
         if "reject" in case.fields:
@@ -112,7 +112,7 @@ async def _interfere(case: Case, line: Line, pod: Pod) -> None:
 
 
 def _check_outcome(case: Case, line: Line, pod: Pod) -> None:
-    """What the world has seen: bindings, events and conditions."""
+    """Check the bindings, events and conditions."""
     assert bool(line.client.bound) == case.get("bound", False)
     (event,) = line.recorders["default-scheduler"].events
     assert event.reason == case["event"]

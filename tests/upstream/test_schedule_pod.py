@@ -118,7 +118,7 @@ class _Stage:
     def __init__(self, case: Case) -> None:
         self.snapshot: Snapshot = snapshot(case)
         objects = case.get("objects") or {}
-        #: The nodes that `filter` of a described plugin was asked about, in order.
+        #: The nodes that `filter` of a described plugin was called with, in order.
         self.calls: list[str] = []
         given = [{each: {}} if isinstance(each, str) else each for each in case["plugins"]]
         described: dict[str, Fields] = {
@@ -168,7 +168,7 @@ def _status(status: Status) -> Fields:
     return found
 
 
-#: What nodes without a status of their own have if nobody says otherwise.
+#: The default status of nodes without a status of their own.
 ABSENT = {"code": "UnschedulableAndUnresolvable", "reasons": []}
 
 

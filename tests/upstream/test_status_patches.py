@@ -1,4 +1,4 @@
-"""What is written to a pod's status, and how often it is tried, against upstream's own cases."""
+"""Patches of a pod's status and their retries, against upstream's own cases."""
 
 from __future__ import annotations
 
