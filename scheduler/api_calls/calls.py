@@ -10,19 +10,24 @@
 Status patches and bindings are upstream's. Upstream deletes pods, and patches conditions other than
 PodScheduled, without its queue. Such a condition does not depend on the pod's node, so no other
 call replaces it.
-Source: `pkg/scheduler/framework/api_calls`, v1.36.3.
+
+A patch of a pod's status is a minimal strategic merge patch. Conditions merge by their type, so the
+patch carries the type and the changed fields, and lists all types in order if the pod had
+conditions before. Upstream sends the same.
+Source: `pkg/scheduler/framework/api_calls`; `pkg/scheduler/schedule_one.go` (`updatePod`),
+`pkg/api/v1/pod/util.go` (`UpdatePodCondition`), apimachinery
+`strategicpatch.CreateTwoWayMergePatch`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, TypeGuard
 
-from scheduler.api_calls.pod_status import (
-    needs_status_patch,
-    overrides_nomination,
-    with_pod_status,
-)
+from msgspec import structs
+
+from scheduler.api.core import PodCondition
+from scheduler.framework.types import NominatingMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +35,11 @@ if TYPE_CHECKING:
     from scheduler.api.core import ObjectMeta, Pod
     from scheduler.api_calls.call_queue import ApiCall
     from scheduler.framework.types import Condition, NominatingInfo
+
+#: A JSON object.
+Json: TypeAlias = "dict[str, object]"
+
+POD_SCHEDULED: Final = "PodScheduled"
 
 #: By call type: of two calls for one object the one of higher relevance wins.
 RELEVANCES: Final[Mapping[str, int]] = {
@@ -56,14 +66,12 @@ class PodStatusPatchCall:
 
     @property
     def is_no_op(self) -> bool:
-        return not needs_status_patch(
-            self.pod, condition=self.condition, nominating_info=self.nominating_info
-        )
+        return self.applied_to(self.pod) is self.pod
 
     def merged(self, older: Self) -> Self:
         """Keep the newest condition and the newest nomination of the two."""
         info = self.nominating_info
-        if overrides_nomination(older.nominating_info) and not overrides_nomination(info):
+        if _overrides(older.nominating_info) and not _overrides(info):
             info = older.nominating_info
         return replace(self, condition=self.condition or older.condition, nominating_info=info)
 
@@ -77,8 +85,31 @@ class PodStatusPatchCall:
         return replace(self, pod=pod), self.applied_to(pod)
 
     def applied_to(self, pod: Pod) -> Pod:
-        """Return the pod with its status as this call sets it."""
-        return with_pod_status(pod, condition=self.condition, nominating_info=self.nominating_info)
+        """Return the pod with its status as this call sets it; `pod` itself if nothing changes.
+
+        A condition whose status changes has no time of its last transition: the server sets it.
+        """
+        status, condition, info = pod.status, self.condition, self.nominating_info
+        if condition is not None and _is_changed(pod, condition):
+            status = structs.replace(status, conditions=_with_condition(pod, condition))
+        if _overrides(info) and info.nominated_node_name != status.nominated_node_name:
+            status = structs.replace(status, nominated_node_name=info.nominated_node_name)
+        return pod if status is pod.status else structs.replace(pod, status=status)
+
+    def patch(self, timestamp: str) -> Json | None:
+        """Return the patch of the pod's status; None if it changes nothing.
+
+        `timestamp` is the present time in the API's format (`2026-11-21T08:00:00Z`).
+        """
+        if self.is_no_op:
+            return None
+        pod, info = self.pod, self.nominating_info
+        status: Json = {}
+        if self.condition is not None:
+            status.update(_conditions_patch(pod, self.condition, timestamp))
+        if _overrides(info) and info.nominated_node_name != pod.status.nominated_node_name:
+            status["nominatedNodeName"] = info.nominated_node_name or None
+        return {"status": status}
 
 
 @dataclass(frozen=True)
@@ -149,3 +180,65 @@ class ObjectPatchCall(_LastWins):
     @property
     def object_uid(self) -> str:
         return self.metadata.uid
+
+
+def _overrides(info: NominatingInfo | None) -> TypeGuard[NominatingInfo]:
+    """Return True if `info` sets the nominated node, or clears it."""
+    return info is not None and info.mode == NominatingMode.OVERRIDE
+
+
+def _with_condition(pod: Pod, condition: Condition) -> tuple[PodCondition, ...]:
+    """Return the pod's conditions with this one replaced, or appended."""
+    old = _condition(pod, condition.type)
+    new = PodCondition(
+        *condition,
+        observed_generation=pod.metadata.generation,
+        last_transition_time=(
+            old.last_transition_time if old and old.status == condition.status else None
+        ),
+    )
+    if old is None:
+        return (*pod.status.conditions, new)
+    return tuple(new if known is old else known for known in pod.status.conditions)
+
+
+def _is_changed(pod: Pod, condition: Condition) -> bool:
+    """Return True if status, reason or message differ; a newer generation alone does not count."""
+    old = _condition(pod, condition.type)
+    return old is None or (old.status, old.reason, old.message) != condition[1:]
+
+
+def _condition(pod: Pod, type: str) -> PodCondition | None:
+    return next((c for c in pod.status.conditions if c.type == type), None)
+
+
+def _conditions_patch(pod: Pod, condition: Condition, timestamp: str) -> Json:
+    old = _condition(pod, condition.type)
+    wanted: Json = {
+        "message": condition.message,
+        "observedGeneration": pod.metadata.generation,
+        "reason": condition.reason,
+        "status": condition.status,
+    }
+    if old is None:
+        changes = {"lastProbeTime": None, "lastTransitionTime": timestamp, **wanted}
+        changes = {k: v for k, v in changes.items() if v not in ("", 0)}
+    else:
+        known = {
+            "message": old.message,
+            "observedGeneration": old.observed_generation,
+            "reason": old.reason,
+            "status": old.status,
+        }
+        changes = {key: value or None for key, value in wanted.items() if value != known[key]}
+        if old.status != condition.status:
+            changes["lastTransitionTime"] = timestamp
+        if not changes:
+            return {}
+    patch: Json = {"conditions": [{**changes, "type": condition.type}]}
+    if pod.status.conditions:
+        types = [c.type for c in pod.status.conditions]
+        if old is None:
+            types.append(condition.type)
+        patch["$setElementOrder/conditions"] = [{"type": name} for name in types]
+    return patch

@@ -38,7 +38,7 @@ from scheduler.api_calls import (
     PodStatusPatchCall,
     QueuedCall,
 )
-from scheduler.api_calls.pod_status import POD_SCHEDULED, pod_status_patch
+from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.client import (
     MERGE_PATCH,
     PODS,
@@ -183,12 +183,7 @@ class ApiDispatcher:
 
     async def _patch_status(self, call: PodStatusPatchCall) -> bool:
         """Send a status patch against the known status; return False if the pod is deleted."""
-        patch = pod_status_patch(
-            call.pod,
-            condition=call.condition,
-            nominating_info=call.nominating_info,
-            timestamp=rfc3339(self._clock.now()),
-        )
+        patch = call.patch(rfc3339(self._clock.now()))
         metadata = call.pod.metadata
         try:
             await repeat_write(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api_calls.pod_status import POD_SCHEDULED
+from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.cache import CacheError
 from scheduler.client import ClientError
 from scheduler.framework.types import Condition, FitError, NominatingInfo, NominatingMode

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.api.storage import PersistentVolume
-from scheduler.api_calls import CallOverwritten
+from scheduler.api_calls import CallOverwritten, PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.api_calls.pod_status import with_pod_status
 from scheduler.client import (
     ApiError,
     Conflict,
@@ -434,7 +433,7 @@ async def test_a_patch_that_waits_is_dropped_once_the_pod_is_as_it_wants_it() ->
     async with _no_places() as (dispatcher, client, work):
         work += [_patch(dispatcher, condition=CONDITION)]
         await _settle()
-        said = with_pod_status(POD, condition=CONDITION, nominating_info=None)
+        said = PodStatusPatchCall(POD, CONDITION, None).applied_to(POD)
         dispatcher.on_pod_update(POD, said)
     assert client.patches == []
     assert work[0].result() is True

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import PodCondition
-from scheduler.api_calls.pod_status import pod_status_patch
+from scheduler.api_calls import PodStatusPatchCall
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import NominatingInfo
 from scheduler.framework.handle import Victims
@@ -68,7 +68,7 @@ class _Writes(FakeHandle):
         self.patched: list[str] = []
 
     async def patch_pod_status(self, pod: Pod, **changes: Any) -> bool:
-        if pod_status_patch(pod, timestamp="2026-01-01T00:00:00Z", **changes) is None:
+        if PodStatusPatchCall(pod, **changes).is_no_op:
             return True
         if self._fields[pod.key].get("patch_fails"):
             raise ValueError("patch pod status failed")
@@ -163,8 +163,7 @@ async def test_nominations(case: Case) -> None:
     handle.add_nominated_pod(PodInfo(lower), NominatingInfo("node1"))
     await _executor(handle, in_background=False).actuate(_candidate([]), PREEMPTOR)
     patches = [
-        pod_status_patch(lower, timestamp="", condition=p.condition, nominating_info=p[2])
-        for p in handle.status_patches
+        PodStatusPatchCall(lower, p.condition, p[2]).patch("") for p in handle.status_patches
     ]
     assert patches == ([case["patch"]] if case["patch"] else [])
 

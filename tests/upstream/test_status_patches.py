@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from scheduler.api.core import PodCondition
+from scheduler.api_calls import PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.api_calls.pod_status import pod_status_patch
 from scheduler.client import ConnectionRefused
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock, make_pod
@@ -27,9 +27,8 @@ def test_update_pod(case: Case) -> None:
     )
     name = case.get("nominating")
     info = None if name is None else NominatingInfo(name, NominatingMode.OVERRIDE)
-    patch: Any = pod_status_patch(
-        pod, condition=Condition(**case["condition"]), nominating_info=info, timestamp="now"
-    )
+    call = PodStatusPatchCall(pod, Condition(**case["condition"]), info)
+    patch: Any = call.patch("now")
     if patch is not None:
         for condition in patch["status"].get("conditions", ()):
             condition.pop("lastProbeTime", None)

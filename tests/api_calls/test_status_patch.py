@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod, PodCondition
-from scheduler.api_calls.pod_status import pod_status_patch
+from scheduler.api_calls import PodStatusPatchCall
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import make_pod
 
@@ -27,7 +27,7 @@ def _pod(*conditions: PodCondition, nominated: str = "", generation: int = 1) ->
 
 def _patch(pod: Pod, condition: Condition | None = None, node: str | None = None) -> Any:
     info = None if node is None else NominatingInfo(node, NominatingMode.OVERRIDE)
-    return pod_status_patch(pod, condition=condition, nominating_info=info, timestamp=NOW)
+    return PodStatusPatchCall(pod, condition, info).patch(NOW)
 
 
 KNOWN = PodCondition(
@@ -121,4 +121,4 @@ def test_a_nomination_is_set_and_cleared() -> None:
 def test_a_nomination_that_is_left_alone_is_not_sent() -> None:
     info = NominatingInfo("b", NominatingMode.NOOP)
     pod = _pod(nominated="a")
-    assert pod_status_patch(pod, condition=None, nominating_info=info, timestamp=NOW) is None
+    assert PodStatusPatchCall(pod, None, info).patch(NOW) is None
