@@ -30,7 +30,7 @@ from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.plugins import SCHEME
 from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError
-from scheduler.serving.errors import ServingError
+from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -219,9 +219,9 @@ async def _run_and_serve(orders: _Orders, app: SchedulerApp, stopping: asyncio.E
     if not orders.serving.enabled:
         await app.run()  # never returns
     # Here, so that a process that serves nothing does not load what it takes to serve.
-    from scheduler.serving.composition import serve_app_securely
+    from scheduler.serving.serve import serve_securely
 
-    async with serve_app_securely(
+    async with serve_securely(
         orders.serving,
         orders.config,
         app,

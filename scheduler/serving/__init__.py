@@ -1,11 +1,12 @@
-"""The scheduler's own port: health, numbers, configuration, and the stories of pods.
+"""The scheduler's own HTTPS port: health, metrics, configuration, and the stories of pods.
 
-    flags < options                               what was asked for
-    listener, certificates < tls                  where, and with which certificate
-    users, reviews < authentication, authorization    who asks, and may they
-    health, replies < endpoints                   what they are told
-    secure < server                               all of it together
+    options                          the options that the flags set
+    tls                              certificates, versions and cipher suites
+    authentication, authorization    the user of a request, and the permission to make it
+    reviews                          the client that asks the API server about both
+    endpoints, replies               the paths and the texts of the answers
+    http_server                      the socket and the server
+    serve                            puts all of it together for a scheduler
 
-It knows nothing of the scheduler but the callables it is handed (`endpoints.Sources`), and nothing
-is imported here: a process that serves nothing pays for nothing.
+Nothing is imported here, so that a process that serves nothing does not load the server.
 """

@@ -1,9 +1,9 @@
-"""May they? First the rules that need nobody's opinion, then the API server's answer.
+"""Authorization: the permission of a user for a method on a path.
 
-    member of system:masters           yes
-    a path that is open to all         yes
-    the API server, where one is set   what it says, kept for a while; no answer is an error
-    otherwise                          no
+    member of system:masters               yes
+    a path that is open to all             yes
+    the API server, if one is configured   reviewed there, the answer cached; none is an error
+    otherwise                              no
 
 Source: apiserver `options/authorization.go`, `authorization/{path,union}`,
 `plugin/pkg/authorizer/webhook/webhook.go`.
@@ -12,37 +12,37 @@ Source: apiserver `options/authorization.go`, `authorization/{path,union}`,
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from cachetools import TLRUCache
 
 from scheduler.api.field import quoted
 from scheduler.client import ClientError
-from scheduler.serving.errors import AuthorizationError, ServingError
-from scheduler.serving.expiring_cache import ExpiringCache
-from scheduler.serving.users import MASTERS
+from scheduler.serving.authentication import MASTERS
+from scheduler.serving.options import ServingError
+from scheduler.serving.reviews import SubjectAccessReviewStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.clock import Clock
-    from scheduler.serving.reviews import ReviewClient, SubjectAccessReviewStatus
-    from scheduler.serving.users import User
+    from scheduler.serving.authentication import User
+    from scheduler.serving.options import AuthorizationOptions
+    from scheduler.serving.reviews import ReviewClient
 
-_log: Final = logging.getLogger("kubesched")
+_log: Final = logging.getLogger(__name__)
 
-_ANSWERS_MAX: Final = 8192
-#: A path longer than this is somebody's attempt to fill our memory.
+_REVIEWS_MAX: Final = 8192
+#: A review of a longer path is not cached: such paths are attempts to fill the memory.
 _CACHED_CHARACTERS_MAX: Final = 10_000
 
 
-class Decision(NamedTuple):
-    """The outcome; `reason` is the API server's, for the one who asked."""
-
-    allowed: bool
-    reason: str = ""
+class AuthorizationError(Exception):
+    """No answer to the question if a request is allowed; the client gets 500."""
 
 
 class OpenPaths:
-    """Paths open to all; one that ends in `*` opens all that begin with it."""
+    """The paths open to all; one that ends in `*` opens all that begin with it."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         exact, prefixes = set(), []
@@ -62,61 +62,44 @@ class OpenPaths:
         return bare in self._exact or bare.startswith(self._prefixes)
 
 
-class AccessReviews:
-    """The API server's opinion, remembered for as long as flags say."""
+class Authorizer:
+    """Decides if a user may use a method on a path. Without a client there are no reviews."""
 
     def __init__(
         self,
-        client: ReviewClient,
+        open_paths: OpenPaths,
+        client: ReviewClient | None,
         *,
-        authorized_seconds: float,
-        unauthorized_seconds: float,
+        options: AuthorizationOptions,
         clock: Clock,
     ) -> None:
+        self._open_paths: Final = open_paths
         self._client: Final = client
-        self._seconds: Final = {True: authorized_seconds, False: unauthorized_seconds}
-        self._known: Final[ExpiringCache[tuple[object, ...], SubjectAccessReviewStatus]] = (
-            ExpiringCache(clock=clock, entries_max=_ANSWERS_MAX)
+        seconds = {True: options.authorized_seconds, False: options.unauthorized_seconds}
+        self._reviews: Final[TLRUCache[tuple[object, ...], SubjectAccessReviewStatus]] = TLRUCache(
+            _REVIEWS_MAX,
+            ttu=lambda key, status, now: now + seconds[status.allowed],
+            timer=clock.monotonic,
         )
 
-    async def decide(self, user: User, *, verb: str, path: str) -> Decision:
-        """What the API server says. Raises AuthorizationError."""
-        status = await self._status(user, verb, path)
+    async def review(self, user: User, *, verb: str, path: str) -> SubjectAccessReviewStatus:
+        """Return the review of a method (in lower case) on a path. Raises AuthorizationError."""
+        if MASTERS in user.groups or path in self._open_paths:
+            return SubjectAccessReviewStatus(allowed=True)
+        if self._client is None:
+            return SubjectAccessReviewStatus()
+        key = (verb, path, user.name, user.groups, user.uid, tuple(sorted(user.extra.items())))
+        status = self._reviews.get(key)
+        if status is None:
+            try:
+                status = await self._client.review_access(user, verb=verb, path=path)
+            except ClientError as error:
+                _log.error("Failed to make webhook authorizer request: %s", error)
+                raise AuthorizationError(str(error)) from error
+            if len(verb) + len(path) < _CACHED_CHARACTERS_MAX:
+                self._reviews[key] = status
         if status.denied and status.allowed:
             raise AuthorizationError(
                 "webhook subject access review returned both allow and deny response"
             )
-        return Decision(status.allowed, status.reason)
-
-    async def _status(self, user: User, verb: str, path: str) -> SubjectAccessReviewStatus:
-        key = (verb, path, user.name, user.groups, user.uid, tuple(sorted(user.extra.items())))
-        status = self._known.get(key)
-        if status is not None:
-            return status
-        try:
-            status = await self._client.review_access(user, verb=verb, path=path)
-        except ClientError as error:
-            _log.error("Failed to make webhook authorizer request: %s", error)
-            raise AuthorizationError(str(error)) from error
-        if len(verb) + len(path) < _CACHED_CHARACTERS_MAX:
-            self._known.put(key, status, seconds=self._seconds[status.allowed])
         return status
-
-
-class Authorizer:
-    """Decides whether a user may have what they ask for."""
-
-    def __init__(self, open_paths: OpenPaths, reviews: AccessReviews | None = None) -> None:
-        self._open_paths: Final = open_paths
-        self._reviews: Final = reviews
-
-    async def decide(self, user: User, *, verb: str, path: str) -> Decision:
-        """Whether this user may use this method (in lower case) on this path.
-
-        Raises AuthorizationError if nobody can say.
-        """
-        if MASTERS in user.groups or path in self._open_paths:
-            return Decision(allowed=True)
-        if self._reviews is None:
-            return Decision(allowed=False)
-        return await self._reviews.decide(user, verb=verb, path=path)

@@ -1,24 +1,29 @@
-"""Which path shows what. A path is known or it is not: nothing is served below a known one.
+"""The paths of the port and their answers. Nothing is served below a path that is not listed.
 
-    /healthz /livez /readyz     is all well, is it alive, may it be relied on (`health.py`)
-    /metrics                    the scheduler's numbers, or with ?name[]=NAME some of them
-    /metrics/resources          requests and limits of every pod; empty unless it may schedule
-    /metrics/slis               how the health checks went
-    /configz                    the configuration it runs with
-    /debug/pods[/NS/NAME]       which pods it can tell of, and one pod's story: ours alone
+    /healthz /livez /readyz     health checks, all together; below each path, one by one
+    /metrics                    all metrics, or with ?name[]=NAME some of them
+    /metrics/resources          requests and limits of every pod; empty unless this one schedules
+    /metrics/slis               results of the health checks
+    /configz                    the configuration in use
+    /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
 
-Upstream's paths answer to every method, as upstream's do; ours to GET and HEAD.
+Upstream's paths answer to every method, as upstream's do; ours to GET and HEAD. A failed check is
+named in the answer; its reason is in the log, and at the path of the single check, which needs
+permission.
 Source: kube-scheduler `app/server.go` (`newEndpointsHandler`), apiserver `server/mux`,
-component-base `configz`, `metrics/prometheus/slis`.
+`pkg/server/healthz/healthz.go`, component-base `configz`, `metrics/prometheus/slis`.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+from scheduler.api.field import quoted
 from scheduler.config.encode import encode_config
-from scheduler.serving.health import PING, HealthCheck, HealthEndpoint, handler_sync, shutdown
+from scheduler.metrics.exposition import family_text
+from scheduler.metrics.instruments import Kind, Metric
 from scheduler.serving.replies import (
     bytes_reply,
     empty_reply,
@@ -36,130 +41,194 @@ if TYPE_CHECKING:
 
     from scheduler.config import KubeSchedulerConfiguration
 
-#: What upstream's Prometheus library says of its text format.
+    Handler: TypeAlias = Callable[[web.BaseRequest], web.Response]
+
+_log: Final = logging.getLogger(__name__)
+
+#: The content type of upstream's Prometheus library.
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _PODS: Final = "/debug/pods"
 _READS: Final = frozenset({"GET", "HEAD"})
 
-_SLIS: Final = (
-    "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single "
-    "healthcheck.\n"
-    "# TYPE kubernetes_healthcheck gauge\n",
-    "# HELP kubernetes_healthchecks_total [STABLE] This metric records the results of all "
-    "healthcheck.\n"
-    "# TYPE kubernetes_healthchecks_total counter\n",
+_CHECK: Final = Metric(
+    *("kubernetes_healthcheck", Kind.GAUGE, ("name", "type"), "STABLE"),
+    "This metric records the result of a single healthcheck.",
+)
+_CHECKS_TOTAL: Final = Metric(
+    *("kubernetes_healthchecks_total", Kind.COUNTER, ("name", "status", "type"), "STABLE"),
+    "This metric records the results of all healthcheck.",
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sources:
-    """Where the endpoints get what they show; each is asked anew for every request.
+class ServedScheduler(Protocol):
+    """The scheduler behind the endpoints, as `SchedulerApp` is; read anew for every request."""
 
-    `story` returns a pod's story as JSON, or None for a pod without one; `known_stories` returns
-    the pods with a story, as `namespace/name`. `metrics_text` takes the names of the metrics to
-    write, none for all. `pod_resources_text` returns None before this scheduler leads.
-    `leader_election_problem` returns what is wrong with a leader, or nothing; it is None without
-    leader election.
-    """
+    @property
+    def has_synced(self) -> bool: ...
 
-    config: KubeSchedulerConfiguration
-    has_synced: Callable[[], bool]
-    is_shutting_down: Callable[[], bool] = lambda: False
-    leader_election_problem: Callable[[], str] | None = None
-    metrics_text: Callable[[Collection[str]], bytes] = lambda names: b""
-    pod_resources_text: Callable[[], bytes | None] = lambda: None
-    story: Callable[[str, str], bytes | None] = lambda namespace, name: None
-    known_stories: Callable[[], Sequence[str]] = tuple
+    @property
+    def leader_election_problem(self) -> Callable[[], str] | None:
+        """Return what is wrong with this leader, or nothing; None without leader election."""
+
+    def metrics_text(self, names: Collection[str]) -> bytes:
+        """Return the metrics of these names, or all of them without names."""
+
+    def pod_resources_text(self) -> bytes | None:
+        """Return the page /metrics/resources; None before this one may schedule."""
+
+    def story(self, namespace: str, name: str) -> bytes | None:
+        """Return the story of a pod as JSON; None for a pod without one."""
+
+    def known_stories(self) -> Sequence[str]:
+        """Return the pods that have a story, as `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """A named check; `check` returns what is wrong, or an empty text."""
+
+    name: str
+    check: Callable[[], str]
+
+    def answer(self, _: web.BaseRequest) -> web.Response:
+        if problem := self.check():
+            return error_reply(f"internal server error: {problem}", status=500)
+        return text_reply("ok", nosniff=False)
+
+
+class HealthCounts(NamedTuple):
+    """How often a check has passed and failed, and its last result."""
+
+    passed: int = 0
+    failed: int = 0
+    passes: bool = True
+
+
+class HealthEndpoint:
+    """All checks of one path. `counts` are the results by name, for /metrics/slis."""
+
+    def __init__(self, name: str, checks: Sequence[HealthCheck]) -> None:
+        self.name: Final = name
+        self.counts: Final[dict[str, HealthCounts]] = {}
+        self._checks: Final = tuple(checks)
+
+    def handlers(self) -> dict[str, Handler]:
+        root = f"/{self.name}"
+        return {root: self._answer} | {f"{root}/{c.name}": c.answer for c in self._checks}
+
+    def _answer(self, request: web.BaseRequest) -> web.Response:
+        """Return `ok`, or the results of all checks if one fails or if the query is `verbose`."""
+        excluded = set(request.query.getall("exclude", []))
+        lines, failures = [], []
+        for check in self._checks:
+            if check.name in excluded:
+                lines.append(f"[+]{check.name} excluded: ok\n")
+                continue
+            problem = check.check()
+            self._count(check.name, passes=not problem)
+            if problem:
+                lines.append(f"[-]{check.name} failed: reason withheld\n")
+                failures.append(f"[-]{check.name} failed: {problem}")
+            else:
+                lines.append(f"[+]{check.name} ok\n")
+        if unknown := sorted(excluded - {check.name for check in self._checks}):
+            names = ",".join(map(quoted, unknown))
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+        if failures:
+            _log.info("%s check failed: %s", self.name, "; ".join(failures))
+            return error_reply(f"{''.join(lines)}{self.name} check failed", status=500)
+        if "verbose" not in request.query:
+            return text_reply("ok")
+        return text_reply(f"{''.join(lines)}{self.name} check passed\n")
+
+    def _count(self, name: str, *, passes: bool) -> None:
+        passed, failed, _ = self.counts.get(name, HealthCounts())
+        self.counts[name] = HealthCounts(passed + passes, failed + (not passes), passes)
 
 
 class Endpoints:
-    """Answers requests, whoever sent them. `started_at` is when the process began (epoch)."""
+    """Answers requests that are allowed. `started_at` is the start of the process (epoch)."""
 
-    def __init__(self, sources: Sources, *, started_at: float) -> None:
-        self._sources: Final = sources
+    def __init__(
+        self,
+        scheduler: ServedScheduler,
+        config: KubeSchedulerConfiguration,
+        *,
+        is_shutting_down: Callable[[], bool],
+        started_at: float,
+    ) -> None:
+        self._scheduler: Final = scheduler
+        self._config: Final = config
         self._started_at: Final = started_at
-        problem = sources.leader_election_problem
-        leads = [] if problem is None else [HealthCheck("leaderElection", problem)]
-        ready = [shutdown(sources.is_shutting_down), handler_sync(sources.has_synced)]
-        self._health: Final = (
-            HealthEndpoint("healthz", leads or [PING]),
-            HealthEndpoint("livez", [PING]),
-            HealthEndpoint("readyz", leads + ready),
-        )
-        self._paths: Final[dict[str, Callable[[web.BaseRequest], web.Response]]] = {
+        self._health: Final = _health_endpoints(scheduler, is_shutting_down)
+        self._handlers: Final[dict[str, Handler]] = {
             "/metrics": self._metrics,
             "/metrics/resources": self._pod_resources,
-            "/metrics/slis": lambda _: self._numbers(self._slis()),
+            "/metrics/slis": self._slis,
             "/configz": self._configz,
             _PODS: self._known_stories,
         }
         for endpoint in self._health:
-            self._paths.update(endpoint.paths())
+            self._handlers.update(endpoint.handlers())
 
     def answer(self, request: web.BaseRequest) -> web.Response:
-        """The answer to one request."""
-        path = request.path
-        handler = self._paths.get(path)
+        handler = self._handlers.get(request.path)
         if handler is not None:
             return handler(request)
-        if path.startswith(f"{_PODS}/"):
+        if request.path.startswith(f"{_PODS}/"):
             return self._story(request)
         return not_found()
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
         if request.method == "DELETE":
-            # Upstream forgets its numbers then; ours belong to the scheduler.
+            # Upstream resets its metrics then; ours belong to the scheduler.
             return error_reply("metrics cannot be reset", status=405)
-        # As Prometheus' own servers have it; writing all of them takes many times longer.
+        # As in Prometheus' own servers; writing all of them takes many times longer.
         names = request.query.getall("name[]", [])
-        return self._numbers(self._sources.metrics_text(names))
+        return self._metrics_reply(self._scheduler.metrics_text(names))
 
     def _pod_resources(self, request: web.BaseRequest) -> web.Response:
-        text = self._sources.pod_resources_text()
+        text = self._scheduler.pod_resources_text()
         if text is None:
             return empty_reply()
         if request.method == "DELETE":
             # As upstream: there is nothing to reset.
             return text_reply("metrics reset\n", nosniff=False)
-        return self._numbers(text)
+        return self._metrics_reply(text)
 
-    def _numbers(self, text: bytes) -> web.Response:
+    def _slis(self, _: web.BaseRequest) -> web.Response:
+        samples = [
+            (name, endpoint.name, counts)
+            for endpoint in self._health
+            for name, counts in endpoint.counts.items()
+        ]
+        results = [((name, path), float(counts.passes)) for name, path, counts in samples]
+        totals = [
+            ((name, status, path), number)
+            for name, path, counts in samples
+            for status, number in (("success", counts.passed), ("error", counts.failed))
+            if number
+        ]
+        text = family_text(_CHECK, results) + family_text(_CHECKS_TOTAL, totals)
+        return self._metrics_reply(text.encode())
+
+    def _metrics_reply(self, text: bytes) -> web.Response:
         started = {"Process-Start-Time-Unix": str(int(self._started_at))}
         return bytes_reply(text, content_type=_METRICS, headers=started)
 
-    def _slis(self) -> bytes:
-        samples = [
-            (check, endpoint.name, counts)
-            for endpoint in self._health
-            for check, counts in endpoint.counts.items()
-        ]
-        results = sorted(
-            f'kubernetes_healthcheck{{name="{check}",type="{kind}"}} {int(counts.passes)}\n'
-            for check, kind, counts in samples
-        )
-        totals = sorted(
-            f'kubernetes_healthchecks_total{{name="{check}",status="{status}",type="{kind}"}} '
-            f"{number}\n"
-            for check, kind, counts in samples
-            for status, number in (("success", counts.passed), ("error", counts.failed))
-            if number
-        )
-        families = [(_SLIS[0], results), (_SLIS[1], totals)]
-        return "".join(header + "".join(lines) for header, lines in families if lines).encode()
-
     def _configz(self, _: web.BaseRequest) -> web.Response:
-        return json_reply({"componentconfig": _go_numbers(encode_config(self._sources.config))})
+        return json_reply({"componentconfig": _go_numbers(encode_config(self._config))})
 
     def _known_stories(self, request: web.BaseRequest) -> web.Response:
-        return _only_read(request) or json_reply({"pods": list(self._sources.known_stories())})
+        return _refuse_write(request) or json_reply({"pods": [*self._scheduler.known_stories()]})
 
     def _story(self, request: web.BaseRequest) -> web.Response:
         namespace, slash, name = request.path.removeprefix(f"{_PODS}/").partition("/")
         if not (namespace and slash and name) or "/" in name:
             return not_found()
-        if refusal := _only_read(request):
+        if refusal := _refuse_write(request):
             return refusal
-        story = self._sources.story(namespace, name)
+        story = self._scheduler.story(namespace, name)
         if story is None:
             return status_reply(
                 request,
@@ -171,8 +240,28 @@ class Endpoints:
         return bytes_reply(story, content_type="application/json")
 
 
-def _only_read(request: web.BaseRequest) -> web.Response | None:
-    """A refusal of whatever is not GET or HEAD."""
+def _health_endpoints(
+    scheduler: ServedScheduler, is_shutting_down: Callable[[], bool]
+) -> tuple[HealthEndpoint, ...]:
+    ping = HealthCheck("ping", lambda: "")
+    shutdown = HealthCheck(
+        "shutdown", lambda: "process is shutting down" if is_shutting_down() else ""
+    )
+    handler_sync = HealthCheck(
+        "sched-handler-sync",
+        lambda: "" if scheduler.has_synced else "handlers are not fully synchronized",
+    )
+    problem = scheduler.leader_election_problem
+    election = [] if problem is None else [HealthCheck("leaderElection", problem)]
+    return (
+        HealthEndpoint("healthz", election or [ping]),
+        HealthEndpoint("livez", [ping]),
+        HealthEndpoint("readyz", [*election, shutdown, handler_sync]),
+    )
+
+
+def _refuse_write(request: web.BaseRequest) -> web.Response | None:
+    """Return the answer to other methods than GET and HEAD; None for these."""
     if request.method in _READS:
         return None
     reply = status_reply(
@@ -187,7 +276,7 @@ def _only_read(request: web.BaseRequest) -> web.Response | None:
 
 
 def _go_numbers(value: object) -> object:
-    """JSON with numbers as Go writes them: a whole number has no decimal point."""
+    """Return JSON with numbers as Go writes them: a whole number has no decimal point."""
     match value:
         case dict():
             return {key: _go_numbers(item) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""What the flags say about the scheduler's own port: upstream's names, defaults and complaints.
+"""The options of the scheduler's own port: upstream's names, defaults and error texts.
 
 Source: apiserver `pkg/server/options/{serving,authentication,authorization}.go`, and what
 kube-scheduler's `options.go` changes of their defaults.
@@ -9,22 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from scheduler.serving.errors import ServingError
-
 DEFAULT_PORT: Final = 10259
-#: Whoever asks for one of these is not asked who they are allowed to be.
+#: Paths that need no authorization.
 ALWAYS_ALLOW_PATHS: Final = ("/healthz", "/readyz", "/livez")
 _PORT_MAX: Final = 65535
 
 
+class ServingError(Exception):
+    """The port cannot be served with these options; the message is one line."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
-    """Who decides who asks.
+    """How requests are authenticated.
 
-    Without `kubeconfig`, and outside a cluster, there is nobody to ask: every token counts for
-    nothing, and everybody without a client certificate is `system:anonymous`.
-    `skip_lookup` leaves the cluster's own settings (a config map with the CA of its clients)
-    alone; `tolerate_lookup_failure` starts without them if they cannot be read.
+    Without `kubeconfig`, and outside a cluster, there is no server to review tokens: all tokens
+    are ignored, and every client without a certificate is `system:anonymous`.
+    `skip_lookup` does not read the cluster's own settings (a config map with the CA of its
+    clients); `tolerate_lookup_failure` starts without them if they cannot be read.
     """
 
     kubeconfig: str = ""
@@ -36,10 +38,10 @@ class AuthenticationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationOptions:
-    """Who decides what may be asked.
+    """How requests are authorized.
 
-    Without `kubeconfig`, and outside a cluster, all but `always_allow_paths` is forbidden to all
-    but `system:masters`. A path may end in `*`.
+    Without `kubeconfig`, and outside a cluster, only `system:masters` may read other paths than
+    `always_allow_paths`. A path may end in `*`.
     """
 
     kubeconfig: str = ""
@@ -50,7 +52,7 @@ class AuthorizationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServingOptions:
-    """Where and how to serve. A `secure_port` of 0 serves nothing; None takes any free port."""
+    """Where and how to serve. A `secure_port` of 0 serves nothing, None takes any free port."""
 
     bind_address: str = "0.0.0.0"
     secure_port: int | None = DEFAULT_PORT
@@ -64,16 +66,15 @@ class ServingOptions:
 
     @property
     def enabled(self) -> bool:
-        """Whether there is anything to serve."""
         return self.secure_port != 0
 
     def validate(self) -> None:
-        """Raise ServingError for what cannot be, with upstream's sentence."""
+        """Raise ServingError for an invalid port, with upstream's text."""
         port = self.secure_port
         if port is None:
             return
         if port > _PORT_MAX:
-            # The sentence for servers that have to serve; upstream prints it here too.
+            # The text for servers whose port cannot be 0; upstream prints it here too.
             raise ServingError(
                 f"--secure-port {port} must be between 1 and 65535, inclusive. "
                 "It cannot be turned off with 0"

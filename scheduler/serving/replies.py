@@ -20,24 +20,24 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
 _NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 _COMMON: Final = {"Cache-Control": "no-cache, private", "Server": "kubesched"}
-#: Programs in front of which a person sits.
+#: Clients whose output people read: they get indented JSON.
 _INTERACTIVE: Final = ("curl", "Wget", "Mozilla/5.0")
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def text_reply(text: str, *, status: int = 200, nosniff: bool = True) -> web.Response:
-    """Plain text, as a health check answers it; browsers are told to take it for what it is."""
+    """Return plain text; `nosniff` tells browsers to take it for that."""
     headers = _NOSNIFF if nosniff else None
     return bytes_reply(text.encode(), content_type=_TEXT, status=status, headers=headers)
 
 
 def error_reply(text: str, *, status: int) -> web.Response:
-    """An error in words: a line of plain text."""
+    """Return an error as a line of plain text."""
     return text_reply(f"{text}\n", status=status)
 
 
 def not_found() -> web.Response:
-    """What is said of a path that leads nowhere."""
+    """Return Go's 404."""
     return error_reply("404 page not found", status=404)
 
 
@@ -47,14 +47,14 @@ def empty_reply() -> web.Response:
 
 
 def json_reply(value: object) -> web.Response:
-    """A value as JSON."""
-    return bytes_reply(go_json(value), content_type=_JSON, headers=_NOSNIFF)
+    """Return a value as JSON."""
+    return bytes_reply(_go_json(value), content_type=_JSON, headers=_NOSNIFF)
 
 
 def bytes_reply(
     body: bytes, *, content_type: str, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """Any body; what is said here is never to be kept by a cache."""
+    """Return any body, which caches must not keep."""
     return web.Response(
         body=body,
         status=status,
@@ -70,7 +70,7 @@ def status_reply(
     message: str,
     details: Mapping[str, str] | None = None,
 ) -> web.Response:
-    """A failure as a `metav1.Status`, indented where a person reads it."""
+    """Return a failure as a `metav1.Status`, indented for people."""
     status: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -81,7 +81,7 @@ def status_reply(
     }
     if details is not None:
         status["details"] = details
-    body = go_json({**status, "code": code})
+    body = _go_json({**status, "code": code})
     if _for_people(request):
         body = msgspec.json.format(body, indent=2)
     else:
@@ -90,18 +90,17 @@ def status_reply(
     return bytes_reply(body, content_type=_JSON, status=code, headers=headers)
 
 
-def go_json(value: object) -> bytes:
-    """JSON in Go's spelling, which escapes what could be taken for HTML."""
+def _go_json(value: object) -> bytes:
+    """Return JSON as Go writes it: characters of HTML are escaped."""
     return msgspec.json.encode(value).decode().translate(GO_JSON_ESCAPES).encode()
 
 
 def sanitized(text: str) -> str:
-    """A text in which nothing can be taken for HTML."""
+    """Return a text with the characters of HTML escaped."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _for_people(request: web.BaseRequest) -> bool:
-    wish = request.query.get("pretty", "")
-    if wish:
-        return wish in _TRUE
+    if pretty := request.query.get("pretty", ""):
+        return pretty in _TRUE
     return request.headers.get("User-Agent", "").startswith(_INTERACTIVE)

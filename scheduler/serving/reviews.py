@@ -1,7 +1,7 @@
-"""Asks the API server who somebody is and what they may do: `TokenReview`, `SubjectAccessReview`.
+"""The client for `TokenReview` and `SubjectAccessReview` of the API server.
 
-A question that failed by the server's fault or on the way is asked again, four times at most, with
-growing pauses; no single one may take longer than ten seconds.
+A request that failed by a passing error is retried at most four times, with growing delays; each
+may take ten seconds.
 Source: apiserver `plugin/pkg/authenticator/token/webhook`, `plugin/pkg/authorizer/webhook`,
 `pkg/util/webhook` (`WithExponentialBackoff`, `DefaultShouldRetry`).
 """
@@ -25,22 +25,22 @@ from scheduler.client import (
 )
 from scheduler.client.pacing import Backoff
 from scheduler.client.rest import Subject
+from scheduler.serving.authentication import User
 
 if TYPE_CHECKING:
     import random
 
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.serving.users import User
 
-#: Where a cluster says which authorities sign its clients' certificates.
+#: The config map with the authorities that sign the clients' certificates of a cluster.
 AUTHENTICATION_CONFIG_MAP: Final = ("kube-system", "extension-apiserver-authentication")
 
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT_SECONDS: Final = 10.0
 _RETRIES_MAX: Final = 4
-#: The answers of every request wait for these calls, so that they are hardly limited.
+#: High limits: the answer to every request waits for these calls.
 _QPS: Final = 200.0
 _BURST: Final = 400
 _TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout"})
@@ -48,25 +48,16 @@ _TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout"})
 T = TypeVar("T")
 
 
-class ReviewedUser(Struct, frozen=True):
-    """Whom a token belongs to."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-
-
 class TokenReviewStatus(Struct, frozen=True):
-    """What the API server makes of a token."""
+    """The result of a review of a token."""
 
     authenticated: bool = False
-    user: ReviewedUser = ReviewedUser()
+    user: User = User()
     error: str = ""
 
 
 class SubjectAccessReviewStatus(Struct, frozen=True):
-    """Whether somebody may do something. Neither allowed nor denied means that nobody cares."""
+    """The result of a review of an access; neither allowed nor denied means no opinion."""
 
     allowed: bool = False
     denied: bool = False
@@ -86,7 +77,7 @@ class _ConfigMap(Struct, frozen=True):
 
 
 class ReviewClient:
-    """A client for these questions alone; an async context manager. Raises `ClientError`."""
+    """A client for reviews alone; an async context manager. Raises `ClientError`."""
 
     def __init__(self, connection: Connection, *, clock: Clock, rng: random.Random) -> None:
         self._clock: Final = clock
@@ -108,16 +99,14 @@ class ReviewClient:
         await self._client.__aexit__(*exception)
 
     async def review_token(self, token: str) -> TokenReviewStatus:
-        """Whose token this is."""
         review = {
             "kind": "TokenReview",
             "apiVersion": "authentication.k8s.io/v1",
             "spec": {"token": token},
         }
-        return (await self._ask(_TOKEN_REVIEWS, review, _TokenReview)).status
+        return (await self._review(_TOKEN_REVIEWS, review, _TokenReview)).status
 
     async def review_access(self, user: User, *, verb: str, path: str) -> SubjectAccessReviewStatus:
-        """Whether a user may use this method on this path."""
         spec: dict[str, object] = {
             "nonResourceAttributes": {"path": path, "verb": verb},
             "user": user.name,
@@ -132,16 +121,16 @@ class ReviewClient:
             "apiVersion": "authorization.k8s.io/v1",
             "spec": spec,
         }
-        return (await self._ask(_ACCESS_REVIEWS, review, _SubjectAccessReview)).status
+        return (await self._review(_ACCESS_REVIEWS, review, _SubjectAccessReview)).status
 
     async def authentication_settings(self) -> dict[str, str]:
-        """What the cluster says of its clients' certificates."""
+        """Return the data of the config map about clients' certificates."""
         namespace, name = AUTHENTICATION_CONFIG_MAP
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         body = await self._client.request("GET", path, subject=Subject("configmaps", name))
         return _decoded(body, _ConfigMap, path).data
 
-    async def _ask(self, path: str, review: object, answer: type[T]) -> T:
+    async def _review(self, path: str, review: object, kind: type[T]) -> T:
         body = msgspec.json.encode(review)
         backoff = Backoff(
             clock=self._clock,
@@ -152,23 +141,23 @@ class ReviewClient:
             jitter=0.2,
         )
 
-        async def ask_once() -> T:
-            return _decoded(await self._client.request("POST", path, body=body), answer, path)
+        async def send() -> T:
+            return _decoded(await self._client.request("POST", path, body=body), kind, path)
 
         return await repeat(
-            ask_once,
+            send,
             retries_max=_RETRIES_MAX,
             delay_seconds=lambda error, _: backoff.step() if _is_transient(error) else None,
             sleep=self._clock.sleep,
         )
 
 
-def _decoded(body: bytes, answer: type[T], path: str) -> T:
+def _decoded(body: bytes, kind: type[T], path: str) -> T:
     try:
-        return msgspec.json.decode(body, type=answer)
+        return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
-        kind = answer.__name__.removeprefix("_")
-        raise DecodeError(url=path, kind=kind, detail=str(error)) from error
+        name = kind.__name__.removeprefix("_")
+        raise DecodeError(url=path, kind=name, detail=str(error)) from error
 
 
 def _is_transient(error: ClientError) -> bool:

@@ -1,28 +1,49 @@
-"""The TLS side of the port: versions, cipher suites, certificates that can be renewed in place.
+"""TLS of the port: its certificate, the clients' authorities, versions and cipher suites.
 
-Names are Go's, as upstream's flags want them. Cipher suites of TLS 1.3 cannot be chosen, neither
-in Go nor here; naming one is no mistake and changes nothing.
-Source: component-base `cli/flag/ciphersuites_flag.go`, Go `crypto/tls/cipher_suites.go`.
+Without a file and without a directory, a self-signed certificate for `localhost` is made in memory
+and lost with the process; with a directory, it is kept there and used again. It is followed by the
+authority that signed it, so that the `.crt` file also serves a client as its authority. Keys are of
+the curve P-256, where upstream takes RSA.
+
+Names of versions and cipher suites are Go's, as in upstream's flags. Cipher suites of TLS 1.3
+cannot be chosen, neither in Go nor here; naming one is no error and changes nothing.
+Source: apiserver `options/serving.go` (`MaybeDefaultWithSelfSignedCerts`), client-go
+`util/cert/cert.go`, component-base `cli/flag/ciphersuites_flag.go`, Go
+`crypto/tls/cipher_suites.go`.
 """
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import logging
 import os
 import ssl
 import tempfile
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scheduler.serving.certificates import read_file, serving_certificate
-from scheduler.serving.errors import ServingError
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
-    from scheduler.serving.certificates import CertKey
     from scheduler.serving.options import ServingOptions
 
-_log: Final = logging.getLogger("kubesched")
+_log: Final = logging.getLogger(__name__)
+
+_HOST: Final = "localhost"
+_LOOPBACK: Final = "127.0.0.1"
+#: File names in `--cert-dir`, without their suffix.
+_PAIR_NAME: Final = "kube-scheduler"
+_MAX_AGE: Final = datetime.timedelta(days=365)
+#: Certificates are valid this long before they are made, as clocks differ.
+_LEEWAY: Final = datetime.timedelta(hours=1)
 
 TLS_VERSIONS: Final = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -31,7 +52,7 @@ TLS_VERSIONS: Final = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-#: By Go's name OpenSSL's; those of TLS 1.3 have one name.
+#: OpenSSL's names by Go's; suites of TLS 1.3 are not chosen by name.
 CIPHER_SUITES: Final = {
     "TLS_AES_128_GCM_SHA256": "",
     "TLS_AES_256_GCM_SHA384": "",
@@ -50,7 +71,7 @@ CIPHER_SUITES: Final = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 
-#: Allowed, and warned about.
+#: Allowed with a warning.
 INSECURE_CIPHER_SUITES: Final = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
     "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA": "ECDHE-ECDSA-RC4-SHA",
@@ -68,11 +89,10 @@ INSECURE_CIPHER_SUITES: Final = {
 
 
 class ServerTls:
-    """The context connections are accepted with, kept up to date; raises ServingError.
+    """The TLS context of the server; the constructor raises ServingError.
 
-    What can change while the process runs is renewed by `reload`: the files of the certificate,
-    and the authorities of client certificates. An authority once trusted stays so until the
-    process ends, for OpenSSL cannot be told to forget one.
+    `reload` renews the certificate and the authorities of client certificates from their files.
+    An authority stays trusted until the process ends: OpenSSL cannot remove one.
     """
 
     def __init__(self, options: ServingOptions, *, now: float) -> None:
@@ -85,10 +105,10 @@ class ServerTls:
             self._trust_client_ca_file(path)
 
     def trust_clients_of(self, bundle: bytes, *, source: str) -> None:
-        """Accept client certificates that these authorities (PEM) have signed.
+        """Accept client certificates signed by these authorities (PEM).
 
-        A client may still come without one. Raises ServingError, naming `source`, for what is no
-        certificate.
+        A client certificate stays optional. Raises ServingError, with `source` in its message, if
+        the bundle has no certificate.
         """
         if bundle in self._client_authorities:
             return
@@ -103,13 +123,13 @@ class ServerTls:
         self._client_authorities.add(bundle)
 
     def reload(self, *, now: float) -> None:
-        """Take up what has changed in the files; what cannot be read is logged, the old stays."""
+        """Read the files again; log an error and keep the old content if that fails."""
         options = self._options
         try:
             if options.tls_cert_file:
                 pair = serving_certificate(options, now=now)
                 if pair != self._pair:
-                    # First into a context nobody uses: half a renewed pair must not be served.
+                    # First into another context: half a renewed pair must not be served.
                     _load_pair(_new_context(options), pair)
                     _load_pair(self.context, pair)
                     self._pair = pair
@@ -120,7 +140,7 @@ class ServerTls:
 
     def _trust_client_ca_file(self, path: str) -> None:
         try:
-            bundle = read_file(Path(path))
+            bundle = _read_file(Path(path))
             self.trust_clients_of(bundle, source=f"client-ca-bundle::{path}")
         except ServingError as error:
             raise ServingError(f"unable to load client CA provider: {error}") from error
@@ -128,14 +148,14 @@ class ServerTls:
 
 def _new_context(options: ServingOptions) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # Authorities of clusters lack extensions that strict mode asks for, and Go does not.
+    # Authorities of clusters lack extensions that strict mode requires, and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])
     version = TLS_VERSIONS.get(options.tls_min_version or "VersionTLS12")
     if version is None:
         raise ServingError(f'unknown tls version "{options.tls_min_version}"')
     with warnings.catch_warnings():
-        # Python warns of the old versions; whoever names one has asked for it.
+        # Python warns of old versions; the flag asks for one explicitly.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version
     if options.tls_cipher_suites:
@@ -153,7 +173,7 @@ def _choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
             _log.warning("Use of insecure cipher '%s' detected.", name)
     chosen = [known[name] for name in names if known[name]]
     try:
-        # With suites of TLS 1.3 alone, nothing is left for TLS 1.2.
+        # Only suites of TLS 1.3: TLS 1.2 has none left.
         if chosen:
             context.set_ciphers(":".join(chosen))
         else:
@@ -165,7 +185,7 @@ def _choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, pair: CertKey) -> None:
-    """Give a context its certificate; OpenSSL reads files only, so there are some for a moment."""
+    """Load a certificate into a context, by temporary files: OpenSSL reads nothing else."""
     with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
         cert_path, key_path = Path(folder, "tls.crt"), Path(folder, "tls.key")
         cert_path.write_bytes(pair.certificate)
@@ -175,8 +195,153 @@ def _load_pair(context: ssl.SSLContext, pair: CertKey) -> None:
             # The empty password keeps OpenSSL from asking the terminal for one.
             context.load_cert_chain(cert_path, key_path, password=lambda: b"")
         except (ssl.SSLError, OSError) as error:
-            raise ServingError(f"tls: {_words(error)}") from error
+            raise ServingError(f"tls: {_error_text(error)}") from error
 
 
-def _words(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return str(error.strerror or error).removeprefix("[SSL] ")
+
+
+@dataclass(frozen=True)
+class CertKey:
+    """A certificate chain and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def serving_certificate(options: ServingOptions, *, now: float) -> CertKey:
+    """Return the certificate of the files, or make one. Raises ServingError."""
+    cert_file, key_file = options.tls_cert_file, options.tls_private_key_file
+    if cert_file or key_file:
+        if not (cert_file and key_file):
+            raise ServingError("missing filename for serving cert")
+        return _read_pair(Path(cert_file), Path(key_file))
+    if not options.cert_dir:
+        made = generate_self_signed(options.bind_address, now=now)
+        _log.info("Generated self-signed cert in-memory")
+        return made
+    directory = Path(options.cert_dir)
+    cert_path, key_path = directory / f"{_PAIR_NAME}.crt", directory / f"{_PAIR_NAME}.key"
+    readable = [os.access(path, os.R_OK) for path in (cert_path, key_path)]
+    if all(readable):
+        return _read_pair(cert_path, key_path)
+    if any(readable):
+        missing = cert_path if readable[1] else key_path
+        raise ServingError(
+            f"error creating self-signed certificates: error reading {missing}, certificate and "
+            "key must be supplied as a pair"
+        )
+    return _write_pair(generate_self_signed(options.bind_address, now=now), cert_path, key_path)
+
+
+def _read_file(path: Path) -> bytes:
+    """Return the bytes of a file. Raises ServingError with Go's text."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ServingError(_go_error("open", path, error)) from error
+
+
+def generate_self_signed(bind_address: str, *, now: float) -> CertKey:
+    """Make a certificate for `localhost`, the loopback address and the bind address."""
+    start = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    addresses = [ipaddress.ip_address(_LOOPBACK)]
+    bound = ipaddress.ip_address(bind_address)
+    if not bound.is_unspecified and bound not in addresses:
+        addresses.append(bound)
+    ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    ca_name = _name(f"{_HOST}-ca@{int(now)}")
+    authority = (
+        _builder(ca_name, ca_name, ca_key, start)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    names = [x509.DNSName(_HOST), *(x509.IPAddress(address) for address in addresses)]
+    certificate = (
+        _builder(_name(f"{_HOST}@{int(now)}"), ca_name, key, start)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
+        )
+        .sign(ca_key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    return CertKey(
+        certificate.public_bytes(pem) + authority.public_bytes(pem),
+        key.private_bytes(
+            pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        ),
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    start: datetime.datetime,
+) -> x509.CertificateBuilder:
+    public_key = key.public_key()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start - _LEEWAY)
+        .not_valid_after(start - _LEEWAY + _MAX_AGE)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _read_pair(cert_path: Path, key_path: Path) -> CertKey:
+    pair = CertKey(_read_file(cert_path), _read_file(key_path))
+    if not (pair.certificate and pair.key):
+        raise ServingError(
+            f'missing content for serving cert "serving-cert::{cert_path}::{key_path}"'
+        )
+    return pair
+
+
+def _write_pair(made: CertKey, cert_path: Path, key_path: Path) -> CertKey:
+    try:
+        cert_path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        cert_path.write_bytes(made.certificate)
+        # Created with its final mode: others must not read the key before a chmod.
+        descriptor = os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(made.key)
+    except OSError as error:
+        path = Path(error.filename or cert_path)
+        operation = "mkdir" if path == cert_path.parent else "open"
+        raise ServingError(
+            f"error creating self-signed certificates: {_go_error(operation, path, error)}"
+        ) from error
+    _log.info("Generated self-signed cert (%s, %s)", cert_path, key_path)
+    return made
+
+
+def _go_error(operation: str, path: Path, error: OSError) -> str:
+    return f"{operation} {path}: {(error.strerror or str(error)).lower()}"

@@ -108,6 +108,6 @@ async def _serve(
     clock: Clock,
 ) -> str:
     # Imported here: a scheduler that serves nothing does not load the modules of `serving`.
-    from scheduler.serving.composition import serve_app_for_tests
+    from scheduler.serving.serve import serve_for_tests
 
-    return (await stack.enter_async_context(serve_app_for_tests(config, app, clock=clock))).url
+    return (await stack.enter_async_context(serve_for_tests(config, app, clock=clock))).url

@@ -17,12 +17,11 @@ from scheduler.explain.cli import main
 from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
-from scheduler.serving.endpoints import Endpoints, Sources
-from scheduler.serving.listener import create_listener
+from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
 from scheduler.serving.options import AuthorizationOptions, ServingOptions
-from scheduler.serving.secure import serve_securely
-from scheduler.serving.server import Gate, SchedulerServer
+from scheduler.serving.serve import serve_securely
 from tests.client.scripted_server import Answer, ScriptedServer
+from tests.serving.served import Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +80,9 @@ def _story(namespace: str, name: str) -> bytes | None:
     return json.dumps(STORY).encode() if known else None
 
 
-def _endpoints() -> Endpoints:
-    sources = Sources(config=default_config(SCHEME), has_synced=lambda: True, story=_story)
-    return Endpoints(sources, started_at=0.0)
+class _Served(Served):
+    def story(self, namespace: str, name: str) -> bytes | None:
+        return _story(namespace, name)
 
 
 @contextlib.contextmanager
@@ -122,22 +121,30 @@ def _complaint(*arguments: str) -> str:
 
 @pytest.mark.parametrize("pod", ["web", "default/web", "kube-system/web"])
 def test_a_story_is_told_in_lines(pod: str) -> None:
-    with _elsewhere(SchedulerServer(_endpoints(), create_listener("127.0.0.1", None))) as url:
+    with _elsewhere(
+        SchedulerServer(_Served().endpoints(), create_listener("127.0.0.1", None))
+    ) as url:
         result = _explain("--story", pod, "--server", url)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == LINES
 
 
 def test_a_pod_that_is_not_known_is_said() -> None:
-    with _elsewhere(SchedulerServer(_endpoints(), create_listener("127.0.0.1", None))) as url:
+    with _elsewhere(
+        SchedulerServer(_Served().endpoints(), create_listener("127.0.0.1", None))
+    ) as url:
         text = _complaint("--story", "nobody", "--server", url)
     assert text == f'{url}: pod "default/nobody" is not known to this scheduler'
 
 
 def test_who_may_not_is_told_what_helps() -> None:
-    gate = Gate(Authenticator(), Authorizer(OpenPaths([])))
+    clock = SystemClock()
+    access = AccessControl(
+        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authorizer(OpenPaths([]), None, options=AuthorizationOptions(), clock=clock),
+    )
     listener = create_listener("127.0.0.1", None)
-    with _elsewhere(SchedulerServer(_endpoints(), listener, gate=gate)) as url:
+    with _elsewhere(SchedulerServer(_Served().endpoints(), listener, access=access)) as url:
         text = _complaint("--story", "web", "--server", url, "--token", "x")
     assert text == (
         f'{url}: forbidden: User "system:anonymous" cannot get path "/debug/pods/default/web"; '
@@ -175,7 +182,13 @@ def test_https_asks_for_trust(tmp_path: Path) -> None:
         cert_dir=str(tmp_path),
         authorization=AuthorizationOptions(always_allow_paths=("/debug/*",)),
     )
-    server = serve_securely(options, _endpoints(), clock=SystemClock())
+    server = serve_securely(
+        options,
+        default_config(SCHEME),
+        _Served(),
+        clock=SystemClock(),
+        is_shutting_down=lambda: False,
+    )
     with _elsewhere(server) as url:
         asked = ("--story", "web", "--server", url)
         trust = ("--certificate-authority", str(tmp_path / "kube-scheduler.crt"))

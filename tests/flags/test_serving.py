@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from scheduler.flags.serving import serving_flags
-from scheduler.serving.errors import ServingError
 from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
+    ServingError,
     ServingOptions,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 from typing import TYPE_CHECKING
@@ -10,43 +9,11 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from scheduler.config import default_config
-from scheduler.plugins import SCHEME
-from scheduler.serving.endpoints import Endpoints, Sources
-from scheduler.serving.listener import create_listener
-from scheduler.serving.server import SchedulerServer
+from scheduler.serving.http_server import SchedulerServer, create_listener
+from tests.serving.served import METRICS, RESOURCES, STORY, Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
-RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
-STORY = b'{"namespace":"default","name":"web","entries":[]}'
-
-
-class Scheduler:
-    """What a scheduler would say of itself."""
-
-    has_synced = True
-    is_shutting_down = False
-    election_problem = ""
-    leads = True
-
-    def story(self, namespace: str, name: str) -> bytes | None:
-        if name == "broken":
-            raise RuntimeError("a defect")
-        return STORY if (namespace, name) == ("default", "web") else None
-
-    def sources(self) -> Sources:
-        return Sources(
-            config=default_config(SCHEME),
-            has_synced=lambda: self.has_synced,
-            is_shutting_down=lambda: self.is_shutting_down,
-            metrics_text=lambda names: METRICS if not names else str(names).encode(),
-            pod_resources_text=lambda: RESOURCES if self.leads else None,
-            story=self.story,
-            known_stories=lambda: ["default/web"],
-        )
 
 
 class Client:
@@ -68,13 +35,13 @@ TEXT = "text/plain; charset=utf-8"
 
 
 @pytest.fixture
-def scheduler() -> Scheduler:
-    return Scheduler()
+def scheduler() -> Served:
+    return Served()
 
 
 @pytest.fixture
-async def client(scheduler: Scheduler) -> AsyncIterator[Client]:
-    endpoints = Endpoints(scheduler.sources(), started_at=1795311453.5)
+async def client(scheduler: Served) -> AsyncIterator[Client]:
+    endpoints = scheduler.endpoints(started_at=1795311453.5)
     server = SchedulerServer(endpoints, create_listener("127.0.0.1", None))
     async with server, aiohttp.ClientSession() as session:
         yield Client(session, server.url)
@@ -112,7 +79,7 @@ async def test_health_is_told_in_upstreams_words(client: Client, path: str, body
 
 
 async def test_it_is_not_ready_before_the_first_lists(
-    client: Client, scheduler: Scheduler, caplog: pytest.LogCaptureFixture
+    client: Client, scheduler: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     scheduler.has_synced = False
     body = "[+]shutdown ok\n[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n"
@@ -128,9 +95,7 @@ async def test_it_is_not_ready_before_the_first_lists(
     assert (await client.ask("/healthz"))[2] == "ok"
 
 
-async def test_it_is_not_ready_once_it_is_told_to_stop(
-    client: Client, scheduler: Scheduler
-) -> None:
+async def test_it_is_not_ready_once_it_is_told_to_stop(client: Client, scheduler: Served) -> None:
     scheduler.is_shutting_down = True
     status, _, body = await client.ask("/readyz")
     assert (status, body.splitlines()[0]) == (500, "[-]shutdown failed: reason withheld")
@@ -139,11 +104,10 @@ async def test_it_is_not_ready_once_it_is_told_to_stop(
     )
 
 
-async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: Scheduler) -> None:
-    sources = dataclasses.replace(
-        scheduler.sources(), leader_election_problem=lambda: scheduler.election_problem
-    )
-    endpoints = Endpoints(sources, started_at=0.0)
+async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: Served) -> None:
+    problem = ""
+    scheduler.leader_election_problem = lambda: problem
+    endpoints = scheduler.endpoints()
     server = SchedulerServer(endpoints, create_listener("127.0.0.1", None))
     async with server, aiohttp.ClientSession() as session:
         client = Client(session, server.url)
@@ -153,7 +117,7 @@ async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: 
         names = [line.split()[0] for line in (await client.ask("/readyz?verbose"))[2].splitlines()]
         assert names[:3] == ["[+]leaderElection", "[+]shutdown", "[+]sched-handler-sync"]
         assert (await client.ask("/livez?verbose"))[2].startswith("[+]ping ok\n")
-        scheduler.election_problem = "failed election to renew leadership on lease kube-scheduler"
+        problem = "failed election to renew leadership on lease kube-scheduler"
         failed = "[-]leaderElection failed: reason withheld\nhealthz check failed\n"
         assert await client.ask("/healthz") == (500, TEXT, failed)
         assert (await client.ask("/readyz"))[0] == 500
@@ -174,7 +138,7 @@ async def test_numbers_come_as_prometheus_text(client: Client) -> None:
 
 
 async def test_resources_of_pods_are_shown_by_the_leader_alone(
-    client: Client, scheduler: Scheduler
+    client: Client, scheduler: Served
 ) -> None:
     assert await client.ask("/metrics/resources", "DELETE") == (200, TEXT, "metrics reset\n")
     assert "X-Content-Type-Options" not in client.headers
@@ -184,7 +148,7 @@ async def test_resources_of_pods_are_shown_by_the_leader_alone(
         assert client.headers["Content-Length"] == "0"
 
 
-async def test_how_checks_went_is_counted(client: Client, scheduler: Scheduler) -> None:
+async def test_how_checks_went_is_counted(client: Client, scheduler: Served) -> None:
     assert (await client.ask("/metrics/slis"))[2] == ""
     await client.ask("/healthz")
     await client.ask("/readyz")

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-HEAVY = ("aiohttp.web", "cryptography", "scheduler.serving.composition")
+HEAVY = ("aiohttp.web", "cryptography", "scheduler.serving.serve")
 
 
 @pytest.mark.parametrize("module", ["scheduler.cli", "scheduler.testing.in_process"])

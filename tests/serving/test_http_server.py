@@ -12,22 +12,19 @@ import aiohttp
 import pytest
 
 from scheduler.client import connection_to
-from scheduler.config import default_config
-from scheduler.plugins import SCHEME
-from scheduler.serving.authentication import Authenticator, TokenReviews
-from scheduler.serving.authorization import AccessReviews, Authorizer, OpenPaths
-from scheduler.serving.endpoints import Endpoints, Sources
-from scheduler.serving.errors import ServingError
-from scheduler.serving.listener import create_listener
+from scheduler.serving.authentication import Authenticator
+from scheduler.serving.authorization import Authorizer, OpenPaths
+from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
+from scheduler.serving.options import AuthorizationOptions, ServingError
 from scheduler.serving.reviews import ReviewClient
-from scheduler.serving.server import Gate, SchedulerServer
 from scheduler.testing import VirtualClock
+from tests.serving import served
 from tests.serving.review_server import Failure, ReviewServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-METRICS = "up 1\n"
+METRICS = served.METRICS.decode()
 UNAUTHORIZED = (
     '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     '"message":"Unauthorized","reason":"Unauthorized","code":401}\n'
@@ -42,7 +39,7 @@ def _forbidden(message: str) -> str:
 
 
 class Asker:
-    """Asks a port that is served with a gate."""
+    """Asks a port that is served with access control."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, clock: VirtualClock) -> None:
         self._session = session
@@ -58,14 +55,9 @@ class Asker:
 
 
 @contextlib.asynccontextmanager
-async def _served(gate: Gate, clock: VirtualClock) -> AsyncIterator[Asker]:
-    sources = Sources(
-        config=default_config(SCHEME),
-        has_synced=lambda: True,
-        metrics_text=lambda names: METRICS.encode(),
-    )
-    endpoints = Endpoints(sources, started_at=clock.now())
-    server = SchedulerServer(endpoints, create_listener("127.0.0.1", None), gate=gate)
+async def _served(access: AccessControl, clock: VirtualClock) -> AsyncIterator[Asker]:
+    endpoints = served.Served().endpoints()
+    server = SchedulerServer(endpoints, create_listener("127.0.0.1", None), access=access)
     async with server, aiohttp.ClientSession() as session:
         yield Asker(session, server.url, clock)
 
@@ -82,16 +74,16 @@ async def asker(reviews: ReviewServer) -> AsyncIterator[Asker]:
     async with ReviewClient(
         connection_to(reviews.url), clock=clock, rng=random.Random(1)
     ) as client:
-        gate = Gate(
-            Authenticator(TokenReviews(client, cache_seconds=10.0, clock=clock)),
+        access = AccessControl(
+            Authenticator(client, cache_seconds=10.0, clock=clock),
             Authorizer(
                 OpenPaths(["/healthz", "readyz", "/debug/*"]),
-                AccessReviews(
-                    client, authorized_seconds=10.0, unauthorized_seconds=5.0, clock=clock
-                ),
+                client,
+                options=AuthorizationOptions(authorized_seconds=10.0, unauthorized_seconds=5.0),
+                clock=clock,
             ),
         )
-        async with _served(gate, clock) as asker:
+        async with _served(access, clock) as asker:
             yield asker
 
 
@@ -275,8 +267,11 @@ async def test_many_requests_with_one_token_are_one_question(
 
 async def test_with_nobody_to_ask_only_open_paths_are_answered() -> None:
     clock = VirtualClock()
-    gate = Gate(Authenticator(), Authorizer(OpenPaths(["/healthz"])))
-    async with _served(gate, clock) as asker:
+    access = AccessControl(
+        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authorizer(OpenPaths(["/healthz"]), None, options=AuthorizationOptions(), clock=clock),
+    )
+    async with _served(access, clock) as asker:
         assert await asker.ask("/healthz", "any token") == (200, "ok")
         expected = _forbidden('forbidden: User "system:anonymous" cannot get path "/metrics"')
         assert await asker.ask(token="any token") == (403, expected)
@@ -286,12 +281,11 @@ async def test_an_api_server_that_is_gone_refuses(reviews: ReviewServer) -> None
     clock = VirtualClock()
     client = ReviewClient(connection_to("http://127.0.0.1:1"), clock=clock, rng=random.Random(1))
     async with client:
-        reviews_of = AccessReviews(
-            client, authorized_seconds=1.0, unauthorized_seconds=1.0, clock=clock
+        access = AccessControl(
+            Authenticator(client, cache_seconds=1.0, clock=clock),
+            Authorizer(OpenPaths([]), client, options=AuthorizationOptions(), clock=clock),
         )
-        tokens = TokenReviews(client, cache_seconds=1.0, clock=clock)
-        gate = Gate(Authenticator(tokens), Authorizer(OpenPaths([]), reviews_of))
-        async with _served(gate, clock) as asker:
+        async with _served(access, clock) as asker:
             assert (await asker.ask(token="t"))[0] == 401
             status, body = await asker.ask()
             assert status == 500

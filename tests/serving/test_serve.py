@@ -17,25 +17,25 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.plugins import SCHEME
-from scheduler.serving.certificates import generate_self_signed
-from scheduler.serving.endpoints import Endpoints, Sources
-from scheduler.serving.errors import ServingError
-from scheduler.serving.listener import create_listener
+from scheduler.serving.http_server import create_listener
 from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
+    ServingError,
     ServingOptions,
 )
-from scheduler.serving.secure import serve_securely
+from scheduler.serving.serve import serve_securely
+from scheduler.serving.tls import generate_self_signed
 from scheduler.testing import VirtualClock
 from tests.client import tls_directory
 from tests.serving.review_server import Failure, ReviewServer
+from tests.serving.served import Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from scheduler.serving.server import SchedulerServer
+    from scheduler.serving.http_server import SchedulerServer
 
 TLS = tls_directory()
 LOOPBACK = {"bind_address": "127.0.0.1", "secure_port": None}
@@ -45,11 +45,13 @@ LOOPBACK = {"bind_address": "127.0.0.1", "secure_port": None}
 async def _served(
     options: ServingOptions, clock: VirtualClock | None = None
 ) -> AsyncIterator[SchedulerServer]:
-    clock = clock or VirtualClock()
-    endpoints = Endpoints(
-        Sources(config=default_config(SCHEME), has_synced=lambda: True), started_at=clock.now()
-    )
-    async with serve_securely(options, endpoints, clock=clock) as server:
+    async with serve_securely(
+        options,
+        default_config(SCHEME),
+        Served(),
+        clock=clock or VirtualClock(),
+        is_shutting_down=lambda: False,
+    ) as server:
         yield server
 
 

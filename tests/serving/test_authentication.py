@@ -9,8 +9,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from scheduler.serving.errors import AuthenticationError
-from scheduler.serving.users import ANONYMOUS, User, user_of_certificate
+from scheduler.serving.authentication import (
+    ANONYMOUS,
+    AuthenticationError,
+    User,
+    user_from_certificate,
+)
 
 COMMON_NAME, ORGANIZATION, UID = "2.5.4.3", "2.5.4.10", "1.3.6.1.4.1.57683.2"
 
@@ -36,14 +40,14 @@ def _der(*names: tuple[str, str]) -> bytes:
 
 def test_organizations_are_groups() -> None:
     der = _der((ORGANIZATION, "a"), (COMMON_NAME, "kate"), (ORGANIZATION, "b"), (UID, "7"))
-    user = user_of_certificate(der)
+    user = user_from_certificate(der)
     assert user is not None
     assert (user.name, user.groups, user.uid) == ("kate", ("a", "b"), "7")
     assert list(user.extra) == ["authentication.kubernetes.io/credential-id"]
 
 
 def test_without_a_common_name_it_names_nobody() -> None:
-    assert user_of_certificate(_der((ORGANIZATION, "a"))) is None
+    assert user_from_certificate(_der((ORGANIZATION, "a"))) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ def test_without_a_common_name_it_names_nobody() -> None:
 )
 def test_a_uid_is_one(uids: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(AuthenticationError, match=complaint):
-        user_of_certificate(_der((COMMON_NAME, "kate"), *((UID, uid) for uid in uids)))
+        user_from_certificate(_der((COMMON_NAME, "kate"), *((UID, uid) for uid in uids)))
 
 
 def test_who_has_proved_it_is_authenticated_once() -> None:

@@ -1,0 +1,188 @@
+"""Sets up the port as its options say: socket, certificate, clients for reviews, endpoints.
+
+Every error in the options is raised here as one ServingError, before the scheduler starts.
+Source: apiserver `options/{authentication,authorization}.go` (`ApplyTo`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from scheduler.client import ClientError, KubeconfigError
+from scheduler.client.kubeconfig import connection_from_kubeconfig, connection_in_cluster
+from scheduler.serving.authentication import Authenticator
+from scheduler.serving.authorization import Authorizer, OpenPaths
+from scheduler.serving.endpoints import Endpoints
+from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
+from scheduler.serving.options import ServingError
+from scheduler.serving.reviews import AUTHENTICATION_CONFIG_MAP, ReviewClient
+from scheduler.serving.tls import ServerTls
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from scheduler.client import Connection
+    from scheduler.clock import Clock
+    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.serving.endpoints import ServedScheduler
+    from scheduler.serving.options import AuthenticationOptions, ServingOptions
+
+_log: Final = logging.getLogger(__name__)
+
+#: The period after which files and the cluster's settings are read again.
+_RENEWAL_SECONDS: Final = 60.0
+_CLIENT_CA: Final = "client-ca-file"
+
+
+@contextlib.asynccontextmanager
+async def serve_securely(
+    options: ServingOptions,
+    config: KubeSchedulerConfiguration,
+    scheduler: ServedScheduler,
+    *,
+    clock: Clock,
+    is_shutting_down: Callable[[], bool],
+) -> AsyncIterator[SchedulerServer]:
+    """Serve over HTTPS with access control until the block is left. Raises ServingError."""
+    endpoints = Endpoints(
+        scheduler, config, is_shutting_down=is_shutting_down, started_at=clock.now()
+    )
+    open_paths = OpenPaths(options.authorization.always_allow_paths)
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(
+            contextlib.closing(create_listener(options.bind_address, options.secure_port))
+        )
+        tls = ServerTls(options, now=clock.now())
+        tokens = await _review_client(
+            stack, options.authentication.kubeconfig, "authentication", clock
+        )
+        client_ca = _ClusterClientCa(options.authentication, tls, tokens)
+        await client_ca.load()
+        access = await _review_client(
+            stack, options.authorization.kubeconfig, "authorization", clock
+        )
+        if access is None:
+            _log.info(
+                "No authorization-kubeconfig provided, so SubjectAccessReview of authorization "
+                "tokens won't work."
+            )
+        control = AccessControl(
+            Authenticator(tokens, cache_seconds=options.authentication.cache_seconds, clock=clock),
+            Authorizer(open_paths, access, options=options.authorization, clock=clock),
+        )
+        server = SchedulerServer(endpoints, listener, tls=tls.context, access=control)
+        await stack.enter_async_context(server)
+        renewal = asyncio.ensure_future(_renew(tls, client_ca, clock))
+        stack.push_async_callback(_cancel, renewal)
+        yield server
+
+
+def serve_for_tests(
+    config: KubeSchedulerConfiguration, scheduler: ServedScheduler, *, clock: Clock
+) -> SchedulerServer:
+    """Return a server for plain HTTP on a free port of the loopback interface, open to all."""
+    endpoints = Endpoints(scheduler, config, is_shutting_down=lambda: False, started_at=clock.now())
+    return SchedulerServer(endpoints, create_listener("127.0.0.1", None))
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterClientCa:
+    """Trusts the authorities of client certificates that the cluster publishes for servers."""
+
+    options: AuthenticationOptions
+    tls: ServerTls
+    client: ReviewClient | None
+
+    @property
+    def _is_wanted(self) -> bool:
+        return not (self.options.client_ca_file or self.options.skip_lookup)
+
+    async def load(self) -> None:
+        """Look them up before serving. Raises ServingError unless failing is tolerated."""
+        if not self._is_wanted:
+            return
+        namespace, name = AUTHENTICATION_CONFIG_MAP
+        if self.client is None:
+            _log.info(
+                "No authentication-kubeconfig provided in order to lookup client-ca-file in "
+                "configmap/%s in %s, so client certificate authentication won't work.",
+                *(name, namespace),
+            )
+            return
+        try:
+            await self._look_up(self.client)
+        except (ClientError, ServingError) as error:
+            if not self.options.tolerate_lookup_failure:
+                raise ServingError(
+                    f"unable to load configmap based client CA file: {error}"
+                ) from error
+            _log.warning("Error looking up in-cluster authentication configuration: %s", error)
+            _log.warning(
+                "Continuing without authentication configuration. This may treat all requests "
+                "as anonymous."
+            )
+            _log.warning(
+                "To require authentication configuration lookup to succeed, set "
+                "--authentication-tolerate-lookup-failure=false"
+            )
+
+    async def reload(self) -> None:
+        """Look them up again; keep the known ones if that fails."""
+        if self._is_wanted and self.client is not None:
+            try:
+                await self._look_up(self.client)
+            except (ClientError, ServingError) as error:
+                _log.info("looking up authentication configuration again: %s", error)
+
+    async def _look_up(self, client: ReviewClient) -> None:
+        bundle = (await client.authentication_settings()).get(_CLIENT_CA)
+        if bundle:
+            namespace, name = AUTHENTICATION_CONFIG_MAP
+            source = f"client-ca::{namespace}::{name}::{_CLIENT_CA}"
+            self.tls.trust_clients_of(bundle.encode(), source=source)
+
+
+async def _review_client(
+    stack: contextlib.AsyncExitStack, kubeconfig: str, purpose: str, clock: Clock
+) -> ReviewClient | None:
+    """Return a client of the file's server, or of the own cluster's; None outside a cluster."""
+    try:
+        connection = _connection(kubeconfig, clock)
+    except KubeconfigError as error:
+        if kubeconfig:
+            raise ServingError(f"failed to get delegated {purpose} kubeconfig: {error}") from error
+        _log.warning("failed to read in-cluster kubeconfig for delegated %s: %s", purpose, error)
+        return None
+    if connection is None:
+        return None
+    return await stack.enter_async_context(
+        ReviewClient(connection, clock=clock, rng=random.Random())
+    )
+
+
+def _connection(kubeconfig: str, clock: Clock) -> Connection | None:
+    if kubeconfig:
+        return connection_from_kubeconfig([Path(kubeconfig)], clock=clock, environ=os.environ)
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return connection_in_cluster(clock=clock)
+    return None
+
+
+async def _renew(tls: ServerTls, client_ca: _ClusterClientCa, clock: Clock) -> NoReturn:
+    while True:
+        await clock.sleep(_RENEWAL_SECONDS)
+        tls.reload(now=clock.now())
+        await client_ca.reload()
+
+
+async def _cancel(task: asyncio.Task[NoReturn]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

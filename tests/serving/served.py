@@ -1,0 +1,49 @@
+"""A scheduler as the endpoints see it: what it shows is set by the test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scheduler.config import default_config
+from scheduler.plugins import SCHEME
+from scheduler.serving.endpoints import Endpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
+RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
+STORY = b'{"namespace":"default","name":"web","entries":[]}'
+
+
+@dataclass
+class Served:
+    """The pod default/web has a story; asking for the pod named broken raises."""
+
+    has_synced: bool = True
+    is_shutting_down: bool = False
+    leader_election_problem: Callable[[], str] | None = None
+    leads: bool = True
+
+    def metrics_text(self, names: Collection[str]) -> bytes:
+        return METRICS if not names else str(names).encode()
+
+    def pod_resources_text(self) -> bytes | None:
+        return RESOURCES if self.leads else None
+
+    def story(self, namespace: str, name: str) -> bytes | None:
+        if name == "broken":
+            raise RuntimeError("a defect")
+        return STORY if (namespace, name) == ("default", "web") else None
+
+    def known_stories(self) -> Sequence[str]:
+        return ["default/web"]
+
+    def endpoints(self, *, started_at: float = 0.0) -> Endpoints:
+        return Endpoints(
+            self,
+            default_config(SCHEME),
+            is_shutting_down=lambda: self.is_shutting_down,
+            started_at=started_at,
+        )
