@@ -48,10 +48,7 @@ def percent(part: IntArray, whole: IntArray, *, whole_max: int) -> FloatArray:
     """
     if whole_max > _EXACT_PERCENT_MAX:
         return truncated_div(part * 100, whole).astype(np.float64)
-    quotient = part.astype(np.float64)
-    quotient *= 100.0
-    # Converted first: a division of mixed types takes half as long again.
-    quotient /= whole.astype(np.float64)
+    quotient: FloatArray = part * 100 / whole
     np.trunc(quotient, out=quotient)
     return quotient
 

@@ -14,23 +14,27 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import numpy as np
 
 from scheduler.api import resources
+from scheduler.lru_cache import LruCache
 from scheduler.snapshot.columns import IntArray, Interned, grown
-from scheduler.snapshot.loads import LoadRule, Loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from scheduler.api.core import Node
     from scheduler.api.host_ports import HostPort
-    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-R = TypeVar("R", bound=LoadRule)
 V = TypeVar("V", bound="Hashable")
 PortSet = frozenset["HostPort"]
 
 #: Columns derived from node objects that a table keeps; the least recently used one goes first.
 DERIVED_COLUMNS_MAX: Final = 256
+
+#: Changes of rows that a table remembers; older results are computed anew.
+CHANGES_MAX: Final = 8192
+
+#: Results per node that a table caches (`NodeTable.cached`), 40 KB each at 5,000 nodes.
+RESULTS_MAX: Final = 256
 
 #: The lowest priority on a row without pods: above any that a pod can have.
 NO_PRIORITY: Final = 2**31
@@ -39,15 +43,24 @@ _NO_PORTS: Final[PortSet] = frozenset()
 _CAPACITY_MIN: Final = 16
 
 
+class _Result:
+    """A cached array with an entry per row, right up to a version of the table."""
+
+    __slots__ = ("values", "version")
+
+    def __init__(self, values: IntArray, version: int) -> None:
+        self.values: Final = values
+        self.version = version
+
+
 class NodeTable:
     """Rows of nodes. A row is a slot: freed when its node goes, used again for the next one.
 
     Counts are in the scheduler's units: cpu in thousandths of a core, all else in whole units.
-    Nobody but the table's owner writes to it. `keeps_loads` says that rules about loads will be
-    asked again and again (`ask_of_loads`), as they are of the snapshot.
+    Nobody but the table's owner writes to it.
     """
 
-    def __init__(self, capacity: int = _CAPACITY_MIN, *, keeps_loads: bool = False) -> None:
+    def __init__(self, capacity: int = _CAPACITY_MIN) -> None:
         self.row_of: Final[dict[str, int]] = {}
         self.names: Final[list[str]] = []
         self.nodes: Final[list[Node | None]] = []
@@ -64,12 +77,15 @@ class NodeTable:
             resources.MEMORY: self._zeros(),
         }
         self.allocatable: Final[dict[str, IntArray]] = {}
-        self._bounds: Final[dict[str, tuple[int, int]]] = {}
+        self._allocatable_max: Final[dict[str, int]] = {}
         self._nothing = self._zeros()
         self._port_column: Interned[PortSet] | None = None
         self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
-        self._keeps_loads: Final = keeps_loads
-        self._loads: Loads | None = None
+        #: The rows whose counts changed, in order; the numbers of these changes begin with
+        #: `_first_change`, and `_version` is the number of the next one.
+        self._changes: Final[list[int]] = []
+        self._first_change = 0
+        self._results: Final[LruCache[Hashable, _Result]] = LruCache(RESULTS_MAX)
 
     def __len__(self) -> int:
         """The number of slots in use or free; every column is at least this long."""
@@ -79,7 +95,7 @@ class NodeTable:
 
     def add_row(self, name: str) -> int:
         """Give a node that has no row one; it has no node object and no pods yet."""
-        self._bounds.clear()
+        self._allocatable_max.clear()
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -115,15 +131,14 @@ class NodeTable:
         for name in self.requested.keys() | source.requested.keys():
             count = source.column(source.requested, name)[source_row]
             self._column(self.requested, name)[row] = count
-        if self._loads is not None:
-            self._loads.set_row(row)
+        self._note_change(row)
 
     def rearranged(self, source: NodeTable, names: Sequence[str]) -> NodeTable:
         """A table with these nodes of `source`, in this order, keeping this table's columns.
 
         What this table has derived from node objects is carried over where the object is the same.
         """
-        table = NodeTable(len(names), keeps_loads=self._keeps_loads)
+        table = NodeTable(len(names))
         rows = np.array([source.row_of[name] for name in names], dtype=np.int64)
         table.names.extend(names)
         table.row_of.update((name, row) for row, name in enumerate(names))
@@ -163,14 +178,13 @@ class NodeTable:
         old = self.nodes[row]
         self.nodes[row] = node
         if old is None or node is None or old.status.allocatable != node.status.allocatable:
-            self._bounds.clear()
+            self._allocatable_max.clear()
             offered = resources.node_allocatable(node.status.allocatable) if node else {}
             for name, column in self.allocatable.items():
                 column[row] = offered.pop(name, 0)
             for name, count in offered.items():
                 self._column(self.allocatable, name)[row] = count
-            if self._loads is not None:
-                self._loads.set_row(row)
+            self._note_change(row)
         for rule in [rule for rule in self._derived if not self._derive_row(rule, row, node)]:
             del self._derived[rule]
 
@@ -215,8 +229,7 @@ class NodeTable:
             self._column(self.requested, name)[row] += sign * count
         self.non_zero_requested[resources.CPU][row] += sign * requests.non_zero_cpu
         self.non_zero_requested[resources.MEMORY][row] += sign * requests.non_zero_memory
-        if self._loads is not None:
-            self._loads.set_row(row)
+        self._note_change(row)
 
     def _set_ports(self, row: int, ports: PortSet) -> None:
         if ports is self.host_ports[row]:
@@ -231,32 +244,38 @@ class NodeTable:
         """A resource's column; zeros for one that nobody has mentioned."""
         return columns.get(name, self._nothing)
 
-    def allocatable_bounds(self, name: str) -> tuple[int, int]:
-        """The least and the most that any row offers of a resource; 0 and 0 without any row."""
-        bounds = self._bounds.get(name)
-        if bounds is None:
+    def allocatable_max(self, name: str) -> int:
+        """Return the largest amount of a resource that a row offers; 0 without rows."""
+        largest = self._allocatable_max.get(name)
+        if largest is None:
             column = self.column(self.allocatable, name)[: len(self)]
-            bounds = (int(column.min()), int(column.max())) if len(self) else (0, 0)
-            self._bounds[name] = bounds
-        return bounds
+            largest = self._allocatable_max[name] = int(column.max(initial=0))
+        return largest
 
-    def ask_of_loads(
-        self, rule: R, rows: slice | IntArray, nodes_at: Callable[[slice | IntArray], Nodes]
-    ) -> tuple[R, IntArray]:
-        """What a rule says of some rows by their load, asked once per distinct load.
+    def cached(self, key: Hashable, compute: Callable[[slice | IntArray], IntArray]) -> IntArray:
+        """Return `compute(rows)` of all rows; later only of the rows that changed since.
 
-        Also returns the rule that has been asked: an equal one, if there was one before.
+        The result must depend on each row's counts alone, and equal keys must give equal results.
         """
-        if not self._keeps_loads:
-            return rule, rule(nodes_at(rows))
-        if self._loads is None:
-            columns = [self.pod_count]
-            for by_name in (self.allocatable, self.requested, self.non_zero_requested):
-                columns.extend(by_name.values())
-            self._loads = Loads(columns, self._capacity)
-            for row in range(len(self)):
-                self._loads.set_row(row)
-        return self._loads.ask(rule, rows, nodes_at)
+        result = self._results.touch(key)
+        if result is None or result.version < self._first_change:
+            result = _Result(compute(slice(0, len(self))), self._version)
+            self._results.put(key, result)
+        elif result.version < self._version:
+            changed = np.array([*{*self._changes[result.version - self._first_change :]}])
+            result.values[changed] = compute(changed)
+            result.version = self._version
+        return result.values
+
+    def _note_change(self, row: int) -> None:
+        if len(self._changes) == CHANGES_MAX:
+            self._first_change += CHANGES_MAX // 2
+            del self._changes[: CHANGES_MAX // 2]
+        self._changes.append(row)
+
+    @property
+    def _version(self) -> int:
+        return self._first_change + len(self._changes)
 
     def port_column(self) -> Interned[PortSet]:
         """The sets of host ports in use, dictionary-encoded; rows without any have none."""
@@ -308,7 +327,6 @@ class NodeTable:
         column = columns.get(name)
         if column is None:
             column = columns[name] = self._zeros()
-            self._loads = None
         return column
 
     def _grow(self) -> None:
@@ -316,7 +334,6 @@ class NodeTable:
         self.pod_count = grown(self.pod_count, self._capacity)
         self.lowest_priority = grown(self.lowest_priority, self._capacity, fill=NO_PRIORITY)
         self._nothing = self._zeros()
-        self._loads = None
         for columns in (self.requested, self.non_zero_requested, self.allocatable):
             for name, column in columns.items():
                 columns[name] = grown(column, self._capacity)

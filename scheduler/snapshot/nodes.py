@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from scheduler.api.node_selectors import NodeSelectorMatcher, RequiredNodeAffinity, Term
     from scheduler.api.selectors import Requirement
     from scheduler.snapshot.images import ImageTable
-    from scheduler.snapshot.loads import LoadRule
     from scheduler.snapshot.node_table import NodeTable, PortSet
     from scheduler.snapshot.pod_info import PodInfo
 
-R = TypeVar("R", bound="LoadRule")
 V = TypeVar("V", bound="Hashable")
 
 
@@ -286,20 +284,14 @@ class Nodes:
         """How much of a resource each node offers; 0 where it does not know it."""
         return self._view(self._table.column(self._table.allocatable, resource))
 
-    def allocatable_bounds(self, resource: str) -> tuple[int, int]:
-        """The least and the most that any node of the cluster offers, in view or not.
+    def allocatable_max(self, resource: str) -> int:
+        """Return the largest amount that a node of the cluster offers, in view or not."""
+        return self._table.allocatable_max(resource)
 
-        Known without looking at the nodes: for a quick way past what most clusters never need.
-        """
-        return self._table.allocatable_bounds(resource)
-
-    def by_load(self, rule: R) -> tuple[R, IntArray]:
-        """What a rule says of these nodes that depends on nothing but their load.
-
-        A load is what a node offers and what its pods have asked for. The rule is asked once per
-        distinct load, and of equal rules the first: that one is returned as well.
-        """
-        return self._table.ask_of_loads(rule, self._rows, self._others)
+    def per_node(self, key: Hashable, compute: Callable[[Nodes], IntArray]) -> IntArray:
+        """Return `compute(nodes)`, cached for the whole table (`NodeTable.cached`)."""
+        values = self._table.cached(key, lambda rows: compute(self._others(rows)))
+        return seen_from(values, self._rows)
 
     def requested(self, resource: str) -> IntArray:
         """How much of a resource the pods on each node have asked for."""
@@ -308,6 +300,27 @@ class Nodes:
     def non_zero_requested(self, resource: str) -> IntArray:
         """Likewise for cpu and memory, with upstream's defaults for containers that do not ask."""
         return self._view(self._table.column(self._table.non_zero_requested, resource))
+
+    def unrequested(self, resource: str) -> IntArray:
+        """Return the allocatable amount that is left on each node; negative if overcommitted."""
+        table, rows = self._table, self._rows
+        allocatable = table.column(table.allocatable, resource)[rows]
+        return allocatable - table.column(table.requested, resource)[rows]
+
+    def allocatable_rows(self, names: Sequence[str]) -> IntArray:
+        """Return `allocatable` of several resources: a row per resource, a column per node."""
+        return self._matrix([self._table.allocatable] * len(names), names)
+
+    def requested_rows(self, names: Sequence[str], *, non_zero: bool) -> IntArray:
+        """Return `requested`, or where it exists `non_zero_requested`, of several resources."""
+        plain, with_defaults = self._table.requested, self._table.non_zero_requested
+        columns = [with_defaults if non_zero and n in with_defaults else plain for n in names]
+        return self._matrix(columns, names)
+
+    def _matrix(self, columns: Sequence[dict[str, IntArray]], names: Sequence[str]) -> IntArray:
+        table, rows = self._table, self._rows
+        chosen = [table.column(by, name)[rows] for by, name in zip(columns, names, strict=True)]
+        return np.array(chosen) if chosen else np.zeros((0, len(self)), dtype=np.int64)
 
     @property
     def pod_count(self) -> IntArray:

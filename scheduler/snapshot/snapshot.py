@@ -41,7 +41,7 @@ class Snapshot:
     """All nodes with their pods, frozen for the length of a scheduling cycle."""
 
     def __init__(self) -> None:
-        self.table = NodeTable(keeps_loads=True)
+        self.table = NodeTable()
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
         self.volume_index: Final = VolumeIndex()

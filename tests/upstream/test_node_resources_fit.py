@@ -10,7 +10,7 @@ from scheduler.framework import CycleState, EventResource
 from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
 from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
-from scheduler.plugins.node_resources.resource_allocation import shares_of
+from scheduler.plugins.node_resources.resource_allocation import amounts_of
 from scheduler.runtime.errors import PluginSetupError
 from tests.upstream.loading import Case, cases, snapshot, verdicts
 from tests.upstream.running import (
@@ -81,9 +81,9 @@ def test_requests_that_are_scored(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("node_resources_fit", "shares"))
 def test_what_a_node_offers(case: Case) -> None:
     specs = [ResourceSpec(name=case["resource"], weight=1)]
-    [share] = shares_of(snapshot(case).nodes, specs, [1], non_zero=True)
-    assert share.allocatable.tolist() == [case["allocatable"]]
-    assert share.allocated.tolist() == [case["allocated"]]
+    amounts = amounts_of(snapshot(case).nodes, specs, [1], non_zero=True)
+    assert amounts.allocatable.tolist() == [[case["allocatable"]]]
+    assert amounts.allocated.tolist() == [[case["allocated"]]]
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "pod_hints"))

@@ -17,14 +17,15 @@ from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, skip
-from scheduler.plugins.node_resources.args import (
-    NodeResourcesBalancedAllocationArgs,
+from scheduler.plugins.node_resources.args import NodeResourcesBalancedAllocationArgs
+from scheduler.plugins.node_resources.resource_allocation import (
+    Amounts,
+    ScoredRequests,
+    amounts_per_node,
+    scored_requests,
 )
-from scheduler.plugins.node_resources.resource_allocation import Share, ShareRule, requests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scheduler.snapshot.columns import FloatArray, IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -59,50 +60,42 @@ class NodeResourcesBalancedAllocation(Plugin):
         requests = state.find(_REQUESTS) or self._requests(pod)
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
-        rule = ShareRule(self._resources, requests, _improvement, non_zero=False)
-        return nodes.by_load(rule)[1]
+        return score(nodes, _improvement, self._resources, requests, non_zero=False)
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         return requests_of(self._resources, pod.requests.resources)
 
 
-def _improvement(shares: Sequence[Share], nodes_total: int) -> IntArray:
-    """How much more even the nodes are with the pod (`balancedResourceScorer`)."""
-    if len(shares) < 2:
+def _improvement(amounts: Amounts) -> IntArray:
+    """Return 50 plus half of the gain in evenness, from 50 to 100 (`balancedResourceScorer`)."""
+    resources_total, nodes_total = amounts.allocatable.shape
+    if resources_total < 2:
         return np.full(nodes_total, _HALF + _HALF // 2, dtype=np.int64)
-    fractions_with, fractions_without = [], []
-    for share in shares:
-        allocatable = share.allocatable.astype(np.float64)
-        with_pod = (share.allocated + share.request).astype(np.float64)
-        with_pod /= allocatable
-        without_pod = share.allocated.astype(np.float64)
-        without_pod /= allocatable
-        # Rare, as Filter lets nothing overflow; one look is cheaper than two cuts.
-        if with_pod.max(initial=0.0) > 1:
-            np.minimum(with_pod, 1.0, out=with_pod)
-            np.minimum(without_pod, 1.0, out=without_pod)
-        fractions_with.append(with_pod)
-        fractions_without.append(without_pod)
-    gain = _evenness(fractions_with)
-    gain -= _evenness(fractions_without)
-    # Half of 50 + gain, cut to an integer, and then another 50. Halves are exact as floats.
+    allocated = amounts.allocated
+    fractions = np.array([allocated + amounts.requests, allocated]) / amounts.allocatable
+    # Rare, as Filter lets nothing overflow; the maximum takes half the time of the minimum.
+    if fractions.max(initial=0.0) > 1:
+        np.minimum(fractions, 1.0, out=fractions)
+    gain, without_pod = _evenness(fractions.swapaxes(0, 1))
+    gain -= without_pod
+    # Half of 50 + gain, cut to an integer, and then another 50. The sum is not negative, as the
+    # deviation is at most a half. Halves are exact as floats.
     gain *= 0.5
-    gain += _HALF / 2
-    score = gain.astype(np.int64)
-    score += _HALF
-    return score
+    gain += _HALF + _HALF / 2
+    return gain.astype(np.int64)
 
 
-def _evenness(fractions: Sequence[FloatArray]) -> FloatArray:
-    """100 less the standard deviation of two or more fractions, in percent, cut to whole numbers.
+def _evenness(fractions: FloatArray) -> FloatArray:
+    """Return 100 less the standard deviation of two or more fractions, in whole percent.
 
-    Sums are taken one array after another, not by numpy's `sum`, which adds in another order.
+    The fractions of the first resource come first, then those of the second, and so on. They are
+    added in this order; numpy's `sum` adds in another one.
     Source: `balancedResourceScore`.
     """
     if len(fractions) == 2:
-        # Of two, the deviation is half their distance: (1 - distance / 2) * 100. Halving changes
-        # no bit but the exponent's, so it may as well be done to the 100.
-        evenness = fractions[0] - fractions[1]
+        # The deviation of two numbers is half their distance: (1 - distance / 2) * 100. Halving
+        # changes only the exponent of a float, so halving the 100 gives the same bits.
+        evenness: FloatArray = fractions[0] - fractions[1]
         np.abs(evenness, out=evenness)
         np.subtract(2.0, evenness, out=evenness)
         evenness *= float(_HALF)
@@ -113,12 +106,12 @@ def _evenness(fractions: Sequence[FloatArray]) -> FloatArray:
     return evenness
 
 
-def _standard_deviation(fractions: Sequence[FloatArray]) -> FloatArray:
+def _standard_deviation(fractions: FloatArray) -> FloatArray:
     total = fractions[0].copy()
     for fraction in fractions[1:]:
         total += fraction
     mean = total / len(fractions)
-    squares = np.zeros(len(mean))
+    squares = np.zeros(mean.shape)
     for fraction in fractions:
         squares += (fraction - mean) * (fraction - mean)
     squares /= len(fractions)

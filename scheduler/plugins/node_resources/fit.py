@@ -27,7 +27,6 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import (
-    Rejections,
     Status,
     reject_together,
     unresolvable,
@@ -45,17 +44,17 @@ from scheduler.plugins.node_resources.args import (
 )
 from scheduler.plugins.node_resources.resource_allocation import (
     Scorer,
-    ShareRule,
     least_allocated,
     most_allocated,
     requested_to_capacity_ratio,
     requests_of,
+    score,
 )
-from scheduler.snapshot.columns import ABSENT, uniform_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
+    from scheduler.framework.status import Rejections
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -83,40 +82,20 @@ class _Wanted(NamedTuple):
     is_backed_by_devices: bool
 
 
-class _Shortages:
-    """What nodes lack for a pod, as a number into `statuses`; -1 where they lack nothing."""
-
-    def __init__(self, wanted: tuple[_Wanted, ...]) -> None:
-        self._wanted: Final = wanted
-        self._codes: Final[dict[Status, int]] = {}
-
-    @property
-    def statuses(self) -> list[Status]:
-        """Each verdict that has come up."""
-        return list(self._codes)
-
-    def __call__(self, nodes: Nodes) -> IntArray:
-        full = nodes.pod_count >= nodes.allocatable(resources.PODS)
-        verdicts: list[tuple[BoolArray, Status]] = [(full, _TOO_MANY_PODS)]
-        for name, request, is_backed in self._wanted:
+def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
+    """Reject the nodes that are short of something, each with all its shortages."""
+    rejected: list[tuple[BoolArray, Status]] = [
+        (nodes.pod_count >= nodes.allocatable(resources.PODS), _TOO_MANY_PODS)
+    ]
+    for name, request, is_backed_by_devices in requests:
+        short = nodes.unrequested(name) < request
+        if np.count_nonzero(short):
             allocatable = nodes.allocatable(name)
-            short = allocatable - nodes.requested(name) < request
-            if is_backed:
+            if is_backed_by_devices:
                 short &= allocatable > 0
-            if np.count_nonzero(short):
-                verdicts.append((short, unschedulable(f"Insufficient {name}")))
-                verdicts.append((short & (allocatable < request), _HOPELESS))
-        rejections = reject_together(*verdicts)
-        if rejections is None:
-            return np.full(len(nodes), ABSENT, dtype=np.int64)
-        codes = [self._codes.setdefault(s, len(self._codes)) for s in rejections.statuses]
-        return np.array([*codes, ABSENT], dtype=np.int64).take(rejections.codes, mode="wrap")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shortages) and self._wanted == other._wanted
-
-    def __hash__(self) -> int:
-        return hash(self._wanted)
+            rejected.append((short, unschedulable(f"Insufficient {name}")))
+            rejected.append((short & (allocatable < request), _HOPELESS))
+    return reject_together(*rejected)
 
 
 class NodeResourcesFit(Plugin):
@@ -148,11 +127,7 @@ class NodeResourcesFit(Plugin):
             ) from error
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
         backed = backed_by_devices(self.handle, names)
-        wanted = tuple([_Wanted(name, requests[name], name in backed) for name in names])
-        rule, codes = nodes.by_load(_Shortages(wanted))
-        if uniform_value(codes) == ABSENT or codes.max(initial=ABSENT) == ABSENT:
-            return None
-        return Rejections(codes.astype(np.int32), rule.statuses)
+        return _rejections(nodes, [_Wanted(n, requests[n], n in backed) for n in names])
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
         """The missing amount of each resource."""
@@ -183,8 +158,7 @@ class NodeResourcesFit(Plugin):
         """A score from 0 to 100, as the strategy has it."""
         # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
         requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
-        rule = ShareRule(self._scored, requests, self._scorer, non_zero=True)
-        return nodes.by_load(rule)[1]
+        return score(nodes, self._scorer, self._scored, requests, non_zero=True)
 
     def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
         """Upstream's scorer here, unlike its filter, does not know requests of the whole pod."""
