@@ -77,7 +77,7 @@ class NodeTable:
             resources.MEMORY: self._zeros(),
         }
         self.allocatable: Final[dict[str, IntArray]] = {}
-        self._allocatable_max: Final[dict[str, int]] = {}
+        self._bounds: Final[dict[str, tuple[int, int]]] = {}
         self._nothing = self._zeros()
         self._port_column: Interned[PortSet] | None = None
         self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
@@ -95,7 +95,7 @@ class NodeTable:
 
     def add_row(self, name: str) -> int:
         """Give a node that has no row one; it has no node object and no pods yet."""
-        self._allocatable_max.clear()
+        self._bounds.clear()
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -178,7 +178,7 @@ class NodeTable:
         old = self.nodes[row]
         self.nodes[row] = node
         if old is None or node is None or old.status.allocatable != node.status.allocatable:
-            self._allocatable_max.clear()
+            self._bounds.clear()
             offered = resources.node_allocatable(node.status.allocatable) if node else {}
             for name, column in self.allocatable.items():
                 column[row] = offered.pop(name, 0)
@@ -244,13 +244,14 @@ class NodeTable:
         """A resource's column; zeros for one that nobody has mentioned."""
         return columns.get(name, self._nothing)
 
-    def allocatable_max(self, name: str) -> int:
-        """Return the largest amount of a resource that a row offers; 0 without rows."""
-        largest = self._allocatable_max.get(name)
-        if largest is None:
+    def allocatable_bounds(self, name: str) -> tuple[int, int]:
+        """Return the least and the largest amount that any row offers; 0 and 0 without rows."""
+        bounds = self._bounds.get(name)
+        if bounds is None:
             column = self.column(self.allocatable, name)[: len(self)]
-            largest = self._allocatable_max[name] = int(column.max(initial=0))
-        return largest
+            bounds = (int(column.min()), int(column.max())) if len(self) else (0, 0)
+            self._bounds[name] = bounds
+        return bounds
 
     def cached(self, key: Hashable, compute: Callable[[slice | IntArray], IntArray]) -> IntArray:
         """Return `compute(rows)` of all rows; later only of the rows that changed since.

@@ -284,9 +284,12 @@ class Nodes:
         """How much of a resource each node offers; 0 where it does not know it."""
         return self._view(self._table.column(self._table.allocatable, resource))
 
-    def allocatable_max(self, resource: str) -> int:
-        """Return the largest amount that a node of the cluster offers, in view or not."""
-        return self._table.allocatable_max(resource)
+    def allocatable_bounds(self, resource: str) -> tuple[int, int]:
+        """Return the least and the largest amount that any node of the cluster offers.
+
+        Both are cached: a fast path where all nodes offer a resource, or amounts are small.
+        """
+        return self._table.allocatable_bounds(resource)
 
     def per_node(self, key: Hashable, compute: Callable[[Nodes], IntArray]) -> IntArray:
         """Return `compute(nodes)`, cached for the whole table (`NodeTable.cached`)."""

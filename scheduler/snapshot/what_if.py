@@ -138,9 +138,9 @@ class _HypotheticalTable(NodeTable):
         self._ports_changed.add(row)
         super()._set_ports(row, ports)
 
-    def allocatable_max(self, name: str) -> int:
-        """Return the maximum of the whole cluster, which no pod changes."""
-        return self._source.allocatable_max(name)
+    def allocatable_bounds(self, name: str) -> tuple[int, int]:
+        """Return the bounds of the whole cluster, which no pod changes."""
+        return self._source.allocatable_bounds(name)
 
     def port_column(self) -> Interned[PortSet]:
         """The ports of the nodes these are versions of, but for those rows that have changed."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from scheduler.framework import CycleState, EventResource
 from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
 from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
-from scheduler.plugins.node_resources.resource_allocation import amounts_of
+from scheduler.plugins.node_resources.resource_allocation import Amounts, score
 from scheduler.runtime.errors import PluginSetupError
 from tests.upstream.loading import Case, cases, snapshot, verdicts
 from tests.upstream.running import (
@@ -22,6 +24,9 @@ from tests.upstream.running import (
     pre_score,
     scores,
 )
+
+if TYPE_CHECKING:
+    from scheduler.snapshot.columns import IntArray
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter"))
@@ -80,10 +85,16 @@ def test_requests_that_are_scored(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "shares"))
 def test_what_a_node_offers(case: Case) -> None:
-    specs = [ResourceSpec(name=case["resource"], weight=1)]
-    amounts = amounts_of(snapshot(case).nodes, specs, [1], non_zero=True)
-    assert amounts.allocatable.tolist() == [[case["allocatable"]]]
-    assert amounts.allocated.tolist() == [[case["allocated"]]]
+    found: list[Amounts] = []
+
+    def scorer(amounts: Amounts) -> IntArray:
+        found.append(amounts)
+        return np.zeros(1, dtype=np.int64)
+
+    specs = (ResourceSpec(name=case["resource"], weight=1),)
+    score(snapshot(case).nodes, scorer, specs, (1,), non_zero=True)
+    assert found[0].allocatable.tolist() == [[case["allocatable"]]]
+    assert found[0].allocated.tolist() == [[case["allocated"]]]
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "pod_hints"))

@@ -9,7 +9,7 @@ bit of its floats: same operations, same order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -20,9 +20,8 @@ from scheduler.framework.status import Status, skip
 from scheduler.plugins.node_resources.args import NodeResourcesBalancedAllocationArgs
 from scheduler.plugins.node_resources.resource_allocation import (
     Amounts,
-    ScoredRequests,
-    amounts_per_node,
-    scored_requests,
+    requests_of,
+    score,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _improvement(amounts: Amounts) -> IntArray:
     # deviation is at most a half. Halves are exact as floats.
     gain *= 0.5
     gain += _HALF + _HALF / 2
-    return gain.astype(np.int64)
+    return cast("IntArray", gain.astype(np.int64))
 
 
 def _evenness(fractions: FloatArray) -> FloatArray:

@@ -8,8 +8,9 @@ most_allocated,requested_to_capacity_ratio}.go` and `../helper/shape_score.go`, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Amounts(NamedTuple):
     allocated: IntArray
     #: The requests of the incoming pod: one column.
     requests: IntArray
-    #: An upper bound of `allocatable`.
+    #: An upper bound of `allocatable`, from all nodes of the cluster.
     allocatable_max: int
 
     def select(self, which: Sequence[bool], nodes: IntArray) -> Amounts:
@@ -71,6 +72,28 @@ def requests_of(specs: Sequence[ResourceSpec], requests: Mapping[str, int]) -> t
     return tuple([requests.get(spec.name, 0) for spec in specs])
 
 
+class _ScoredRequests:
+    """The resources that count for a pod, and its requests. Equal ones are the same object."""
+
+    __slots__ = ("names", "non_zero", "requests", "weights")
+
+    def __init__(
+        self, specs: Sequence[ResourceSpec], requests: Sequence[int], *, non_zero: bool
+    ) -> None:
+        counted = [
+            (spec.name, spec.weight, request)
+            for spec, request in zip(specs, requests, strict=True)
+            if spec.name in _NATIVE or (request and resources.is_scalar_resource_name(spec.name))
+        ]
+        self.names: Final = tuple([name for name, _, _ in counted])
+        self.weights: Final = tuple([weight for _, weight, _ in counted])
+        self.requests: Final = np.array([r for _, _, r in counted], dtype=np.int64)[:, None]
+        self.non_zero: Final = non_zero
+
+
+_scored_requests: Final = functools.lru_cache(maxsize=4096)(_ScoredRequests)
+
+
 def score(
     nodes: Nodes,
     scorer: Scorer,
@@ -81,46 +104,33 @@ def score(
 ) -> IntArray:
     """Score nodes, each by those of the resources that it offers.
 
-    `non_zero` counts upstream's default requests of cpu and memory for containers without their
-    own. As a rule all nodes offer all resources; else nodes that offer the same are scored at once.
-    """
-
-    def compute(nodes: Nodes) -> IntArray:
-        amounts = amounts_of(nodes, specs, requests, non_zero=non_zero)
-        if amounts.allocatable.all():
-            return scorer(amounts)
-        codes, combinations = encode_flags([offered > 0 for offered in amounts.allocatable])
-        scores = np.empty(len(nodes), dtype=np.int64)
-        for code, combination in enumerate(combinations):
-            positions = np.flatnonzero(codes == code)
-            scores[positions] = scorer(amounts.select(combination, positions))
-        return scores
-
-    return nodes.per_node((scorer, specs, requests, non_zero), compute)
-
-
-def amounts_of(
-    nodes: Nodes, specs: Sequence[ResourceSpec], requests: Sequence[int], *, non_zero: bool
-) -> Amounts:
-    """Return the resources that count for the pod.
-
     Scalar resources that the pod does not request do not count, nor do names that are not resources
     of nodes. Devices that only DynamicResources knows (DRAExtendedResource) would be counted here.
-    Source: `calculateNodeAllocatableRequest`.
+    `non_zero` counts upstream's default requests of cpu and memory for containers without their
+    own. Source: `calculateNodeAllocatableRequest`.
     """
-    counted = [
-        (spec.name, spec.weight, request)
-        for spec, request in zip(specs, requests, strict=True)
-        if spec.name in _NATIVE or (request and resources.is_scalar_resource_name(spec.name))
-    ]
-    names = [name for name, _, _ in counted]
-    return Amounts(
-        tuple([weight for _, weight, _ in counted]),
-        nodes.allocatable_rows(names),
-        nodes.requested_rows(names, non_zero=non_zero),
-        np.array([request for _, _, request in counted], dtype=np.int64)[:, None],
-        max([nodes.allocatable_max(name) for name in names], default=0),
+    scored = _scored_requests(specs, requests, non_zero=non_zero)
+    return nodes.per_node((scorer, scored), lambda some: _score(some, scorer, scored))
+
+
+def _score(nodes: Nodes, scorer: Scorer, scored: _ScoredRequests) -> IntArray:
+    """Score nodes; where they do not offer all resources, those with the same ones at once."""
+    bounds = [nodes.allocatable_bounds(name) for name in scored.names]
+    amounts = Amounts(
+        scored.weights,
+        nodes.allocatable_rows(scored.names),
+        nodes.requested_rows(scored.names, non_zero=scored.non_zero),
+        scored.requests,
+        max([most for _, most in bounds], default=0),
     )
+    if all(least > 0 for least, _ in bounds):
+        return scorer(amounts)
+    codes, combinations = encode_flags([offered > 0 for offered in amounts.allocatable])
+    scores = np.empty(len(nodes), dtype=np.int64)
+    for code, combination in enumerate(combinations):
+        positions = np.flatnonzero(codes == code)
+        scores[positions] = scorer(amounts.select(combination, positions))
+    return scores
 
 
 def least_allocated(amounts: Amounts) -> IntArray:
@@ -175,4 +185,4 @@ def _weighted_mean(amounts: Amounts, percentages: FloatArray) -> IntArray:
     for percentage, weight in zip(percentages[1:], weights[1:], strict=True):
         total += percentage if weight == 1 else percentage * float(weight)
     total /= float(sum(weights))
-    return total.astype(np.int64)
+    return cast("IntArray", total.astype(np.int64))
