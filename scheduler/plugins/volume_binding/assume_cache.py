@@ -1,13 +1,13 @@
-"""Objects as they will be once our writes have come back: an overlay over what the informers know.
+"""A cache of assumed volumes and claims on top of the informers.
 
-Between the decision to bind a volume and the moment its new state has come in by watch, the next
-pod must see the volume as taken. An assumed object stands for the informer's as long as both have
-the same resource version:
+Between the decision to bind a volume and the watch event of its update, the next pod must see the
+volume as taken. An assumed object replaces the informer's while both have the same resource
+version:
 
     as stored --assume--> assumed --the informer has another version, or none--> as stored
-                             |-----restore (the write was never made)----------> as stored
+                             |-----restore (the write was not made)------------> as stored
 
-so that whatever comes from the API server wins, be it our own write or somebody else's. Source:
+Any newer version from the API server wins. Source:
 `pkg/scheduler/framework/plugins/volumebinding/{assume_cache,passive_assume_cache}.go`, v1.36.3.
 """
 
@@ -31,18 +31,18 @@ class _Object(Protocol):
 
 T = TypeVar("T", bound=_Object)
 
-#: From this many assumed objects on it is worth looking for those that have been overtaken.
+#: Number of assumed objects from which on outdated ones are removed.
 _SWEEP_MIN: Final = 64
 
 
 class AssumeError(Exception):
-    """An object that cannot be assumed: it is not there, or not as it was read. Upstream's text."""
+    """An object cannot be assumed: it is missing or has another version. Upstream's text."""
 
 
 class AssumeCache(Generic[T]):
-    """The objects of one kind, some of them as they are assumed to be.
+    """The objects of one kind with the assumed ones in place.
 
-    `resource` is the kind's plural; `kind` the type of its objects.
+    `resource` is the plural of the kind, `kind` the type of its objects.
     """
 
     def __init__(self, handle: Handle, resource: str, kind: type[T]) -> None:
@@ -56,21 +56,21 @@ class AssumeCache(Generic[T]):
         return len(self._assumed)
 
     def api_object(self, name: str, namespace: str = "") -> T | None:
-        """An object as the informer knows it, whatever is assumed."""
+        """Return the informer's object."""
         return cast("T | None", self._handle.lister(self._resource).get(name, namespace))
 
     def get(self, name: str, namespace: str = "") -> T | None:
-        """An object as it is assumed to be, None if there is none."""
+        """Return the assumed object if there is one, else the informer's; None if missing."""
         stored = self.api_object(name, namespace)
         return stored if stored is None or not self._assumed else self._as_assumed(stored)
 
     def list(self) -> Iterator[T]:
-        """All objects, as they are assumed to be."""
+        """Return all objects with the assumed ones in place."""
         objects = cast("Iterator[T]", iter(self._handle.lister(self._resource).list()))
         return map(self._as_assumed, objects) if self._assumed else objects
 
     def assume(self, obj: T) -> None:
-        """Take an object as this from now on; raises `AssumeError`."""
+        """Assume an object; raises `AssumeError`."""
         name, namespace = obj.metadata.name, obj.metadata.namespace
         stored = self.api_object(name, namespace)
         key = f"{namespace}/{name}" if namespace else name
@@ -84,14 +84,14 @@ class AssumeCache(Generic[T]):
             self._sweep()
 
     def restore(self, obj: T) -> None:
-        """Take an object as the informer has it again, unless a newer one has been assumed."""
+        """Drop an assumed object, unless another version of it has been assumed since."""
         key = (obj.metadata.namespace, obj.metadata.name)
         assumed = self._assumed.get(key)
         if assumed is not None and _same_version(assumed, obj):
             del self._assumed[key]
 
     def not_found(self, key: str) -> str:
-        """What the API server would say of an object that is not there."""
+        """Return the API server's text for a missing object."""
         return f"{self._resource} {quoted(key)} not found"
 
     def _as_assumed(self, stored: T) -> T:
@@ -105,7 +105,7 @@ class AssumeCache(Generic[T]):
         return stored
 
     def _sweep(self) -> None:
-        """Forget what has been overtaken and was never asked for again."""
+        """Remove assumed objects that are outdated."""
         for (namespace, name), assumed in [*self._assumed.items()]:
             stored = self.api_object(name, namespace)
             if stored is None or not _same_version(assumed, stored):

@@ -1,10 +1,10 @@
-"""Sorts out a pod's claims, and binds them on the node that was chosen.
+"""Bind the claims of a pod on its node.
 
-    PreFilter   pod_volume_claims   which claims are bound, which are to be bound now
-    Filter      PodVolumeSearch     what each node has for them (see `_pod_volumes`)
-    Reserve     assume              take the volumes, in memory
-    PreBind     bind                write it down, wait until the volume controller is done
-    Unreserve   revert              give back what was not written
+    PreFilter   pod_volume_claims   group the claims: bound, to be bound now, immediate
+    Filter      PodVolumeSearch     find volumes on each node (`pod_volumes`)
+    Reserve     assume              take the volumes in the assume caches
+    PreBind     bind                write to the API server, wait for the volume controller
+    Unreserve   revert              drop from the assume caches what was not written
 
 Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 """
@@ -38,13 +38,13 @@ from scheduler.plugins._csi_translation import (
     migrated_plugins,
 )
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
-from scheduler.plugins.volume_binding.node_ranking import affinity_mismatch
 from scheduler.plugins.volume_binding.pod_volumes import (
     BindingInfo,
     DynamicProvision,
     PodVolumeClaims,
     PodVolumes,
 )
+from scheduler.plugins.volume_binding.reachability import affinity_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,19 +55,16 @@ if TYPE_CHECKING:
 
 _K = TypeVar("_K", PersistentVolume, PersistentVolumeClaim)
 
-#: How often the volume controller's progress is looked at.
+#: Pause between two checks of the volume controller's progress.
 _POLL_SECONDS: Final = 1.0
 
 
 class VolumeBindingError(Exception):
-    """Volumes cannot be sorted out or bound now; the pod is tried again. Upstream's texts."""
+    """Volumes cannot be found or bound now; the pod is retried. Upstream's texts."""
 
 
 class VolumeBinder:
-    """Binds the volumes of pods; one for each profile, as upstream has it.
-
-    `volumes` and `claims` show what pods on their way to a node have been promised.
-    """
+    """Bind the volumes of pods; one per profile, as upstream."""
 
     def __init__(self, handle: Handle, *, bind_timeout_seconds: float) -> None:
         self._handle: Final = handle
@@ -76,7 +73,7 @@ class VolumeBinder:
         self.claims: Final = AssumeCache(handle, "persistentvolumeclaims", PersistentVolumeClaim)
 
     def pod_volume_claims(self, pod: Pod) -> PodVolumeClaims:
-        """A pod's claims, sorted out; raises `VolumeBindingError`."""
+        """Return a pod's claims by the way they are bound; raises `VolumeBindingError`."""
         bound, delayed, immediate = [], [], []
         for volume in pod.spec.volumes:
             claim = self._claim_of(pod, volume)
@@ -87,7 +84,7 @@ class VolumeBinder:
             elif self._waits_for_consumer(claim) and not claim.spec.volume_name:
                 delayed.append(claim)
             else:
-                # One that a user has given a volume counts as well: the controller binds it.
+                # Includes claims with a volume name set by a user: the controller binds them.
                 immediate.append(claim)
         volumes: dict[str, list[PersistentVolume]] = {claim_class(claim): [] for claim in delayed}
         if volumes:
@@ -97,9 +94,9 @@ class VolumeBinder:
         return PodVolumeClaims(bound, delayed, immediate, volumes)
 
     def assume(self, pod: Pod, node_name: str, pod_volumes: PodVolumes) -> bool:
-        """Take the volumes found for a pod; whether there was nothing left to do.
+        """Assume the volumes of a pod; return True if all were bound already.
 
-        Raises `AssumeError`, having taken nothing.
+        Raises `AssumeError`; then nothing is assumed.
         """
         with self.counting_errors("assume"):
             return self._assume(pod, node_name, pod_volumes)
@@ -126,14 +123,14 @@ class VolumeBinder:
         return False
 
     def revert(self, pod_volumes: PodVolumes) -> None:
-        """Give back what was taken for a pod and not written."""
+        """Drop what was assumed for a pod."""
         self._revert(
             pod_volumes.static_bindings or (),
             (provision.claim for provision in pod_volumes.dynamic_provisions),
         )
 
     async def bind(self, pod: Pod, pod_volumes: PodVolumes) -> None:
-        """Write down what was taken, and wait until all of it is bound.
+        """Write the assumed objects, and wait until all claims are bound.
 
         Raises `VolumeBindingError`, or the client's errors.
         """
@@ -153,7 +150,7 @@ class VolumeBinder:
 
     @contextlib.contextmanager
     def counting_errors(self, stage: str) -> Iterator[None]:
-        """A stage that fails is counted (`VolumeSchedulingStageFailed`)."""
+        """Count exceptions of a stage (`VolumeSchedulingStageFailed`)."""
         try:
             yield
         except Exception:
@@ -163,9 +160,10 @@ class VolumeBinder:
     async def _write(
         self, bindings: Sequence[BindingInfo], claims: Sequence[PersistentVolumeClaim]
     ) -> list[PersistentVolumeClaim]:
-        """Write volumes, then claims; returns the claims as the server has them.
+        """Write volumes, then claims; return the claims of the server's answers.
 
-        What could not be written is given back, what was is the controller's to finish.
+        After an error objects that were not written are reverted; the others are left to the
+        controller.
         """
         api = self._handle.api
         updated: list[PersistentVolumeClaim] = []
@@ -202,10 +200,10 @@ class VolumeBinder:
         bindings: Iterable[BindingInfo],
         claims: Iterable[PersistentVolumeClaim],
     ) -> bool:
-        """Whether the controller has done its part; raises `VolumeBindingError` if it never will.
+        """True if the controller has bound everything; raises `VolumeBindingError` if it cannot.
 
-        Looks at what the API server says, not at what is assumed: another pod may have assumed
-        something of the same volumes since. Source: `checkBindings`.
+        Reads the informers, not the assume caches: another pod may have assumed the same volumes
+        since. Source: `checkBindings`.
         """
         node = cast("Node | None", self._handle.lister("nodes").get(pod.spec.node_name))
         if node is None:
@@ -223,7 +221,7 @@ class VolumeBinder:
         volume = self._read(self.volumes, binding.volume, failed)
         claim = self._read(self.claims, binding.claim, failed)
         if _version(binding.volume) > _version(volume):
-            return False  # our own write has not come back yet
+            return False  # the informer has not received our write yet
         self._check_reach(volume, node, "failed to translate pv to csi: ")
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             name = quoted(volume.metadata.name)
@@ -238,17 +236,17 @@ class VolumeBinder:
         if not annotations:
             raise VolumeBindingError(f"selectedNode annotation reset for PVC {name}")
         if annotations.get(ANN_SELECTED_NODE, "") != node.metadata.name:
-            # That is how a provisioner says that it cannot make the volume there.
+            # A provisioner that fails resets the annotation.
             raise VolumeBindingError(f"provisioning failed for PVC {name}")
         if claim.spec.volume_name:
             volume = self.volumes.api_object(claim.spec.volume_name)
             if volume is None:
-                return False  # made, but not heard of yet
+                return False  # the informer has not received the volume yet
             self._check_reach(volume, node, "")
         return is_fully_bound(claim)
 
     def _check_reach(self, volume: PersistentVolume, node: Node, translating: str) -> None:
-        """Raises `VolumeBindingError` if a volume cannot be reached from a node."""
+        """Raise `VolumeBindingError` if the node cannot reach the volume."""
         try:
             affinity = self._affinity_on(volume, node)
         except CsiTranslationError as error:
@@ -261,7 +259,7 @@ class VolumeBinder:
             )
 
     def _affinity_on(self, volume: PersistentVolume, node: Node) -> VolumeNodeAffinity | None:
-        """A volume's affinity, in the words of the driver if one handles it on this node."""
+        """Return a volume's affinity, translated if its plugin is migrated on the node."""
         plugin = in_tree_plugin(volume.spec)
         if plugin is not None:
             csi_nodes = self._handle.lister("csinodes")
@@ -286,7 +284,7 @@ class VolumeBinder:
         return claim
 
     def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a claim is to be bound only when a pod needs it. Source: `IsDelayBindingMode`."""
+        """True if the claim is bound when a pod has a node. Source: `IsDelayBindingMode`."""
         name = claim_class(claim)
         if not name:
             return False
@@ -298,7 +296,7 @@ class VolumeBinder:
         return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def _are_all_bound(self, pod: Pod) -> bool:
-        """Whether all claims of a pod are bound; one that cannot be had is not."""
+        """True if all claims of the pod exist and are bound."""
         try:
             claims = [self._claim_of(pod, volume) for volume in pod.spec.volumes]
         except VolumeBindingError:
@@ -314,7 +312,7 @@ class VolumeBinder:
             self.claims.restore(claim)
 
     def _read(self, cache: AssumeCache[_K], wanted: _K, failed: str) -> _K:
-        """An object as the API server has it; raises `VolumeBindingError` if it is gone."""
+        """Return the informer's object; raises `VolumeBindingError` if it is missing."""
         metadata = wanted.metadata
         found = cache.api_object(metadata.name, metadata.namespace)
         if found is None:
@@ -324,10 +322,10 @@ class VolumeBinder:
 
 
 def not_created_for_pod(claim: PersistentVolumeClaim, pod: Pod) -> str:
-    """What is said of a claim that has an ephemeral volume's name and is not that volume's."""
+    """Return the text for a claim with an ephemeral volume's name that is not the pod's."""
     return f"PVC {claim_key(claim)} was not created for pod {pod.key} (pod is not owner)"
 
 
 def _version(obj: PersistentVolume | PersistentVolumeClaim) -> int:
-    """A resource version as a number: these are compared, as one kind's may be."""
+    """Return the resource version as a number; versions of one kind can be compared."""
     return int(obj.metadata.resource_version or 0)

@@ -1,6 +1,6 @@
-"""What a pod's claims need, and what each node can give them: one pod's search, all nodes at once.
+"""Find the volumes of a pod's claims on all nodes at once.
 
-Nothing here is bound or changed; `_volume_binder` does that for the node that is chosen in the end.
+Nothing is bound or changed here; `VolumeBinder` does that for the chosen node.
 Source: `FindPodVolumes` in `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 """
 
@@ -19,12 +19,12 @@ from scheduler.plugins._csi_translation import (
     migrated_node_affinity,
     migrated_plugins,
 )
-from scheduler.plugins.volume_binding.node_ranking import nodes_meeting, reach_of_affinity
+from scheduler.plugins.volume_binding.reachability import matching_nodes, terms_from_affinity
 from scheduler.plugins.volume_binding.unbound_claims import (
     NO_CAPACITY,
     NO_VOLUME,
-    Provision,
-    StaticMatching,
+    ProvisionCheck,
+    StaticMatcher,
 )
 
 if TYPE_CHECKING:
@@ -51,28 +51,27 @@ _PV_NOT_EXIST: Final = unresolvable(
 
 
 class PodVolumeClaims(NamedTuple):
-    """A pod's claims by what is to be done for them.
-
-    `unbound_volumes_delay_binding` are the volumes there are of each class that a claim to be
-    bound now belongs to.
-    """
+    """A pod's claims by the way they are bound."""
 
     bound_claims: Sequence[PersistentVolumeClaim] = ()
+    #: To be bound when the pod has a node.
     unbound_claims_delay_binding: Sequence[PersistentVolumeClaim] = ()
+    #: To be bound by the volume controller, for which the pod waits.
     unbound_claims_immediate: Sequence[PersistentVolumeClaim] = ()
+    #: The volumes of each class of `unbound_claims_delay_binding`.
     unbound_volumes_delay_binding: Mapping[str, Sequence[PersistentVolume]] = {}
 
 
 @dataclass
 class BindingInfo:
-    """A claim and the volume that it is to be bound to; the volume as of the last write."""
+    """A claim and its future volume, as last written."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume
 
 
 class DynamicProvision(NamedTuple):
-    """A claim whose volume is to be made, and the pool it would come out of, if that is known."""
+    """A claim whose volume is to be provisioned, and its storage pool, if known."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None = None
@@ -80,43 +79,40 @@ class DynamicProvision(NamedTuple):
 
 @dataclass
 class PodVolumes:
-    """What is to be done for a pod on one node.
+    """The bindings and provisions of a pod's claims on one node."""
 
-    No `static_bindings` at all (None) means that nothing has been assumed: then nothing is bound.
-    """
-
+    #: None if nothing has been assumed: then nothing is bound.
     static_bindings: list[BindingInfo] | None = None
     dynamic_provisions: Sequence[DynamicProvision] = ()
 
 
-class WantedVolume:
-    """A claim without a volume, and what each node of the snapshot has for it.
-
-    `choice` are the volumes that it could be bound to; `matches` says which of them a node has for
-    it, `capacities` which pool, for nodes on which a new volume is to be made.
-    """
+class UnboundClaim:
+    """An unbound claim, and its volume or storage pool on each node of the snapshot."""
 
     def __init__(
-        self, claim: PersistentVolumeClaim, choice: Sequence[PersistentVolume], total: int
+        self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], total: int
     ) -> None:
         self.claim: Final = claim
-        self.choice: Final = choice
+        #: The volumes that `matches` refers to.
+        self.volumes: Final = volumes
+        #: Index of the claim's volume by row, or `NO_VOLUME`.
         self.matches: Final = np.full(total, NO_VOLUME, dtype=np.int64)
+        #: Index of the claim's storage pool by row, or `NO_CAPACITY`.
         self.capacities: Final = np.full(total, NO_CAPACITY, dtype=np.int64)
-        self.provision: Provision | None = None
+        self.provision: ProvisionCheck | None = None
 
     def capacity(self, row: int) -> CSIStorageCapacity | None:
-        """The pool that serves a node."""
+        """Return the storage pool of the node in this row."""
         if self.provision is None:
             return None
         return self.provision.capacity(int(self.capacities[row]))
 
 
 class PodVolumeSearch:
-    """One pod's search for nodes that have, or can have, all its volumes.
+    """Find the nodes that can reach, or provision, all volumes of one pod.
 
-    Filter is called with some nodes at a time; what it finds is kept by row of the snapshot.
-    `row_of` gives these rows by name, `total` is their number.
+    Filter is called with blocks of nodes; results are stored by row of the snapshot. `row_of` maps
+    node names to rows, `total` is the number of rows.
     """
 
     def __init__(
@@ -133,12 +129,12 @@ class PodVolumeSearch:
         self._volumes: Final = volumes
         self._row_of: Final = row_of
         self._passed: Final = np.zeros(total, dtype=np.bool_)
-        self._static: StaticMatching | None = None
-        #: Claims whose node is selected already, then those that look for one, smallest first.
-        self.wanted: list[WantedVolume] = []
+        self._static: StaticMatcher | None = None
+        #: Claims with a selected node first, then the others, smallest first.
+        self.unbound_claims: list[UnboundClaim] = []
 
     def filter_nodes(self, nodes: Nodes) -> Rejections | None:
-        """Turn down the nodes that cannot have one of the volumes, with all that is in the way.
+        """Reject nodes that cannot have all volumes, with all reasons.
 
         Raises `ClaimSelectorError`, `ProvisionError` or `CsiTranslationError`.
         """
@@ -156,24 +152,24 @@ class PodVolumeSearch:
         )
 
     def pod_volumes(self, node_name: str) -> PodVolumes | None:
-        """What is to be done on a node; None if it was turned down, or never looked at."""
+        """Return the bindings and provisions for a node that passed the filter, else None."""
         row = self._row_of.get(node_name)
         if row is None or not self._passed[row]:
             return None
         bindings = []
         provisions = []
-        for wanted in self.wanted:
-            match = int(wanted.matches[row])
+        for unbound in self.unbound_claims:
+            match = int(unbound.matches[row])
             if match == NO_VOLUME:
-                provisions.append(DynamicProvision(wanted.claim, wanted.capacity(row)))
+                provisions.append(DynamicProvision(unbound.claim, unbound.capacity(row)))
             else:
-                bindings.append(BindingInfo(wanted.claim, wanted.choice[match]))
+                bindings.append(BindingInfo(unbound.claim, unbound.volumes[match]))
         return PodVolumes(bindings or None, provisions)
 
     def _check_bound_claims(self, nodes: Nodes) -> tuple[BoolArray, BoolArray]:
-        """Nodes that a bound volume cannot be reached from, and nodes with a volume missing.
+        """Return the nodes that cannot reach a bound volume, and those with a missing volume.
 
-        The first claim that fails a node says why.
+        The first claim that fails on a node determines the reason.
         """
         undecided = np.ones(len(nodes), dtype=np.bool_)
         mismatch = ~undecided
@@ -181,33 +177,36 @@ class PodVolumeSearch:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
                 return mismatch, undecided
-            out_of_reach = undecided & ~self._reaching(volume, nodes, undecided)
+            out_of_reach = undecided & ~self._can_reach(volume, nodes, undecided)
             mismatch |= out_of_reach
             undecided &= ~out_of_reach
         return mismatch, np.zeros(len(nodes), dtype=np.bool_)
 
-    def _reaching(self, volume: PersistentVolume, nodes: Nodes, asking: BoolArray) -> BoolArray:
-        """Which nodes a volume can be reached from, maybe through the driver that took it over."""
-        reaching = nodes_meeting(reach_of_affinity(volume.spec.node_affinity), nodes)
+    def _can_reach(self, volume: PersistentVolume, nodes: Nodes, undecided: BoolArray) -> BoolArray:
+        """Return the nodes that can reach the volume, by its CSI driver on migrated nodes.
+
+        Only `undecided` nodes need be right.
+        """
+        reaching = matching_nodes(terms_from_affinity(volume.spec.node_affinity), nodes)
         plugin = in_tree_plugin(volume.spec)
         if plugin is None:
             return reaching
         csi_nodes = cast("Iterable[CSINode]", self._handle.lister("csinodes").list())
         names = [n.metadata.name for n in csi_nodes if plugin in migrated_plugins(n)]
         migrated = nodes.name_codes.isin(names)
-        if not (migrated & asking).any():
+        if not (migrated & undecided).any():
             return reaching
         try:
             affinity = migrated_node_affinity(volume, plugin)
         except CsiTranslationError as error:
             raise CsiTranslationError(f"could not translate pv: {error}") from error
-        translated = nodes_meeting(reach_of_affinity(affinity), nodes)
+        translated = matching_nodes(terms_from_affinity(affinity), nodes)
         return np.where(migrated, translated, reaching)
 
     def _find_volumes(self, nodes: Nodes, conflict: BoolArray, short: BoolArray) -> None:
-        """Flag the nodes on which a claim can neither be bound nor have its volume made.
+        """Set `conflict` and `short` for nodes where a claim can be neither bound nor provisioned.
 
-        Again the first claim that fails a node says why.
+        The first claim that fails on a node determines the reason.
         """
         for claim in self._claims.unbound_claims_delay_binding:
             selected = claim.metadata.annotations.get(ANN_SELECTED_NODE)
@@ -217,36 +216,36 @@ class PodVolumeSearch:
         if not undecided.any():
             return
         rows = nodes.base_rows
-        for wanted, matches in zip(self._all_wanted(), self._match(nodes), strict=True):
-            wanted.matches[rows] = matches
+        for unbound, matches in zip(self._all_unbound_claims(), self._match(nodes), strict=True):
+            unbound.matches[rows] = matches
             to_make = undecided & (matches == NO_VOLUME)
             if not to_make.any():
                 continue
-            if wanted.provision is None:
-                wanted.provision = Provision(wanted.claim, self._handle)
-            room = wanted.provision.room(nodes)
-            wanted.capacities[rows] = room.capacities
-            conflict |= to_make & ~room.allowed
-            short |= to_make & room.allowed & ~room.enough
+            if unbound.provision is None:
+                unbound.provision = ProvisionCheck(unbound.claim, self._handle)
+            provisionable = unbound.provision.check(nodes)
+            unbound.capacities[rows] = provisionable.capacities
+            conflict |= to_make & ~provisionable.allowed
+            short |= to_make & provisionable.allowed & ~provisionable.enough
             undecided &= ~(conflict | short)
 
-    def _all_wanted(self) -> list[WantedVolume]:
-        """The claims without a volume; sorted out once, when the first node gets that far."""
+    def _all_unbound_claims(self) -> list[UnboundClaim]:
+        """Return the unbound claims; they are sorted once, for the first undecided node."""
         if self._static is None:
             claims = self._claims.unbound_claims_delay_binding
             selected = [c for c in claims if ANN_SELECTED_NODE in c.metadata.annotations]
             looking = [c for c in claims if ANN_SELECTED_NODE not in c.metadata.annotations]
             volumes = self._claims.unbound_volumes_delay_binding
-            self._static = static = StaticMatching(looking, volumes)
+            self._static = static = StaticMatcher(looking, volumes)
             total = len(self._passed)
-            self.wanted = [WantedVolume(claim, (), total) for claim in selected]
+            self.unbound_claims = [UnboundClaim(claim, (), total) for claim in selected]
             for index, claim in enumerate(static.claims):
-                self.wanted.append(WantedVolume(claim, static.volumes_for(index), total))
-        return self.wanted
+                self.unbound_claims.append(UnboundClaim(claim, static.volumes_for(index), total))
+        return self.unbound_claims
 
     def _match(self, nodes: Nodes) -> list[IntArray]:
-        """The volume that each of them gets; none where the node is selected for a new one."""
-        assert self._static is not None, "claims are sorted out first"
+        """Return the matches of each unbound claim; none for claims with a selected node."""
+        assert self._static is not None, "claims are sorted first"
         none = np.full(len(nodes), NO_VOLUME, dtype=np.int64)
-        selected = len(self.wanted) - len(self._static.claims)
+        selected = len(self.unbound_claims) - len(self._static.claims)
         return [*[none] * selected, *self._static.match(nodes)]

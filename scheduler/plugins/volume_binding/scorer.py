@@ -1,7 +1,7 @@
-"""How well volumes fit: the fuller the storage a pod would use on a node, the higher or lower.
+"""Score nodes by the share of storage that a pod would use, per storage class.
 
-Only with the gate StorageCapacityScoring. On nodes that have a volume for some claim these volumes
-count, on the others the pools out of which new ones would be made, grouped by storage class.
+Only with the gate StorageCapacityScoring. On nodes with a matching volume for some claim these
+volumes count, on all others the storage pools from which new ones would be provisioned.
 Source: `pkg/scheduler/framework/plugins/volumebinding/{scorer,volume_binding}.go`, v1.36.3.
 """
 
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.plugins._shape_score import UtilizationShapePoint
-    from scheduler.plugins.volume_binding.pod_volumes import WantedVolume
+    from scheduler.plugins.volume_binding.pod_volumes import UnboundClaim
     from scheduler.snapshot.columns import BoolArray, IntArray
 
 _MAX_UTILIZATION: Final = 100
 
 
 class StorageUse(NamedTuple):
-    """What a pod asks of one storage class on each node, and what there is; and where it does."""
+    """A pod's use of one storage class; arrays by node."""
 
+    #: Bytes.
     requested: IntArray
+    #: Bytes.
     capacity: IntArray
+    #: The pod would use the class on the node.
     used: BoolArray
 
     @staticmethod
     def none(total: int) -> StorageUse:
-        """Nothing anywhere yet."""
         return StorageUse(
             np.zeros(total, dtype=np.int64),
             np.zeros(total, dtype=np.int64),
@@ -45,7 +47,7 @@ class StorageUse(NamedTuple):
 
 
 class VolumeCapacityScorer:
-    """Scores nodes by a function of the used percentage, given by points with lines between."""
+    """Score nodes by a function of the used percentage."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         self._table: Final = np.array(
@@ -53,7 +55,7 @@ class VolumeCapacityScorer:
         )
 
     def score(self, uses: Sequence[StorageUse], total: int) -> IntArray:
-        """The mean over the storage classes in use on each of so many nodes; 0 where none is."""
+        """Return, for each of `total` nodes, the mean over the used classes; 0 without any."""
         scores = np.zeros(total, dtype=np.int64)
         classes = np.zeros(total, dtype=np.int64)
         for use in uses:
@@ -62,30 +64,30 @@ class VolumeCapacityScorer:
         return round_half_away(scores / np.maximum(classes, 1))
 
     def _class_scores(self, use: StorageUse) -> IntArray:
-        """One class's score on each node; what does not fit counts as full."""
+        """Return one class's score on each node; a request above the capacity counts as full."""
         full = (use.capacity == 0) | (use.requested > use.capacity)
         percent = truncated_div(use.requested * _MAX_UTILIZATION, np.where(full, 1, use.capacity))
         return self._table.take(np.where(full, _MAX_UTILIZATION, percent), mode="clip")
 
 
-def storage_uses(wanted: Sequence[WantedVolume], rows: IntArray) -> list[StorageUse]:
-    """The storage classes in use on these rows of the snapshot."""
+def storage_uses(unbound: Sequence[UnboundClaim], rows: IntArray) -> list[StorageUse]:
+    """Return the use of each storage class on these rows of the snapshot."""
     static: dict[str, StorageUse] = {}
     dynamic: dict[str, StorageUse] = {}
     has_static = np.zeros(len(rows), dtype=np.bool_)
-    for one in wanted:
+    for one in unbound:
         requested = value(requested_storage(one.claim))
         matches = one.matches.take(rows)
         has_static |= matches != NO_VOLUME
         for index in np.unique(matches).tolist():
             if index != NO_VOLUME:
-                volume = one.choice[index]
+                volume = one.volumes[index]
                 use = static.setdefault(volume.spec.storage_class_name, StorageUse.none(len(rows)))
                 where = matches == index
                 use.requested[where] += requested
                 use.capacity[where] += value(storage_capacity(volume))
                 use.used[where] = True
-    for one in wanted:
+    for one in unbound:
         capacities = np.where(has_static, NO_CAPACITY, one.capacities.take(rows))
         for index in np.unique(capacities).tolist():
             pool = one.provision.capacity(index) if one.provision is not None else None
@@ -94,7 +96,7 @@ def storage_uses(wanted: Sequence[WantedVolume], rows: IntArray) -> list[Storage
                 use = dynamic.setdefault(name, StorageUse.none(len(rows)))
                 where = capacities == index
                 use.requested[where] += value(requested_storage(one.claim))
-                # All claims of a class share a pool: what it holds counts once.
+                # Claims of a class share a pool, whose capacity counts once.
                 use.capacity[where] = value(parse_quantity(pool.capacity or 0))
                 use.used[where] = True
     return [*static.values(), *dynamic.values()]

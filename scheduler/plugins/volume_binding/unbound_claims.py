@@ -30,14 +30,14 @@ from scheduler.api.volumes import (
     storage_capacity,
     volume_modes_differ,
 )
-from scheduler.plugins.volume_binding.node_ranking import (
-    NOWHERE,
-    Alternatives,
-    NodeRanking,
-    nodes_meeting,
-    reach_of_affinity,
-    reach_of_selector,
-    reach_of_topologies,
+from scheduler.plugins.volume_binding.reachability import (
+    NO_NODES,
+    FirstReachable,
+    NodeTerms,
+    matching_nodes,
+    terms_from_affinity,
+    terms_from_selector,
+    terms_from_topologies,
 )
 
 if TYPE_CHECKING:
@@ -55,52 +55,53 @@ if TYPE_CHECKING:
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import Nodes
 
-#: Stands for "none" where an array says which volume a node has for a claim.
+#: No volume, in arrays of volume indices by node.
 NO_VOLUME: Final = -1
 
 
 class ClaimSelectorError(ValueError):
-    """A claim whose selector cannot be read, with upstream's text."""
+    """The selector of a claim is malformed; upstream's text."""
 
 
 class _Candidates:
-    """The volumes that a claim could be bound to, as far as the node does not matter.
+    """The volumes that a claim could be bound to on some node.
 
-    Volumes are numbered as in the list of their class; candidates by rank, the smallest first.
+    Volumes are numbered by their position in the list of their class, candidates by rank, smallest
+    first.
     """
 
     def __init__(self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> None:
-        self.kept: Final[list[int]] = []
+        self.pre_bound: Final[list[int]] = []
         found: list[int] = []
         requested, selector = requested_storage(claim), _selector_of(claim)
         for index, volume in enumerate(volumes):
-            if not _is_open_to(volume, claim, requested):
+            if not _is_suitable(volume, claim, requested):
                 continue
             if volume.spec.claim_ref is not None:
-                self.kept.append(index)
-            elif _is_on_offer(volume, claim, selector):
+                self.pre_bound.append(index)
+            elif _is_available(volume, claim, selector):
                 found.append(index)
         by_name = [volume.metadata.name for volume in volumes]
-        self.kept.sort(key=lambda i: by_name[i])
-        # Of equal ones upstream takes any, we the first by name.
+        self.pre_bound.sort(key=lambda i: by_name[i])
+        # Of volumes of equal size upstream takes any one; here it is the first by name.
         found.sort(key=lambda i: (storage_capacity(volumes[i]), by_name[i]))
-        self._ranking: Final = NodeRanking(
-            [reach_of_affinity(volumes[i].spec.node_affinity) for i in found]
+        self._reachable: Final = FirstReachable(
+            [terms_from_affinity(volumes[i].spec.node_affinity) for i in found]
         )
         self._volume_of_rank: Final = np.array([*found, NO_VOLUME], dtype=np.int64)
-        # Volumes that are no candidates have a rank that no candidate has.
+        # -1 for volumes that are no candidates.
         self._rank_of_volume: Final = np.full(len(volumes) + 1, -1, dtype=np.int64)
         self._rank_of_volume[found] = np.arange(len(found))
         self._volumes: Final = volumes
 
     def match(self, nodes: Nodes, taken: Sequence[IntArray]) -> IntArray:
-        """The volume that the claim gets on each node, those taken by other claims left out."""
-        ranks = self._ranking.best(nodes, [self._rank_of_volume.take(other) for other in taken])
+        """Return the index of the claim's volume on each node, without the `taken` ones."""
+        ranks = self._reachable.find(nodes, [self._rank_of_volume.take(other) for other in taken])
         matches = self._volume_of_rank.take(ranks)
-        for index in reversed(self.kept):
-            # The first one kept for the claim has the last word.
-            reach = reach_of_affinity(self._volumes[index].spec.node_affinity)
-            match = np.where(nodes_meeting(reach, nodes), index, NO_VOLUME)
+        for index in reversed(self.pre_bound):
+            # The first pre-bound volume takes precedence.
+            reach = terms_from_affinity(self._volumes[index].spec.node_affinity)
+            match = np.where(matching_nodes(reach, nodes), index, NO_VOLUME)
             free = np.ones(len(nodes), dtype=np.bool_)
             for other in taken:
                 free &= other != index
@@ -108,10 +109,10 @@ class _Candidates:
         return matches
 
 
-class StaticMatching:
-    """The claims that look for a volume, smallest first, and what there is for them.
+class StaticMatcher:
+    """Match claims, smallest first, with volumes, given by class.
 
-    `volumes` are by class. Raises `ClaimSelectorError`.
+    Raises `ClaimSelectorError`.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class StaticMatching:
         ]
 
     def match(self, nodes: Nodes) -> list[IntArray]:
-        """For each claim the volume that it gets on each node, `NO_VOLUME` if none."""
+        """Return, for each claim, the index of its volume on each node, or `NO_VOLUME`."""
         matches: list[IntArray] = []
         for name, candidates in zip(self._classes, self._candidates, strict=True):
             taken = [m for other, m in zip(self._classes, matches, strict=False) if other == name]
@@ -136,12 +137,12 @@ class StaticMatching:
         return matches
 
     def volumes_for(self, index: int) -> Sequence[PersistentVolume]:
-        """What the numbers in a claim's matches mean."""
+        """Return the list of volumes that the indices of a claim's matches refer to."""
         return self._volumes[self._classes[index]]
 
 
-def _is_open_to(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: int) -> bool:
-    """Whether a volume could be this claim's at all, kept for it or not."""
+def _is_suitable(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: int) -> bool:
+    """True if the volume, pre-bound to the claim or unclaimed, has the size, mode and class."""
     if volume.spec.claim_ref is not None and not is_bound_to_claim(volume, claim):
         return False
     wanted = claim.spec.volume_attributes_class_name or ""
@@ -153,12 +154,12 @@ def _is_open_to(volume: PersistentVolume, claim: PersistentVolumeClaim, requeste
     )
 
 
-def _is_on_offer(
+def _is_available(
     volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector | None
 ) -> bool:
-    """Whether a volume that is kept for nobody suits this claim."""
+    """True if an unclaimed volume is available and has the labels and access modes."""
     if volume.status.phase != AVAILABLE:
-        # It may be on its way there; binding it now would only meet the controller's own update.
+        # It may become available; binding it now would conflict with the controller's update.
         return False
     if selector is not None and not selector.matches(volume.metadata.labels):
         return False
@@ -176,35 +177,32 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
         ) from error
 
 
-#: Stands for "none" where an array says which storage pool serves a node.
+#: No storage pool, in arrays of pool indices by node.
 NO_CAPACITY: Final = -1
 
 
 class ProvisionError(Exception):
-    """A claim for which it cannot even be said who would make its volume; upstream's text."""
+    """The storage class of a claim is missing; upstream's text."""
 
 
-class Room(NamedTuple):
-    """Where a claim's volume could be made: which nodes its class allows, and has room for.
+class ProvisionableNodes(NamedTuple):
+    """The nodes on which a claim's volume could be provisioned; arrays by node."""
 
-    `capacities` says which pool serves each node, `NO_CAPACITY` where none does or none is needed.
-    """
-
+    #: The storage class allows the node.
     allowed: BoolArray
+    #: A storage pool is large enough, or storage is not tracked.
     enough: BoolArray
+    #: Index of the node's storage pool, or `NO_CAPACITY`.
     capacities: IntArray
 
 
-class Provision:
-    """A claim whose volume is to be made, with its class and the pools that have room for it.
-
-    Raises `ProvisionError`.
-    """
+class ProvisionCheck:
+    """Check on which nodes a claim's volume could be provisioned. Raises `ProvisionError`."""
 
     def __init__(self, claim: PersistentVolumeClaim, handle: Handle) -> None:
         self._allowed: Final = _allowed_by(_class_of(claim, handle))
         self._pools: list[CSIStorageCapacity] | None = None
-        self._ranking = NodeRanking(())
+        self._reachable = FirstReachable(())
         if self._allowed and _counts_storage(claim, handle):
             size = value(requested_storage(claim))
             name = claim_class(claim)
@@ -213,32 +211,35 @@ class Provision:
                 for pool in cast(
                     "Iterable[CSIStorageCapacity]", handle.lister("csistoragecapacities").list()
                 )
-                if pool.storage_class_name == name and _has_room(pool, size)
+                if pool.storage_class_name == name and _is_large_enough(pool, size)
             ]
-            self._ranking = NodeRanking([reach_of_selector(p.node_topology) for p in self._pools])
+            self._reachable = FirstReachable(
+                [terms_from_selector(p.node_topology) for p in self._pools]
+            )
 
-    def room(self, nodes: Nodes) -> Room:
-        """Where the volume could be made."""
-        allowed = nodes_meeting(self._allowed, nodes)
+    def check(self, nodes: Nodes) -> ProvisionableNodes:
+        allowed = matching_nodes(self._allowed, nodes)
         if self._pools is None:
             enough = np.ones(len(nodes), dtype=np.bool_)
-            return Room(allowed, enough, np.full(len(nodes), NO_CAPACITY, dtype=np.int64))
-        ranks = self._ranking.best(nodes)
-        enough = ranks < self._ranking.nothing
-        return Room(allowed, enough, np.where(enough, ranks, NO_CAPACITY))
+            return ProvisionableNodes(
+                allowed, enough, np.full(len(nodes), NO_CAPACITY, dtype=np.int64)
+            )
+        ranks = self._reachable.find(nodes)
+        enough = ranks < self._reachable.nothing
+        return ProvisionableNodes(allowed, enough, np.where(enough, ranks, NO_CAPACITY))
 
     def capacity(self, index: int) -> CSIStorageCapacity | None:
-        """The pool that a number in `Room.capacities` means."""
+        """Return the pool with an index of `ProvisionableNodes.capacities`."""
         return None if index == NO_CAPACITY or self._pools is None else self._pools[index]
 
 
 def volume_limit(pool: CSIStorageCapacity) -> int | None:
-    """How large a volume a pool can make at most, in bytes; None if it does not say."""
+    """Return the size of the largest volume of a pool, in bytes; None if unknown."""
     limit = pool.capacity if pool.maximum_volume_size is None else pool.maximum_volume_size
     return None if limit is None else value(parse_quantity(limit))
 
 
-def _has_room(pool: CSIStorageCapacity, size: int) -> bool:
+def _is_large_enough(pool: CSIStorageCapacity, size: int) -> bool:
     limit = volume_limit(pool)
     return limit is not None and limit >= size
 
@@ -253,18 +254,15 @@ def _class_of(claim: PersistentVolumeClaim, handle: Handle) -> StorageClass:
     return cast("StorageClass", found)
 
 
-def _allowed_by(storage_class: StorageClass) -> Alternatives:
-    """The nodes that a class makes volumes for: none if nobody makes its volumes."""
+def _allowed_by(storage_class: StorageClass) -> NodeTerms:
+    """Return the terms of the nodes a class allows: none if it has no provisioner."""
     if storage_class.provisioner in ("", NOT_SUPPORTED_PROVISIONER):
-        return NOWHERE
-    return reach_of_topologies(storage_class.allowed_topologies)
+        return NO_NODES
+    return terms_from_topologies(storage_class.allowed_topologies)
 
 
 def _counts_storage(claim: PersistentVolumeClaim, handle: Handle) -> bool:
-    """Whether the claim's driver tells how much storage is left, and the claim how much it wants.
-
-    Classes name their driver as provisioner.
-    """
+    """True if the claim requests storage and its driver, the provisioner, reports capacity."""
     if "storage" not in claim.spec.resources.requests:
         return False
     storage_class = _class_of(claim, handle)

@@ -1,9 +1,9 @@
-"""VolumeBinding: a pod goes where its volumes are, or can be; they are bound before the pod is.
+"""VolumeBinding: find nodes that can have all volumes of a pod, and bind the volumes.
 
-PreFilter sorts a pod's claims out: those bound already, those to be bound once the pod has a node,
-and those that somebody else has to bind first, for which the pod waits. Filter turns down nodes
-that cannot have all the volumes. Reserve takes what was found in memory, PreBind writes it down and
-waits for the volume controller. Claims of ephemeral volumes are like others, once they exist.
+PreFilter groups the claims: bound, to be bound once the pod has a node, and to be bound by the
+volume controller first, for which the pod waits. Filter rejects nodes that cannot have all volumes.
+Reserve assumes the volumes found, PreBind writes them to the API server and waits for the volume
+controller. Claims of ephemeral volumes are treated like others once they exist.
 Mirrors `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`, v1.36.3.
 """
 
@@ -62,22 +62,23 @@ _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVo
 _ADD_OR_UPDATE: Final = ActionType.ADD | ActionType.UPDATE
 
 
-class _BindingState:
-    """A pod's search, none if it has no claims, and what came of it on the node reserved for it."""
+class _StateData:
+    """The search for a pod's volumes, and its result for the reserved node."""
 
     def __init__(self, search: PodVolumeSearch | None) -> None:
+        #: None for a pod without claims.
         self.search: Final = search
         self.all_bound = False
         self._pod_volumes: Final[dict[str, PodVolumes | None]] = {}
 
     def pod_volumes(self, node_name: str) -> PodVolumes | None:
-        """What is to be done on a node; found out in the scheduling cycle, and then kept."""
+        """Return the pod's volumes on a node; cached when called in the scheduling cycle."""
         if node_name not in self._pod_volumes and self.search is not None:
             self._pod_volumes[node_name] = self.search.pod_volumes(node_name)
         return self._pod_volumes.get(node_name)
 
 
-_STATE: Final = StateKey[_BindingState]("VolumeBinding")
+_STATE: Final = StateKey[_StateData]("VolumeBinding")
 
 #: The feature gate of scores by storage in use.
 _STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
@@ -124,7 +125,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
 
 class VolumeBinding(Plugin):
-    """Have a pod's volumes and its node fit each other."""
+    """Keep pods on nodes that can reach their volumes, and bind the volumes."""
 
     Args = VolumeBindingArgs
     args: VolumeBindingArgs
@@ -145,12 +146,12 @@ class VolumeBinding(Plugin):
         self._scorer: Final = VolumeCapacityScorer(self.args.shape or ()) if scores else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Turn down pods with a claim that cannot be bound now; skip pods without claims."""
-        has_claims, trouble = self._look_at_claims(pod.pod)
-        if trouble:
-            return unresolvable(trouble)
+        """Reject pods with a claim that cannot be bound now; skip pods without claims."""
+        has_claims, reason = self._check_claims(pod.pod)
+        if reason:
+            return unresolvable(reason)
         if not has_claims:
-            state.write(_STATE, _BindingState(None))
+            state.write(_STATE, _StateData(None))
             return skip()
         claims = self.binder.pod_volume_claims(pod.pod)
         if claims.unbound_claims_immediate:
@@ -162,11 +163,11 @@ class VolumeBinding(Plugin):
             row_of=nodes.table.row_of,
             total=nodes.total,
         )
-        state.write(_STATE, _BindingState(search))
+        state.write(_STATE, _StateData(search))
         return None
 
-    def _look_at_claims(self, pod: Pod) -> tuple[bool, str]:
-        """Whether a pod has claims, and what is wrong with the first that is not as it must be."""
+    def _check_claims(self, pod: Pod) -> tuple[bool, str]:
+        """Return True if the pod has claims, and the reason why the first bad one is rejected."""
         lister, namespace = self.handle.lister("persistentvolumeclaims"), pod.metadata.namespace
         has_claims = False
         for volume in pod.spec.volumes:
@@ -176,12 +177,12 @@ class VolumeBinding(Plugin):
             has_claims = True
             is_ephemeral = volume.persistent_volume_claim is None
             claim = cast("PersistentVolumeClaim | None", lister.get(name, namespace))
-            if trouble := _trouble_with(claim, name, pod, is_ephemeral=is_ephemeral):
-                return True, trouble
+            if reason := _reason_against(claim, name, pod, is_ephemeral=is_ephemeral):
+                return True, reason
         return has_claims, ""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that one of the volumes cannot be reached from, bound or made for."""
+        """Reject nodes that cannot have one of the volumes."""
         search = state.read(_STATE).search
         if search is None:
             return None
@@ -189,18 +190,18 @@ class VolumeBinding(Plugin):
             return search.filter_nodes(nodes)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip, unless the gate has volumes scored."""
+        """Skip without the gate StorageCapacityScoring."""
         return skip() if self._scorer is None else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """How well the storage that the pod would take there is used, by the shape configured."""
+        """Return the scores of the storage the pod would use, by the configured shape."""
         search = state.read(_STATE).search if self._scorer is not None else None
         if self._scorer is None or search is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        return self._scorer.score(storage_uses(search.wanted, nodes.base_rows), len(nodes))
+        return self._scorer.score(storage_uses(search.unbound_claims, nodes.base_rows), len(nodes))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take the volumes found for the node, so that no other pod is given them.
+        """Assume the volumes found for the node.
 
         Raises `AssumeError` if one of them has changed since.
         """
@@ -225,9 +226,9 @@ class VolumeBinding(Plugin):
         return PreBindPreFlightResult(allow_parallel=True, skip=binding.all_bound)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Write down what was taken and wait until it is bound.
+        """Write the assumed objects and wait until all claims are bound.
 
-        Raises `VolumeBindingError`, or the client's errors; then the pod is tried again.
+        Raises `VolumeBindingError`, or the client's errors; then the pod is retried.
         """
         binding = state.read(_STATE)
         if not binding.all_bound:
@@ -267,7 +268,7 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_class_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a new class, and for one that allows other nodes; else it cannot change."""
+        """Queue for a new class, and for one with other allowed topologies."""
         before, after = as_kind(StorageClass, old, new)
         if before is None or after is None:
             return QueueingHint.QUEUE
@@ -276,13 +277,13 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_claim_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a claim of the pod's own."""
+        """Queue for a claim of the pod."""
         return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
 
     def is_schedulable_after_csi_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a new one, and if drivers have taken over other volumes on the node."""
+        """Queue for a new CSINode, and if the migrated plugins changed."""
         before, after = as_kind(CSINode, old, new)
         if before is None or after is None:
             return QueueingHint.QUEUE
@@ -294,9 +295,9 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_csi_driver_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the driver of an inline volume of the pod's has stopped counting storage.
+        """Queue if the driver of an inline volume stopped tracking storage capacity.
 
-        Claims do not count here, upstream as well.
+        Claims are ignored, as upstream.
         """
         before, after = as_kind(CSIDriver, old, new)
         if before is None or after is None:
@@ -308,7 +309,7 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_csi_storage_capacity_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a new pool, and for one that can make larger volumes than before."""
+        """Queue for a new pool, and for one with a larger volume limit than before."""
         before, after = as_kind(CSIStorageCapacity, old, new)
         if before is None or after is None:
             return QueueingHint.QUEUE
@@ -316,10 +317,10 @@ class VolumeBinding(Plugin):
         return QueueingHint(has is not None and (had is None or has > had))
 
 
-def _trouble_with(
+def _reason_against(
     claim: PersistentVolumeClaim | None, name: str, pod: Pod, *, is_ephemeral: bool
 ) -> str:
-    """What keeps a claim from being bound to anything; empty if nothing."""
+    """Return why a claim cannot be bound to any volume; empty if it can."""
     if claim is None:
         if is_ephemeral:
             return (
@@ -340,7 +341,7 @@ def _trouble_with(
     return ""
 
 
-def _found_for(binding: _BindingState, node_name: str) -> PodVolumes:
+def _found_for(binding: _StateData, node_name: str) -> PodVolumes:
     pod_volumes = binding.pod_volumes(node_name)
     if pod_volumes is None:
         raise VolumeBindingError(f"no pod volume found for node {quoted(node_name)}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.api.selectors import Requirement
-from scheduler.plugins.volume_binding.node_ranking import (
-    EVERYWHERE,
-    NOWHERE,
-    Alternatives,
-    NodeRanking,
+from scheduler.plugins.volume_binding.reachability import (
+    ALL_NODES,
+    NO_NODES,
+    FirstReachable,
+    NodeTerms,
 )
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, snapshot_of
@@ -26,14 +26,14 @@ def within(key: str, *values: str) -> tuple[Requirement, ...]:
     return (Requirement(key, "In", values),)
 
 
-def ranks(reach: list[Alternatives], nodes: list[Node] = NODES) -> list[int]:
-    best: list[int] = NodeRanking(reach).best(snapshot_of(nodes).nodes).tolist()
+def ranks(reach: list[NodeTerms], nodes: list[Node] = NODES) -> list[int]:
+    best: list[int] = FirstReachable(reach).find(snapshot_of(nodes).nodes).tolist()
     return best
 
 
 def test_every_node_gets_the_first_thing_within_its_reach() -> None:
     assert ranks([(within(ZONE, "b"),), (within(HOSTNAME, "node-0", "node-1"),)]) == [1, 0, 0, 2]
-    assert ranks([NOWHERE, (within(ZONE, "a", "b"),), EVERYWHERE]) == [1, 1, 1, 2]
+    assert ranks([NO_NODES, (within(ZONE, "a", "b"),), ALL_NODES]) == [1, 1, 1, 2]
 
 
 def test_conditions_of_any_kind_count_alike() -> None:
@@ -48,19 +48,19 @@ def test_conditions_of_any_kind_count_alike() -> None:
 def test_what_a_node_has_given_away_is_passed_over() -> None:
     nodes = snapshot_of(NODES).nodes
     in_b = (within(ZONE, "b"),)
-    ranking = NodeRanking([in_b, in_b, in_b, EVERYWHERE, EVERYWHERE])
-    first = ranking.best(nodes)
-    second = ranking.best(nodes, [first])
-    third = ranking.best(nodes, [first, second])
+    reachable = FirstReachable([in_b, in_b, in_b, ALL_NODES, ALL_NODES])
+    first = reachable.find(nodes)
+    second = reachable.find(nodes, [first])
+    third = reachable.find(nodes, [first, second])
     assert (first.tolist(), second.tolist()) == ([3, 0, 0, 3], [4, 1, 1, 4])
     assert third.tolist() == [5, 2, 2, 5]
 
 
 def test_other_nodes_are_looked_at_anew() -> None:
-    ranking = NodeRanking([(within(HOSTNAME, "node-1"),)])
+    reachable = FirstReachable([(within(HOSTNAME, "node-1"),)])
     few, turned = snapshot_of(NODES[:2]).nodes, snapshot_of(NODES[1::-1]).nodes
     more = snapshot_of(NODES).nodes
-    assert ranking.best(few).tolist() == [1, 0]
-    assert ranking.best(turned).tolist() == [0, 1]
-    assert ranking.best(more).tolist() == [1, 0, 1, 1]
-    assert ranking.best(WhatIf(more.slice(1, 3)).nodes).tolist() == [0, 1]
+    assert reachable.find(few).tolist() == [1, 0]
+    assert reachable.find(turned).tolist() == [0, 1]
+    assert reachable.find(more).tolist() == [1, 0, 1, 1]
+    assert reachable.find(WhatIf(more.slice(1, 3)).nodes).tolist() == [0, 1]

@@ -30,15 +30,22 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
 
 
-def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Alternatives:
-    """The nodes that a volume's affinity selects; malformed terms select none."""
+#: ORed terms of ANDed requirements on the labels of a node, as in a node selector.
+NodeTerms = tuple[tuple[Requirement, ...], ...]
+
+ALL_NODES: Final[NodeTerms] = ((),)
+NO_NODES: Final[NodeTerms] = ()
+
+
+def terms_from_affinity(affinity: VolumeNodeAffinity | None) -> NodeTerms:
+    """Return the terms of a volume's affinity, without the malformed ones, which match no node."""
     if affinity is None or affinity.required is None:
-        return EVERYWHERE
-    return _reach_of_node_selector(affinity.required)
+        return ALL_NODES
+    return _terms_from_node_selector(affinity.required)
 
 
 def affinity_mismatch(affinity: VolumeNodeAffinity | None, labels: Mapping[str, str]) -> str:
-    """What keeps a volume from a node with these labels, in upstream's words; empty if nothing.
+    """Return upstream's error text if the affinity does not match the labels, else an empty string.
 
     Source: `CheckNodeAffinity`.
     """
@@ -50,15 +57,15 @@ def affinity_mismatch(affinity: VolumeNodeAffinity | None, labels: Mapping[str, 
     return field.aggregate(matcher.errors) if matcher.errors else "no matching NodeSelectorTerms"
 
 
-def reach_of_topologies(terms: Iterable[TopologySelectorTerm]) -> Alternatives:
-    """The nodes that a class allows: all if it says nothing. Source: `MatchTopologySelectorTerms`.
+def terms_from_topologies(terms: Iterable[TopologySelectorTerm]) -> NodeTerms:
+    """Return the terms of a class's allowed topologies: without any, all nodes match.
 
-    Empty and malformed terms allow none.
+    Empty and malformed terms match no node. Source: `MatchTopologySelectorTerms`.
     """
     terms = tuple(terms)
     if not terms:
-        return EVERYWHERE
-    alternatives = []
+        return ALL_NODES
+    parsed = []
     for term in terms:
         try:
             requirements = tuple(
@@ -68,22 +75,22 @@ def reach_of_topologies(terms: Iterable[TopologySelectorTerm]) -> Alternatives:
         except FieldErrors:
             continue
         if requirements:
-            alternatives.append(requirements)
-    return tuple(alternatives)
+            parsed.append(requirements)
+    return tuple(parsed)
 
 
-def reach_of_selector(selector: LabelSelector | None) -> Alternatives:
-    """The nodes that a storage pool serves; none if it does not say, or says it badly."""
+def terms_from_selector(selector: LabelSelector | None) -> NodeTerms:
+    """Return the terms of a storage pool; no node matches a missing or malformed selector."""
     try:
         parsed = parse_label_selector(selector)
     except (FieldErrors, SelectorError):
-        return NOWHERE
-    return NOWHERE if parsed is NOTHING else (parsed.requirements,)
+        return NO_NODES
+    return NO_NODES if parsed is NOTHING else (parsed.requirements,)
 
 
 @functools.lru_cache(maxsize=16384)
-def _reach_of_node_selector(selector: NodeSelector) -> Alternatives:
-    """Volumes know nothing of a node but its labels: its name reads as empty."""
+def _terms_from_node_selector(selector: NodeSelector) -> NodeTerms:
+    """Return the terms on labels. Volumes are matched without the node's name, which is empty."""
     return tuple(
         term.expressions
         for term in _parsed(selector).terms
@@ -96,17 +103,10 @@ def _parsed(selector: NodeSelector) -> NodeSelectorMatcher:
     return parse_node_selector(selector)
 
 
-#: Conditions on a node's labels: one of these must hold, which is to say all requirements in it.
-Alternatives = tuple[tuple[Requirement, ...], ...]
-
-EVERYWHERE: Final[Alternatives] = ((),)
-NOWHERE: Final[Alternatives] = ()
-
-
-def nodes_meeting(alternatives: Alternatives, nodes: Nodes) -> BoolArray:
-    """Which nodes meet one of the alternatives."""
+def matching_nodes(terms: NodeTerms, nodes: Nodes) -> BoolArray:
+    """Return the nodes that match one of the terms."""
     met = np.zeros(len(nodes), dtype=np.bool_)
-    for requirements in alternatives:
+    for requirements in terms:
         if not requirements:
             return np.ones(len(nodes), dtype=np.bool_)
         all_met = nodes.accepted_by(requirements[0])
@@ -116,39 +116,39 @@ def nodes_meeting(alternatives: Alternatives, nodes: Nodes) -> BoolArray:
     return met
 
 
-class NodeRanking:
-    """Things in order of preference, the first having rank 0, and from where they can be reached.
+class FirstReachable:
+    """Items in order of preference, of which each node gets the first it can reach.
 
-    `nothing` is the rank of no thing at all: one more than the last.
+    Items (volumes or storage pools) are numbered by rank, from 0; `nothing` stands for no item.
     """
 
-    def __init__(self, reach: Sequence[Alternatives]) -> None:
+    def __init__(self, reach: Sequence[NodeTerms]) -> None:
         self.nothing: Final = len(reach)
         self._everywhere: Final[list[int]] = []
         self._by_value: Final[dict[str, dict[str | None, list[int]]]] = {}
-        self._others: Final[dict[object, tuple[Alternatives, list[int]]]] = {}
+        self._others: Final[dict[object, tuple[NodeTerms, list[int]]]] = {}
         self._tables: Final[dict[tuple[str, int], tuple[Sequence[str | None], IntArray]]] = {}
-        for rank, alternatives in enumerate(reach):
-            self._add(rank, alternatives)
+        for rank, terms in enumerate(reach):
+            self._add(rank, terms)
 
-    def _add(self, rank: int, alternatives: Alternatives) -> None:
-        if () in alternatives:
+    def _add(self, rank: int, terms: NodeTerms) -> None:
+        if () in terms:
             self._everywhere.append(rank)
             return
-        if len(alternatives) == 1 and len(alternatives[0]) == 1:
-            requirement = alternatives[0][0]
+        if len(terms) == 1 and len(terms[0]) == 1:
+            requirement = terms[0][0]
             if requirement.operator == "In":
                 ranks_by_value = self._by_value.setdefault(requirement.key, {})
                 for value in dict.fromkeys(requirement.values):
                     ranks_by_value.setdefault(value, []).append(rank)
                 return
-        key = tuple(tuple((r.key, r.operator, r.values) for r in term) for term in alternatives)
-        self._others.setdefault(key, (alternatives, []))[1].append(rank)
+        key = tuple(tuple((r.key, r.operator, r.values) for r in term) for term in terms)
+        self._others.setdefault(key, (terms, []))[1].append(rank)
 
-    def best(self, nodes: Nodes, taken: Sequence[IntArray] = ()) -> IntArray:
-        """The lowest rank within each node's reach, `nothing` where there is none.
+    def find(self, nodes: Nodes, taken: Sequence[IntArray] = ()) -> IntArray:
+        """Return the lowest rank that each node can reach, or `nothing`.
 
-        `taken` are ranks that each node cannot have: an array over the nodes for every one of them.
+        Each array of `taken` holds a rank per node that is not available to the node.
         """
         best = np.full(len(nodes), self.nothing, dtype=np.int64)
         for level in self._groups(nodes):
@@ -161,8 +161,8 @@ class NodeRanking:
             everywhere = np.ones(len(nodes), dtype=np.bool_)
             groups.append(self._level_of_group(everywhere, self._everywhere))
         groups += [self._level_by_value(nodes, key) for key in self._by_value]
-        for alternatives, ranks in self._others.values():
-            groups.append(self._level_of_group(nodes_meeting(alternatives, nodes), ranks))
+        for terms, ranks in self._others.values():
+            groups.append(self._level_of_group(matching_nodes(terms, nodes), ranks))
         return groups
 
     def _level_of_group(self, reach: BoolArray, ranks: Sequence[int]) -> Callable[[int], IntArray]:
@@ -182,10 +182,10 @@ class NodeRanking:
         return level
 
     def _ranks_by_code(self, key: str, depth: int, values: Sequence[str | None]) -> IntArray:
-        """The so-many-th rank of each value of a label, by its code, and of its absence.
+        """Return the `depth`-th rank for each code of a label's values, and for no label.
 
-        Kept, as a cycle asks about the same nodes in blocks; a column that has changed asks with
-        another list of values, or a longer one.
+        Cached, because a cycle calls this for blocks of nodes. A changed column has another list of
+        values, or a longer one.
         """
         known, table = self._tables.get((key, depth), ((), None))
         if table is None or known is not values or len(table) != len(values) + 1:
@@ -196,7 +196,7 @@ class NodeRanking:
         return table
 
     def _lowest_free(self, level: Callable[[int], IntArray], taken: Sequence[IntArray]) -> IntArray:
-        """The lowest rank of a group that is not taken. Ends, for `nothing` never is."""
+        """Return the lowest rank of a group that is not taken. `nothing` is never taken."""
         ranks, depth = level(0), 0
         clash = self._is_taken(ranks, taken)
         while clash.any():
