@@ -1,17 +1,16 @@
-"""How many volumes each driver has attached to each node, and how many it may.
+"""Attached volumes and their limits per node and CSI driver.
 
-What is attached follows from pods, claims, volumes, classes and attachments, of which in a large
-cluster there are hundreds of thousands, and of which few change from one pod to the next. So an
-account is kept for each node, with all that was looked up for it; when any of that changes, the
-node's account is made anew, and no other:
+They follow from pods, claims, volumes, classes and attachments. A large cluster has hundreds of
+thousands of these, few of which change between two pods. So the volumes of each node are cached
+together with all objects looked up for them, and recomputed only when one of these changes:
 
     pods of a node ----\\
-    claims, volumes,    >--> account of the node --> attached[driver][slot], holders[volume]
+    claims, volumes,    >--> _NodeVolumes --> attached[driver][slot], slots_by_volume[volume]
     classes looked up  /
     attachments ------/
-    CSINode ------------------------------------> limits[driver][slot]
+    CSINode ---------------------------> limits[driver][slot]
 
-Nodes are known by slot (`Snapshot.slots`).
+Nodes are indexed by slot (`Snapshot.slots`).
 """
 
 from __future__ import annotations
@@ -49,62 +48,62 @@ _Pods = Mapping[str, "PodInfo"]
 ATTACHMENTS: Final = "volumeattachments"
 CSI_NODES: Final = "csinodes"
 
-#: In place of a limit: the driver is on the node, and may attach as many as it likes.
+#: Limit of a driver that is installed on the node without a limit.
 _NO_LIMIT: Final = -1
-#: In place of a limit: the driver is not on the node.
+#: Limit of a driver that is not installed on the node.
 _NOT_INSTALLED: Final = -2
 
 _CAPACITY_MIN: Final = 16
 
 
-class _Account(NamedTuple):
+class _NodeVolumes(NamedTuple):
     """The volumes of one node."""
 
-    #: By the pods' uids, for those that have any.
+    #: By the uids of pods with volumes.
     by_pod: Mapping[str, tuple[CsiVolume, ...]]
-    #: By the pods' uids as well: why their volumes cannot be told.
+    #: By the uids of pods whose volumes are unknown.
     errors: Mapping[str, str]
-    #: How many pods use each volume.
+    #: Number of pods that use each volume.
     users: Mapping[CsiVolume, int]
     #: By VolumeAttachments.
     attached: frozenset[CsiVolume]
-    #: What all this was made from.
+    #: The cache key: all objects looked up.
     lookups: frozenset[Lookup]
 
 
-_EMPTY: Final = _Account({}, {}, {}, frozenset(), frozenset())
+_EMPTY: Final = _NodeVolumes({}, {}, {}, frozenset(), frozenset())
 
 
-class _Change(NamedTuple):
-    """What other pods than those on a node would change: volumes more there, and volumes less."""
+class _Difference(NamedTuple):
+    """The difference in attached volumes between the hypothetical and the real pods of a node."""
 
-    more: frozenset[CsiVolume]
-    less: frozenset[CsiVolume]
-    #: Those that are attached in any case, by VolumeAttachments.
+    added: frozenset[CsiVolume]
+    removed: frozenset[CsiVolume]
+    #: Attached anyway, by VolumeAttachments.
     attached: frozenset[CsiVolume]
 
     def attached_by(self, driver: str) -> int:
-        """By how many volumes of a driver the node would have more."""
-        more = sum(volume.driver == driver for volume in self.more - self.attached)
-        return more - sum(volume.driver == driver for volume in self.less - self.attached)
+        """Return the difference in the number of a driver's attached volumes."""
+        added = sum(volume.driver == driver for volume in self.added - self.attached)
+        return added - sum(volume.driver == driver for volume in self.removed - self.attached)
 
 
 class AttachedVolumes:
-    """The accounts of all nodes. `refresh` at the start of a cycle, then ask."""
+    """The attached volumes and limits of all nodes, up to date after `refresh`."""
 
     def __init__(self, handle: Handle, volumes: CsiVolumes) -> None:
         self._handle: Final = handle
         self._volumes: Final = volumes
-        self._accounts: Final[dict[int, _Account]] = {}
-        #: Slots by what their accounts depend on; a tuple, as there is hardly ever more than one.
-        self._dependents: Final[dict[Lookup, tuple[int, ...]]] = {}
+        self._by_slot: Final[dict[int, _NodeVolumes]] = {}
+        #: Slots of the nodes that depend on an object; a tuple, as it is rarely more than one.
+        self._slots_by_lookup: Final[dict[Lookup, tuple[int, ...]]] = {}
         self._errors: Final[dict[int, str]] = {}
-        #: By node and by name; and the node of each.
+        #: By node and by name; then the node of each by name.
         self._attachments: Final[dict[str, dict[str, VolumeAttachment]]] = {}
         self._attached_to: Final[dict[str, str]] = {}
         self._attached: Final[dict[str, IntArray]] = {}
-        #: Slots by the volumes that their pods use, likewise.
-        self._holders: Final[dict[CsiVolume, tuple[int, ...]]] = {}
+        #: Slots of the nodes whose pods use a volume.
+        self._slots_by_volume: Final[dict[CsiVolume, tuple[int, ...]]] = {}
         self._limits: Final[dict[str, IntArray]] = {}
         self._drivers: Final[dict[int, tuple[str, ...]]] = {}
         self._has_csi_node: BoolArray = np.zeros(_CAPACITY_MIN, dtype=np.bool_)
@@ -115,14 +114,13 @@ class AttachedVolumes:
         self._pods_version = 0
         self._cursors: Final[dict[str, int]] = {}
 
-    # Asking. All arrays have an entry for each node in view.
+    # Results. All arrays have an entry for each of `nodes`.
 
     def has_csi_node(self, nodes: Nodes) -> BoolArray:
-        """Which nodes have a CSINode."""
         return self._has_csi_node[self._slots(nodes)]
 
     def lacks_driver(self, driver: str, nodes: Nodes) -> BoolArray:
-        """Which nodes' CSINodes, if there are any, do not know a driver."""
+        """Return the nodes without a CSINode or whose CSINode does not have the driver."""
         limits = self._limits.get(driver)
         if limits is None:
             return np.ones(len(nodes), dtype=np.bool_)
@@ -130,19 +128,19 @@ class AttachedVolumes:
         return lacking
 
     def have_no_room_for(self, wanted: frozenset[CsiVolume], nodes: Nodes) -> BoolArray:
-        """Which nodes would have more volumes of a driver than they may, with these on top.
+        """Return the nodes where these volumes would exceed a driver's limit.
 
-        A volume that a pod has on the node already is not attached twice. One that only a
-        VolumeAttachment mentions counts twice: upstream counts it so.
-        Raises `AttachableVolumeError` if that cannot be told for a node with limits.
+        A volume that a pod on the node uses is not attached twice. One that is attached only by a
+        VolumeAttachment counts twice, as upstream.
+        Raises `AttachableVolumeError` if a pod's volumes on a node with limits are unknown.
         """
         slots = self._slots(nodes)
-        changes = {
-            position: self._change(int(slots[position]), base_pods, pods)
+        differences = {
+            position: self._difference(int(slots[position]), base_pods, pods)
             for position, base_pods, pods in self._changed_pods(nodes)
             if self._has_limits[slots[position]]
         }
-        self._raise_errors(slots, except_at=changes)
+        self._raise_errors(slots, except_at=differences)
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
         for driver in {volume.driver for volume in wanted}:
             limits = self._limits.get(driver)
@@ -151,11 +149,12 @@ class AttachedVolumes:
             volumes = {volume for volume in wanted if volume.driver == driver}
             new = np.full(len(nodes), len(volumes), dtype=np.int64)
             for volume in volumes:
-                new -= np.isin(slots, self._holders.get(volume, ()))
+                new -= np.isin(slots, self._slots_by_volume.get(volume, ()))
             attached = self._counts(driver)[slots]
-            for position, change in changes.items():
-                new[position] += len(change.less & volumes) - len(change.more & volumes)
-                attached[position] += change.attached_by(driver)
+            for position, difference in differences.items():
+                new[position] += len(difference.removed & volumes)
+                new[position] -= len(difference.added & volumes)
+                attached[position] += difference.attached_by(driver)
             limit = limits[slots]
             exceeded |= (limit >= 0) & (new > 0) & (attached + new > limit)
         return exceeded
@@ -164,10 +163,7 @@ class AttachedVolumes:
         return self._handle.snapshot.slots[nodes.base_rows]
 
     def _changed_pods(self, nodes: Nodes) -> Iterator[tuple[int, _Pods, _Pods]]:
-        """Where hypothetical nodes have other pods than the nodes of the snapshot, and all pods.
-
-        Nodes of the snapshot are what they are.
-        """
+        """Yield position, real pods and hypothetical pods of nodes where these differ."""
         base = self._handle.snapshot.table
         if nodes.table is base:
             return
@@ -177,24 +173,24 @@ class AttachedVolumes:
             if pods.keys() != base_pods.keys():
                 yield position, base_pods, pods
 
-    def _change(self, slot: int, base_pods: _Pods, pods: _Pods) -> _Change:
-        """What these pods in place of those would change; raises `AttachableVolumeError`."""
-        account = self._accounts.get(slot, _EMPTY)
-        for uid, error in account.errors.items():
+    def _difference(self, slot: int, base_pods: _Pods, pods: _Pods) -> _Difference:
+        """Compare hypothetical with real pods; raises `AttachableVolumeError`."""
+        cached = self._by_slot.get(slot, _EMPTY)
+        for uid, error in cached.errors.items():
             if uid in pods:
                 raise AttachableVolumeError(error)
         users: Counter[CsiVolume] = Counter()
         for uid in base_pods.keys() - pods.keys():
-            users.subtract(account.by_pod.get(uid, ()))
+            users.subtract(cached.by_pod.get(uid, ()))
         for uid in pods.keys() - base_pods.keys():
             if pods[uid].volumes.may_be_attached:
                 users.update(self._volumes.of_running_pod(pods[uid].pod, set()))
-        before = account.users
-        now = {volume: before.get(volume, 0) + more for volume, more in users.items()}
-        return _Change(
-            more=frozenset(v for v, number in now.items() if number and v not in before),
-            less=frozenset(v for v, number in now.items() if not number and v in before),
-            attached=account.attached,
+        before = cached.users
+        after = {volume: before.get(volume, 0) + more for volume, more in users.items()}
+        return _Difference(
+            added=frozenset(v for v, number in after.items() if number and v not in before),
+            removed=frozenset(v for v, number in after.items() if not number and v in before),
+            attached=cached.attached,
         )
 
     def _raise_errors(self, slots: IntArray, *, except_at: Collection[int]) -> None:
@@ -204,10 +200,10 @@ class AttachedVolumes:
             if slot in self._errors and self._has_limits[slot] and position not in except_at:
                 raise AttachableVolumeError(self._errors[slot])
 
-    # Keeping up.
+    # Updates.
 
     def refresh(self) -> None:
-        """Take in everything that has changed since the last time."""
+        """Recompute the nodes that are affected by changes since the last call."""
         stale = self._changed_nodes()
         index = self._handle.snapshot.volume_index
         stale.update(index.changed_since(self._pods_version))
@@ -218,10 +214,10 @@ class AttachedVolumes:
                 stale.update(self._name_of)
             else:
                 for key in keys:
-                    stale.update(self._dependents.get((plural, key), ()))
+                    stale.update(self._slots_by_lookup.get((plural, key), ()))
         stale.update(self._changed_attachments())
         for slot in stale:
-            self._account_for(slot)
+            self._recompute(slot)
 
     def _changes(self, plural: str) -> Collection[str] | None:
         cursor = self._cursors.get(plural, -1)
@@ -229,7 +225,7 @@ class AttachedVolumes:
         return keys
 
     def _changed_nodes(self) -> set[int]:
-        """Learn which node has which slot; returns slots that have another node, or none, now."""
+        """Update nodes and limits; return the slots with another node than before, or none."""
         snapshot = self._handle.snapshot
         changed: set[int] = set()
         if snapshot.table is not self._table:
@@ -239,17 +235,17 @@ class AttachedVolumes:
             self._slot_of = {name: slot for slot, name in self._name_of.items()}
             slots = before.keys() | self._name_of.keys()
             changed = {slot for slot in slots if before.get(slot) != self._name_of.get(slot)}
-            self._make_room(max(slots, default=0) + 1)
+            self._grow(max(slots, default=0) + 1)
         csi_nodes = self._changes(CSI_NODES)
         names = self._slot_of if csi_nodes is None else csi_nodes
         for slot in changed.union(self._slots_of(names)):
-            self._learn_limits(slot)
+            self._update_limits(slot)
         return changed
 
     def _slots_of(self, names: Iterable[str]) -> Iterator[int]:
         return (self._slot_of[name] for name in names if name in self._slot_of)
 
-    def _make_room(self, capacity: int) -> None:
+    def _grow(self, capacity: int) -> None:
         if capacity <= len(self._has_csi_node):
             return
         capacity *= 2
@@ -260,7 +256,7 @@ class AttachedVolumes:
         for driver, limits in self._limits.items():
             self._limits[driver] = grown(limits, capacity, fill=_NOT_INSTALLED)
 
-    def _learn_limits(self, slot: int) -> None:
+    def _update_limits(self, slot: int) -> None:
         for name in self._drivers.pop(slot, ()):
             self._limits[name][slot] = _NOT_INSTALLED
         self._has_csi_node[slot] = self._has_limits[slot] = False
@@ -280,7 +276,7 @@ class AttachedVolumes:
             self._has_limits[slot] |= count is not None
 
     def _changed_attachments(self) -> set[int]:
-        """Sort VolumeAttachments by node; returns the slots of nodes where any is new or gone."""
+        """Group VolumeAttachments by node; return the slots of nodes with a change."""
         names = self._changes(ATTACHMENTS)
         lister = self._handle.lister(ATTACHMENTS)
         if names is None:
@@ -303,22 +299,19 @@ class AttachedVolumes:
                 changed.add(node)
         return set(self._slots_of(changed))
 
-    # Accounts.
-
-    def _account_for(self, slot: int) -> None:
-        """Make a node's account, in place of the one there was."""
-        old = self._accounts.pop(slot, None)
+    def _recompute(self, slot: int) -> None:
+        old = self._by_slot.pop(slot, None)
         if old is not None:
-            self._enter(slot, old, -1)
+            self._count(slot, old, -1)
         name = self._name_of.get(slot)
         if name is None:
             return
-        account = self._account(name)
-        if account != _EMPTY:
-            self._accounts[slot] = account
-            self._enter(slot, account, 1)
+        new = self._node_volumes(name)
+        if new != _EMPTY:
+            self._by_slot[slot] = new
+            self._count(slot, new, 1)
 
-    def _account(self, name: str) -> _Account:
+    def _node_volumes(self, name: str) -> _NodeVolumes:
         snapshot = self._handle.snapshot
         lookups: set[Lookup] = set()
         by_pod: dict[str, tuple[CsiVolume, ...]] = {}
@@ -342,17 +335,17 @@ class AttachedVolumes:
             volume = self._volumes.attached(attachment.spec.attacher, volume_name, lookups)
             if volume is not None:
                 attached.add(volume)
-        return _Account(by_pod, errors, users, frozenset(attached), frozenset(lookups))
+        return _NodeVolumes(by_pod, errors, users, frozenset(attached), frozenset(lookups))
 
-    def _enter(self, slot: int, account: _Account, sign: int) -> None:
-        """Add an account to the sums by driver and volume, or (-1) take it out of them."""
-        for volume in account.attached.union(account.users):
+    def _count(self, slot: int, volumes: _NodeVolumes, sign: int) -> None:
+        """Add (1) a node's volumes to the sums and indices, or remove (-1) them."""
+        for volume in volumes.attached.union(volumes.users):
             self._counts(volume.driver)[slot] += sign
-        _enter(account.users, self._holders, slot, sign)
-        _enter(account.lookups, self._dependents, slot, sign)
+        _index(volumes.users, self._slots_by_volume, slot, sign)
+        _index(volumes.lookups, self._slots_by_lookup, slot, sign)
         self._errors.pop(slot, None)
-        if sign > 0 and account.errors:
-            self._errors[slot] = next(iter(account.errors.values()))
+        if sign > 0 and volumes.errors:
+            self._errors[slot] = next(iter(volumes.errors.values()))
 
     def _counts(self, driver: str) -> IntArray:
         counts = self._attached.get(driver)
@@ -361,8 +354,8 @@ class AttachedVolumes:
         return counts
 
 
-def _enter(keys: Iterable[K], slots_by_key: dict[K, tuple[int, ...]], slot: int, sign: int) -> None:
-    """Add a slot to those under some keys, or (-1) take it out of them."""
+def _index(keys: Iterable[K], slots_by_key: dict[K, tuple[int, ...]], slot: int, sign: int) -> None:
+    """Add (1) a slot under each key, or remove (-1) it."""
     for key in keys:
         old = slots_by_key.get(key, ())
         new = (*old, slot) if sign > 0 else tuple(other for other in old if other != slot)

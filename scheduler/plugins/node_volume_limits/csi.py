@@ -1,8 +1,8 @@
-"""NodeVolumeLimits: a driver can attach so many volumes to a node, and no more.
+"""NodeVolumeLimits: reject nodes where a CSI driver would have too many volumes attached.
 
-A node's CSINode says how many, driver by driver. What counts is what the pods on the node use, what
-else VolumeAttachments say is attached, and what the new pod brings: volumes behind claims, volumes
-that will be made for claims, and in-tree volumes that a driver has taken over.
+A node's CSINode has the limit of each driver. Counted are the volumes of the pods on the node, the
+volumes of VolumeAttachments, and the volumes of the new pod: those of its claims, those to be
+provisioned for claims, and migrated in-tree volumes.
 Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
 """
 
@@ -67,22 +67,22 @@ _CSI_DRIVERS: Final = "csidrivers"
 _VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 
-#: The volumes of the pod, or why they cannot be told.
+#: The volumes of the pod, or why they are unknown.
 _Found = frozenset[CsiVolume] | AttachableVolumeError
 
 
-class _Wanted(NamedTuple):
-    """What the pod brings to a node that has a CSINode, and to one that has not."""
+class _PodVolumes(NamedTuple):
+    """The volumes of the pod on nodes with and without a CSINode."""
 
     with_csi_node: _Found
     without_csi_node: _Found
 
 
-_WANTED: Final = StateKey[_Wanted]("PreFilterNodeVolumeLimits")
+_POD_VOLUMES: Final = StateKey[_PodVolumes]("PreFilterNodeVolumeLimits")
 
 
 class NodeVolumeLimits(Plugin):
-    """Do not have more volumes attached to a node than its drivers can."""
+    """Keep pods off nodes where a CSI driver cannot attach their volumes."""
 
     reads = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, ATTACHMENTS, _CSI_DRIVERS)
 
@@ -91,24 +91,24 @@ class NodeVolumeLimits(Plugin):
         self._attached = AttachedVolumes(self.handle, self._volumes)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods without a volume that might have to be attached."""
+        """Skip pods without a volume that may have to be attached."""
         if not pod.volumes.may_be_attached:
             return skip()
-        state.write(_WANTED, self._look(pod))
+        state.write(_POD_VOLUMES, self._pod_volumes(pod))
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes where a driver would have too many volumes, and all if a claim is missing.
+        """Reject nodes where a driver's limit is exceeded, and all nodes if a claim is missing.
 
-        Raises `AttachableVolumeError` if the volumes of this pod, or of one that is on a node
-        with limits, cannot be told.
+        Raises `AttachableVolumeError` if the volumes of this pod, or of one on a node with limits,
+        are unknown.
         """
         if not pod.volumes.may_be_attached:
             return None
-        wanted = state.find(_WANTED)
+        wanted = state.find(_POD_VOLUMES)
         if wanted is None:  # a profile may have only the filter
-            wanted = self._look(pod)
-            state.write(_WANTED, wanted)
+            wanted = self._pod_volumes(pod)
+            state.write(_POD_VOLUMES, wanted)
         has_csi_node = self._attached.has_csi_node(nodes)
         verdicts: list[tuple[BoolArray, Status]] = []
         if np.count_nonzero(~has_csi_node):
@@ -120,9 +120,9 @@ class NodeVolumeLimits(Plugin):
                 verdicts.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
         return reject_by(*verdicts) if verdicts else None
 
-    def _look(self, pod: PodInfo) -> _Wanted:
+    def _pod_volumes(self, pod: PodInfo) -> _PodVolumes:
         self._attached.refresh()
-        return _Wanted(self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False))
+        return _PodVolumes(self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False))
 
     def _find(self, pod: PodInfo, *, has_csi_node: bool) -> _Found:
         try:
@@ -133,7 +133,7 @@ class NodeVolumeLimits(Plugin):
     def _verdicts(
         self, found: _Found, nodes: Nodes, which: BoolArray
     ) -> list[tuple[BoolArray, Status]]:
-        """What speaks against some of the nodes without any counting."""
+        """Return the rejections of some of the nodes that need no counts."""
         if isinstance(found, ClaimNotFoundError):
             return [(which, unresolvable(str(found)))]
         if isinstance(found, AttachableVolumeError):
@@ -150,7 +150,7 @@ class NodeVolumeLimits(Plugin):
         ]
 
     def _is_required(self, driver: str) -> bool:
-        """Whether a driver keeps its volumes off nodes that it is not on."""
+        """True if the driver's volumes are rejected on nodes without the driver."""
         found = self.handle.lister(_CSI_DRIVERS).get(driver)
         if found is None:
             return False
@@ -180,7 +180,7 @@ class NodeVolumeLimits(Plugin):
     def is_schedulable_after_csi_node_updated(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a driver may attach more. No limit counts as a limit of 0 here."""
+        """Queue if the limit of a driver grew. No limit counts as 0 here."""
         original, modified = as_kind(CSINode, old, new)
         if original is None or modified is None:
             return QueueingHint.QUEUE_SKIP
@@ -192,7 +192,7 @@ class NodeVolumeLimits(Plugin):
     def is_schedulable_after_pod_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the deleted pod had a node, or was about to, and volumes that count."""
+        """Queue if the deleted pod, assigned or nominated to a node, had volumes that count."""
         deleted, _ = as_kind(Pod, old, new)
         if deleted is None or not (deleted.spec.node_name or deleted.status.nominated_node_name):
             return QueueingHint.QUEUE_SKIP
@@ -201,15 +201,14 @@ class NodeVolumeLimits(Plugin):
     def is_schedulable_after_pvc_added(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if it is a claim of the pod."""
         return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
 
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the pod names a claim, or spells out a volume that the same driver attaches.
+        """Queue if the pod has a claim, or an inline volume of the same driver.
 
-        Raises `CsiTranslationError` for a volume that no driver could handle.
+        Raises `CsiTranslationError`.
         """
         deleted, _ = as_kind(VolumeAttachment, old, new)
         if deleted is None:
@@ -230,7 +229,7 @@ class NodeVolumeLimits(Plugin):
 
 
 def _limits(csi_node: CSINode) -> Mapping[str, int]:
-    """How many volumes each driver may attach; 0 where nothing is said."""
+    """Return the limit of each driver; 0 without a limit."""
     return {
         driver.name: (driver.allocatable.count or 0) if driver.allocatable is not None else 0
         for driver in csi_node.spec.drivers

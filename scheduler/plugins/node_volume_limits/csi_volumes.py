@@ -1,8 +1,8 @@
-"""The CSI volumes behind a pod's volumes: which of them have to be attached, and by which driver.
+"""The CSI volumes of a pod: those that must be attached, and their drivers.
 
     pod volume -> claim -> volume -> driver and handle   bound; in-tree volumes translated
-                      `--> class  -> its provisioner     not bound: the claim stands for a volume
-    pod volume -> driver and handle                      an in-tree volume spelled out in the pod
+                      `--> class  -> its provisioner     not bound: the claim is the handle
+    pod volume -> driver and handle                      inline in-tree volume
 
 Source: `filterAttachableVolumes`, `getCSIDriverInfo` in `nodevolumelimits/csi.go`, v1.36.3.
 """
@@ -28,63 +28,61 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
     from scheduler.framework.handle import Handle
 
-#: The kinds of objects that are looked up, by plural.
+#: The kinds of objects that are looked up.
 CLAIMS: Final = "persistentvolumeclaims"
 VOLUMES: Final = "persistentvolumes"
 CLASSES: Final = "storageclasses"
 
-#: The in-tree plugins that are never attached through their drivers, whatever a node says.
+#: In-tree plugins whose volumes are never attached by the CSI driver.
 _NEVER_MIGRATED: Final = frozenset({AZURE_FILE, VSPHERE})
 
 
 class AttachableVolumeError(Exception):
-    """A pod's volumes that cannot be told; the text is upstream's.
+    """The volumes of a pod are unknown; upstream's text.
 
     AttachableVolumeError
-    └── ClaimNotFoundError: the pod cannot run as long as the claim is not there
+    └── ClaimNotFoundError: the pod waits for the claim
     """
 
 
 class ClaimNotFoundError(AttachableVolumeError):
-    """A pod that is to be placed names a claim that there is not."""
+    """A claim of the pod to be scheduled does not exist."""
 
 
 class CsiVolume(NamedTuple):
-    """A volume as its driver knows it.
-
-    `handle` is a pair, namespace and name, where it is the claim that stands for a volume to come.
-    """
+    """A volume by its driver and handle."""
 
     driver: str
+    #: The driver's volume handle, or namespace and name of a claim that is not bound yet.
     handle: str | tuple[str, str]
 
 
-#: Something looked up: the plural of its kind, and its key, `namespace/name` or `name`.
+#: An object that was looked up: the plural of its kind and its key, `namespace/name` or `name`.
 Lookup = tuple[str, str]
 
 
 class CsiVolumes:
-    """Finds the CSI volumes of pods."""
+    """Find the CSI volumes of pods."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle: Final = handle
 
     def of_new_pod(self, pod: Pod, *, has_csi_node: bool) -> frozenset[CsiVolume]:
-        """Those that a pod to be placed needs; raises `AttachableVolumeError`.
+        """Return the volumes of a pod to be scheduled; raises `AttachableVolumeError`.
 
-        Only on nodes with a CSINode do drivers see to in-tree volumes.
+        In-tree volumes count only on nodes with a CSINode.
         """
         return self._of_pod(pod, set(), is_new=True, has_csi_node=has_csi_node)
 
     def of_running_pod(self, pod: Pod, lookups: set[Lookup]) -> frozenset[CsiVolume]:
-        """Those that a pod has on a node with a CSINode; raises `AttachableVolumeError`.
+        """Return the volumes of a pod on a node with a CSINode; raises `AttachableVolumeError`.
 
-        Adds to `lookups` what the answer depends on.
+        Adds all objects looked up to `lookups`.
         """
         return self._of_pod(pod, lookups, is_new=False, has_csi_node=True)
 
     def attached(self, driver: str, volume_name: str, lookups: set[Lookup]) -> CsiVolume | None:
-        """What a VolumeAttachment attaches; None if it is no volume of a CSI driver."""
+        """Return the volume of a VolumeAttachment; None if it is no CSI volume."""
         volume = self._volume(volume_name, lookups)
         if not driver or volume is None or volume.spec.csi is None:
             return None
@@ -102,7 +100,7 @@ class CsiVolumes:
                 claim = self._claim(pod, volume, name, lookups, is_new=is_new)
                 attached = None
                 if claim is not None:
-                    attached = self._behind(claim, lookups, has_csi_node=has_csi_node)
+                    attached = self._volume_of_claim(claim, lookups, has_csi_node=has_csi_node)
             if attached is not None:
                 found.add(attached)
         return frozenset(found)
@@ -129,14 +127,14 @@ class CsiVolumes:
             )
         return claim
 
-    def _behind(
+    def _volume_of_claim(
         self, claim: PersistentVolumeClaim, lookups: set[Lookup], *, has_csi_node: bool
     ) -> CsiVolume | None:
-        """The volume a claim stands for; by its class if it is not bound to one that there is."""
+        """Return the claim's volume; by its storage class if the volume does not exist."""
         name = claim.spec.volume_name
         volume = self._volume(name, lookups) if name else None
         if volume is None:
-            return self._to_come(claim, lookups, has_csi_node=has_csi_node)
+            return self._future_volume(claim, lookups, has_csi_node=has_csi_node)
         csi = volume.spec.csi
         if csi is not None:
             driver, handle = csi.driver, csi.volume_handle
@@ -144,10 +142,10 @@ class CsiVolumes:
             driver, handle = _translated(volume) if has_csi_node else ("", "")
         return CsiVolume(driver, handle) if driver and handle else None
 
-    def _to_come(
+    def _future_volume(
         self, claim: PersistentVolumeClaim, lookups: set[Lookup], *, has_csi_node: bool
     ) -> CsiVolume | None:
-        """What will be made for a claim. One without a class gets a volume some other way."""
+        """Return the volume to be provisioned for a claim; None without a storage class."""
         name = claim_class(claim)
         if not name:
             return None
@@ -169,7 +167,7 @@ class CsiVolumes:
 
 
 def _inline(volume: Volume) -> CsiVolume | None:
-    """An in-tree volume spelled out in a pod, as its driver knows it."""
+    """Return the CSI volume of an inline in-tree volume."""
     plugin = in_tree_plugin_of_inline_volume(volume)
     if plugin is None or plugin in _NEVER_MIGRATED:
         return None
@@ -183,7 +181,7 @@ def _inline(volume: Volume) -> CsiVolume | None:
 
 
 def _translated(volume: PersistentVolume) -> tuple[str, str]:
-    """Driver and handle of an in-tree volume; empty if no driver can handle it."""
+    """Return driver and handle of an in-tree volume; empty if it cannot be translated."""
     plugin = in_tree_plugin(volume.spec)
     try:
         handle = handle_of_volume(volume) if plugin is not None else None
