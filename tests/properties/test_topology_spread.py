@@ -237,7 +237,7 @@ def changes_to(draw: DrawFn, cluster: Cluster, *, may_leave: bool) -> list[Chang
     return changes
 
 
-def verdicts_after(
+def status_codes_after(
     plugin: PodTopologySpread, pod: Pod, cluster: Cluster, changes: list[Change]
 ) -> list[Verdict | None]:
     """The plugin's verdict on each node in its own world, in one dry run."""
@@ -275,7 +275,7 @@ def test_a_dry_run_tells_each_world_what_upstream_tells_its_copy(
                 reference.remove_pod(state, pod, running[change.leaving], node)
         expected.append(reference.filter_node(pod, node, state))
     plugin = build(snapshot(cluster))
-    assert verdicts_after(plugin, pod, cluster, changes) == expected
+    assert status_codes_after(plugin, pod, cluster, changes) == expected
 
 
 @thorough
@@ -298,7 +298,7 @@ def test_a_dry_run_sees_what_a_changed_cluster_would_show(
         changed = cluster._replace(pods=left + arriving)
         expected.append(reference.filter_node(pod, node, reference.pre_filter(pod, changed)))
     plugin = build(snapshot(cluster))
-    assert verdicts_after(plugin, pod, cluster, changes) == expected
+    assert status_codes_after(plugin, pod, cluster, changes) == expected
 
 
 def named(name: str, namespace: str = "default") -> core.ObjectMeta:

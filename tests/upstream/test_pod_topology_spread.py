@@ -16,7 +16,11 @@ import pytest
 from scheduler.client.kinds import KINDS
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, EventResource
-from scheduler.plugins.pod_topology_spread.plugin import HARD_SPREAD, SOFT_SPREAD, PodTopologySpread
+from scheduler.plugins.pod_topology_spread.plugin import (
+    PRE_FILTER_STATE,
+    PRE_SCORE_STATE,
+    PodTopologySpread,
+)
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
@@ -61,7 +65,7 @@ def test_counting(case: Case) -> None:
     for tell, changed in ((plugin.add_pod, "added"), (plugin.remove_pod, "removed")):
         if changed in case.fields and node is not None:
             tell(state, info, PodInfo(pod(case[changed])), node)
-    found = state.read(HARD_SPREAD).seen_from(node.base_row if node else None)
+    found = state.read(PRE_FILTER_STATE).seen_from(node.base_row if node else None)
     assert [counts for counts, _ in found] == case["counts"]
     assert [least for _, least in found] == case["least"]
 
@@ -91,7 +95,7 @@ def test_pre_score(case: Case) -> None:
     if "pre_score" in case.fields:
         assert verdict_of(answer) == (case["pre_score"], ())
         return
-    soft = state.read(SOFT_SPREAD)
+    soft = state.read(PRE_SCORE_STATE)
     ignored = nodes.take(soft.ignored).names if soft.ignored is not None else []
     assert ignored == case["ignored"]
     assert [charge.weight for charge in soft.charges] == pytest.approx(case["weights"], rel=1e-15)

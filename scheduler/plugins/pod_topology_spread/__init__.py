@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods are spread evenly over topology domains."""
+"""PodTopologySpread: spread pods evenly over topology domains."""
 
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 

@@ -1,8 +1,8 @@
-"""Topology spread constraints, parsed: a pod's own, or those a profile gives to pods without any.
+"""Parse topology spread constraints: a pod's own, or those of a profile for pods without any.
 
-A constraint is parsed once per pod template: pods with equal constraints, and equal values of the
-labels that `matchLabelKeys` names, share it. Constraints of a profile have no selector; the pod's
-comes from whatever groups it with other pods: its services and its controller.
+Parsed constraints are cached per pod template: by the constraints and the values of the labels in
+`matchLabelKeys`. Constraints of a profile have no selector; it is derived from the pod's services
+and controller.
 Mirrors `podtopologyspread/common.go` and `plugins/helper/spread.go`, v1.36.3.
 """
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
 
-#: What `whenUnsatisfiable` says.
+#: Values of `whenUnsatisfiable`.
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 
 _HONOR: Final = "Honor"
 
-#: What pods without constraints get where the profile leaves it to the system.
+#: Constraints of pods without any, under defaulting type `System`.
 SYSTEM_DEFAULT_CONSTRAINTS: Final = (
     TopologySpreadConstraint(
         topology_key="kubernetes.io/hostname", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3
@@ -48,12 +48,12 @@ SYSTEM_DEFAULT_CONSTRAINTS: Final = (
     ),
 )
 
-#: The kinds that `default_selector` looks into.
+#: The kinds that `default_selector` lists.
 LISTED_KINDS: Final = ("services", "replicationcontrollers", "replicasets", "statefulsets")
 
 
 class SpreadConstraint(NamedTuple):
-    """A constraint with everything left out filled in."""
+    """A parsed constraint with all defaults."""
 
     max_skew: int
     topology_key: str
@@ -64,9 +64,9 @@ class SpreadConstraint(NamedTuple):
 
 
 class MatchingPods:
-    """The rule that counts a namespace's pods by a selector: those that are not on their way out.
+    """Rule that counts a namespace's pods by a selector, without terminating ones.
 
-    A selector without requirements counts none, upstream's choice: see `countPodsMatchSelector`.
+    A selector without requirements counts none, as upstream's `countPodsMatchSelector`.
     """
 
     __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces")
@@ -83,11 +83,10 @@ class MatchingPods:
 
     @property
     def counts_nothing(self) -> bool:
-        """Whether no pod can match, so that nobody need be asked."""
+        """True if no pod can match."""
         return not self._selector.requirements
 
     def __call__(self, kind: PodKind) -> int:
-        """1 for a pod that counts."""
         if kind.is_terminating or kind.namespace != self._namespace:
             return 0
         return int(self._selector.matches(kind.labels))
@@ -103,16 +102,16 @@ class MatchingPods:
 
 
 def has_keys(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
-    """Whether a node with these labels has all topology keys."""
+    """True if a node with these labels has all topology keys."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
 
 def parse_constraints(
     constraints: Sequence[TopologySpreadConstraint], labels: Mapping[str, str], action: str
 ) -> tuple[SpreadConstraint, ...]:
-    """Those of a pod's constraints that `whenUnsatisfiable` has do this; `labels` are the pod's.
+    """Parse the constraints with this action (`whenUnsatisfiable`); `labels` are the pod's.
 
-    Raises `SelectorError` or `FieldErrors` for a malformed selector of one of them.
+    Raises `SelectorError` or `FieldErrors` for a malformed selector.
     """
     keys = {key for constraint in constraints for key in constraint.match_label_keys}
     matched = tuple((key, labels[key]) for key in sorted(keys) if key in labels) if keys else ()
@@ -151,17 +150,16 @@ def _parse(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> S
 
 
 def _both(first: Selector, second: Selector) -> Selector:
-    """What both select; a selector of nothing stays that."""
+    """Return the conjunction; a second selector that selects nothing is returned as it is."""
     if not second.requirements and not second.is_empty:
         return second
     return Selector((*first.requirements, *second.requirements))
 
 
 def default_selector(pod: PodInfo, handle: Handle) -> Selector:
-    """Which pods go together with this one: by its services, and by the controller that owns it.
+    """Return the selector of the pod's services and controller; empty without either.
 
-    Without either it is empty. A controller that is not there, or whose selector is malformed, has
-    no say.
+    A missing controller, or one with a malformed selector, is ignored.
     """
     labels: dict[str, str] = {}
     services = cast("Iterable[Service]", handle.lister("services").list(pod.namespace))

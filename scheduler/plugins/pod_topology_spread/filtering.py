@@ -1,15 +1,14 @@
-"""How pods lie over the domains of topology spread constraints, counted over all nodes at once.
+"""Count matching pods per topology domain, and filter all nodes at once.
 
-A domain is a value of a topology key; a node's domain is its code in the label's column. Nothing
-here looks at one pod, or one node, at a time.
+A domain is a value of a topology key; a node's domain is its code in the label's column.
 
     code of each node ---+
-    pods on each node ---+--> pods in each domain --> the least of them --> verdict on each node
+    pods on each node ---+--> pods in each domain --> least count --> status code of each node
     nodes that count ----+
 
-In a dry run one state serves many worlds. In the world of node i only the pods on node i differ, so
-its deltas are kept under its row, and only its verdict is worked out anew: of all domains none but
-its own has another count, and the least count elsewhere is one of the two least there were.
+In a dry run one state serves many worlds. In the world of node i only the pods on node i differ. So
+differences are stored by row, and only the status of node i is recomputed: only the count of its
+own domain differs, and the least count of all other domains is one of the two lowest.
 Mirrors `podtopologyspread/filtering.go`, v1.36.3.
 """
 
@@ -47,12 +46,12 @@ _STATUSES: Final = (
 _MISSING_LABEL: Final = 0
 _TOO_SKEWED: Final = 1
 
-#: The least count where no domain has been counted (`math.MaxInt32`).
+#: The least count without any domain (`math.MaxInt32`).
 _NO_DOMAIN: Final = 2**31 - 1
 
 
 class PodCounts:
-    """The pods on each node that a selector counts; equal selectors are asked once per cycle."""
+    """Matching pods per node, cached by selector for one cycle."""
 
     def __init__(self, snapshot: Snapshot, namespace: str) -> None:
         self._snapshot: Final = snapshot
@@ -60,7 +59,7 @@ class PodCounts:
         self._by_rule: Final[dict[MatchingPods, IntArray]] = {}
 
     def of(self, constraint: SpreadConstraint) -> IntArray:
-        """How many on each node of the snapshot."""
+        """Return the matching pods on each node of the snapshot."""
         rule = MatchingPods(self._namespace, constraint.selector)
         counts = self._by_rule.get(rule)
         if counts is None:
@@ -73,7 +72,7 @@ class PodCounts:
 
 
 def all_keys_present(nodes: Nodes, constraints: Iterable[SpreadConstraint]) -> BoolArray:
-    """Which nodes have all topology keys."""
+    """Return the nodes that have all topology keys."""
     present = np.ones(len(nodes), dtype=np.bool_)
     for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
         present &= nodes.labels(key).present
@@ -86,9 +85,9 @@ def counted_nodes(
     constraints: Sequence[SpreadConstraint],
     candidates: BoolArray,
 ) -> list[BoolArray]:
-    """Which of the candidates meet each constraint's policies: only their pods count for it.
+    """Return, per constraint, the candidates that meet its policies: only their pods count.
 
-    Mirrors `matchNodeInclusionPolicies`. The arrays may be shared, and are not to be written to.
+    Mirrors `matchNodeInclusionPolicies`. The arrays may be shared and must not be written to.
     """
     affinity, tolerations = pod.required_node_affinity, pod.spec.tolerations
 
@@ -112,13 +111,13 @@ def counted_nodes(
 def sum_by_domain(
     codes: NDArray[np.int32] | IntArray, counts: IntArray, counted: BoolArray, size: int
 ) -> IntArray:
-    """The sum over the nodes that count in each of `size` domains, by code."""
+    """Return the sum over the counted nodes in each of `size` domains, by code."""
     if np.count_nonzero(counted) != len(counted):
         codes, counts = codes[counted], counts[counted]
     return np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
 
 
-class _Extremes(NamedTuple):
+class _CriticalPaths(NamedTuple):
     """The domain with the least count, that count, and the least count of all other domains."""
 
     code: int
@@ -127,9 +126,9 @@ class _Extremes(NamedTuple):
 
 
 class _Domains:
-    """One hard constraint: the pods in each domain, and how many a node's may have at most.
+    """One hard constraint: the pods in each domain, and the limit of a domain.
 
-    A node without the key has no domain, and that is its verdict, whatever the counts are.
+    A node without the topology key is rejected for this reason, whatever the counts.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class _Domains:
         counts: IntArray,
         counted: BoolArray,
     ) -> None:
-        """`counts` are the matching pods on each node; only nodes `counted` make domains."""
+        """`counts` are the matching pods per node; only domains of `counted` nodes exist."""
         self.selector: Final = constraint.selector
         self.counted: Final = counted
         self.column: Final = column
@@ -152,66 +151,66 @@ class _Domains:
         is_any_counted = bool(np.count_nonzero(counted))
         of_counted = by_node if counted.all() else by_node[counted]
         self._least: Final = int(of_counted.min()) if is_any_counted else _NO_DOMAIN
-        #: How much a domain's count may exceed the least one.
+        #: Largest difference between a domain's count and the least count.
         self._margin: Final = constraint.max_skew - int(constraint.selector.matches(pod.labels))
-        #: Then the least count is taken for 0. Where one domain is enough and there is none, every
-        #: count is 0, which is not too much whatever the least is.
+        #: True: the least count is 0. With `min_domains` 1 and no domain all counts are 0, which
+        #: never exceed the limit.
         self._has_too_few: Final = (
             constraint.min_domains > 1 and len(self.codes_counted) < constraint.min_domains
         )
-        #: The verdict on each node of the snapshot, as it is.
-        self.verdicts: Final = self._verdicts(self._codes, by_node, self._least)
+        #: Status code of each node of the snapshot.
+        self.status_codes: Final = self._status_codes(self._codes, by_node, self._least)
 
     @property
     def codes_counted(self) -> IntArray:
-        """The domains that there are, by code."""
+        """Return the codes of all domains."""
         nodes = np.bincount(self._codes[self.counted], minlength=self._size)
         return np.flatnonzero(nodes)
 
-    def verdicts_after(self, rows: IntArray, deltas: IntArray) -> NDArray[np.int16]:
-        """The verdict on the nodes at these rows, each with so many more pods, in its own world."""
+    def status_codes_after(self, rows: IntArray, deltas: IntArray) -> NDArray[np.int16]:
+        """Return the status codes of the nodes in these rows, each with `deltas` more pods."""
         counts = self.counts_after(rows, deltas)
-        return self._verdicts(self._codes.take(rows), counts, self.least_after(rows, deltas))
+        return self._status_codes(self._codes.take(rows), counts, self.least_after(rows, deltas))
 
     def counts_after(self, rows: IntArray, deltas: IntArray) -> IntArray:
-        """The pods in these nodes' own domains; arbitrary for a node without one."""
+        """Return the pods in the domains of these nodes; arbitrary for a node without a domain."""
         return self.by_domain.take(self._codes.take(rows), mode="wrap") + deltas
 
     def least_after(self, rows: IntArray, deltas: IntArray) -> IntArray | int:
-        """The least count of all domains in each of these worlds."""
+        """Return the least count of all domains in each of these worlds."""
         changed = deltas != 0
         if not changed.any():
             return self._least
-        # Only nodes that count have deltas, so their domains are among those counted.
-        extremes = self._extremes
-        is_lowest = self._codes.take(rows) == extremes.code
-        of_others = np.where(is_lowest, extremes.least_of_others, extremes.least)
+        # Only counted nodes have deltas, so their domains exist.
+        critical = self._critical_paths
+        is_lowest = self._codes.take(rows) == critical.code
+        of_others = np.where(is_lowest, critical.least_of_others, critical.least)
         least = np.minimum(self.counts_after(rows, deltas), of_others)
         return np.where(changed, least, self._least)
 
     @functools.cached_property
-    def _extremes(self) -> _Extremes:
+    def _critical_paths(self) -> _CriticalPaths:
         codes = self.codes_counted
         counts = self.by_domain[codes]
         lowest = int(counts.argmin())
         others = np.delete(counts, lowest).min(initial=_NO_DOMAIN)
-        return _Extremes(int(codes[lowest]), int(counts[lowest]), int(others))
+        return _CriticalPaths(int(codes[lowest]), int(counts[lowest]), int(others))
 
-    def _verdicts(
+    def _status_codes(
         self, codes: NDArray[np.int32], counts: IntArray, least: IntArray | int
     ) -> NDArray[np.int16]:
         limit = self._margin if self._has_too_few else least + self._margin
-        verdicts = np.where(counts > limit, np.int16(_TOO_SKEWED), np.int16(ABSENT))
+        status_codes = np.where(counts > limit, np.int16(_TOO_SKEWED), np.int16(ABSENT))
         lacking = codes < 0
         if np.count_nonzero(lacking):
-            verdicts[lacking] = _MISSING_LABEL
-        return verdicts
+            status_codes[lacking] = _MISSING_LABEL
+        return status_codes
 
 
-class HardSpread:
-    """What PreFilter has found out about a pod with hard constraints."""
+class PreFilterState:
+    """Matching pods per domain for each hard constraint of a pod; upstream's `preFilterState`."""
 
-    __slots__ = ("_deltas", "_domains", "_matching", "_namespace", "_total", "_verdicts")
+    __slots__ = ("_deltas", "_domains", "_matching", "_namespace", "_status_codes", "_total")
 
     def __init__(
         self,
@@ -220,7 +219,7 @@ class HardSpread:
         constraints: Sequence[SpreadConstraint],
         in_view: IntArray | None,
     ) -> None:
-        """Count over the snapshot, or over the rows in view only."""
+        """Count the pods on all nodes of the snapshot, or on the rows `in_view` only."""
         nodes = snapshot.nodes
         candidates = all_keys_present(nodes, constraints)
         if in_view is not None:
@@ -235,22 +234,22 @@ class HardSpread:
             _Domains(c, pod, nodes.labels(c.topology_key), counts.of(c), which)
             for c, which in zip(constraints, counted, strict=True)
         ]
-        self._verdicts: Final = _first_of([domains.verdicts for domains in self._domains])
-        #: How many pods a dry run has put on each node, by constraint and row; None before it.
+        self._status_codes: Final = _first_of([domains.status_codes for domains in self._domains])
+        #: Pods that a dry run has added, by constraint and row; None before it.
         self._deltas: IntArray | None = None
-        #: The constraints that count a pod of some kind; shared by all copies of this state.
+        #: Indices of the constraints that match a pod kind; shared by all copies of this state.
         self._matching: dict[PodKind, tuple[int, ...]] = {}
 
-    def clone(self) -> HardSpread:
-        copy = object.__new__(HardSpread)
-        for name in HardSpread.__slots__:
+    def clone(self) -> PreFilterState:
+        copy = object.__new__(PreFilterState)
+        for name in PreFilterState.__slots__:
             object.__setattr__(copy, name, getattr(self, name))
         if self._deltas is not None:
             copy._deltas = self._deltas.copy()
         return copy
 
     def change(self, other: PodInfo, row: int, by: int) -> None:
-        """A pod more, or less, on a node. Terminating pods count here, as they do upstream."""
+        """Add (1) or remove (-1) a pod on a node. Terminating pods count here, as upstream."""
         if other.namespace != self._namespace:
             return
         kind = other.kind
@@ -268,13 +267,13 @@ class HardSpread:
                 self._deltas[index, row] += by
 
     def rejections(self, rows: IntArray) -> Rejections | None:
-        """The verdicts on the nodes at these rows; None if all pass."""
+        """Return the rejections of the nodes in these rows; None if all pass."""
         if self._deltas is None:
-            codes = self._verdicts.take(rows)
+            codes = self._status_codes.take(rows)
         else:
             codes = _first_of(
                 [
-                    domains.verdicts_after(rows, self._deltas_of(index, rows))
+                    domains.status_codes_after(rows, self._deltas_of(index, rows))
                     for index, domains in enumerate(self._domains)
                 ]
             )
@@ -302,9 +301,9 @@ class HardSpread:
         return found
 
 
-def _first_of(verdicts: Sequence[NDArray[np.int16]]) -> NDArray[np.int16]:
-    """On each node the verdict of the first constraint that turns it down."""
-    first = verdicts[0]
-    for others in verdicts[1:]:
+def _first_of(status_codes: Sequence[NDArray[np.int16]]) -> NDArray[np.int16]:
+    """Return, for each node, the status code of the first constraint that rejects it."""
+    first = status_codes[0]
+    for others in status_codes[1:]:
         first = np.where(first < 0, others, first)
     return first

@@ -1,8 +1,8 @@
-"""PodTopologySpread: pods that belong together lie evenly over zones, hosts, or whatever.
+"""PodTopologySpread: spread matching pods evenly over zones, hosts, or other domains.
 
-A DoNotSchedule constraint turns down nodes in whose domain the pod would make the count exceed the
-least count of all domains by more than `maxSkew`. ScheduleAnyway constraints rank nodes: the fewer
-matching pods in a node's domains, the better.
+A DoNotSchedule constraint rejects nodes in whose domain the pod would make the count exceed the
+least count of all domains by more than `maxSkew`. ScheduleAnyway constraints score nodes: the fewer
+matching pods in a node's domains, the higher.
 Mirrors `pkg/scheduler/framework/plugins/podtopologyspread/*.go`, v1.36.3.
 """
 
@@ -40,8 +40,8 @@ from scheduler.plugins.pod_topology_spread.constraints import (
     has_keys,
     parse_constraints,
 )
-from scheduler.plugins.pod_topology_spread.filtering import HardSpread
-from scheduler.plugins.pod_topology_spread.scoring import SoftSpread
+from scheduler.plugins.pod_topology_spread.filtering import PreFilterState
+from scheduler.plugins.pod_topology_spread.scoring import PreScoreState
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-#: What is known between the points of a cycle.
-HARD_SPREAD: Final = StateKey[HardSpread]("PreFilterPodTopologySpread")
-SOFT_SPREAD: Final = StateKey[SoftSpread]("PreScorePodTopologySpread")
+#: The state of a cycle.
+PRE_FILTER_STATE: Final = StateKey[PreFilterState]("PreFilterPodTopologySpread")
+PRE_SCORE_STATE: Final = StateKey[PreScoreState]("PreScorePodTopologySpread")
 
 #: The feature gate behind `matchLabelKeys`, on by default.
 _MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
@@ -135,7 +135,7 @@ def _same_domain(constraint: TopologySpreadConstraint, other: TopologySpreadCons
 
 
 class PodTopologySpread(Plugin):
-    """Respect topology spread constraints: the pod's own, or the profile's if it has none."""
+    """Apply topology spread constraints: the pod's own, or the profile's if it has none."""
 
     reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
     Args = PodTopologySpreadArgs
@@ -166,24 +166,24 @@ class PodTopologySpread(Plugin):
             return skip()
         snapshot = self.handle.snapshot
         in_view = nodes.base_rows if len(nodes) != len(snapshot) else None
-        state.write(HARD_SPREAD, HardSpread(pod, snapshot, constraints, in_view))
+        state.write(PRE_FILTER_STATE, PreFilterState(pod, snapshot, constraints, in_view))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        _hard_spread(state).change(added, node.base_row, 1)
+        _pre_filter_state(state).change(added, node.base_row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        _hard_spread(state).change(removed, node.base_row, -1)
+        _pre_filter_state(state).change(removed, node.base_row, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes without a topology key, and those in domains that are too full already."""
-        return _hard_spread(state).rejections(nodes.base_rows)
+        """Reject nodes without a topology key, and nodes in domains with too many pods."""
+        return _pre_filter_state(state).rejections(nodes.base_rows)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Count matching pods by domain; skip pods without soft constraints.
 
-        Only the system's constraints do without topology keys: a node without a zone still has its
-        hostname. Raises `ValueError` for a malformed selector.
+        Nodes without all topology keys are scored only under the system's constraints: a node
+        without a zone has a hostname. Raises `ValueError` for a malformed selector.
         """
         try:
             constraints = self._constraints_of(pod, SCHEDULE_ANYWAY)
@@ -192,25 +192,25 @@ class PodTopologySpread(Plugin):
         if not constraints:
             return skip()
         has_own = bool(pod.spec.topology_spread_constraints)
-        soft_spread = SoftSpread(
+        pre_score_state = PreScoreState(
             pod,
             self.handle.snapshot,
             constraints,
             nodes,
             requires_all_keys=has_own or not self._is_system_defaulted,
         )
-        state.write(SOFT_SPREAD, soft_spread)
+        state.write(PRE_SCORE_STATE, pre_score_state)
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """How full the domains of each node are."""
-        return _soft_spread(state).scores(nodes)
+        """Return the weighted number of pods in each node's domains."""
+        return _pre_score_state(state).scores(nodes)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        return _soft_spread(state).normalized(scores)
+        return _pre_score_state(state).normalized(scores)
 
     def _constraints_of(self, pod: PodInfo, action: str) -> tuple[SpreadConstraint, ...]:
-        """The pod's constraints of one kind; the profile's only if it has none of either kind."""
+        """Return the constraints with this action: the pod's, or the profile's if it has none at all."""
         own = pod.spec.topology_spread_constraints
         if own:
             labels = pod.labels if self._uses_match_label_keys else {}
@@ -244,11 +244,10 @@ class PodTopologySpread(Plugin):
     def is_schedulable_after_pod_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a pod now counts that did not, or the other way round; or if it is this pod, and
-        it tolerates other taints, which may change the nodes that count.
+        """Queue if the change adds or removes a matching pod.
 
-        Only pods on a node, or expected on one, count. Raises `ValueError` for a malformed
-        selector.
+        Also queue if this pod tolerates other taints, which may change the nodes that count. Only
+        pods assigned or nominated to a node count. Raises `ValueError` for a malformed selector.
         """
         original, modified = as_kind(Pod, old, new)
         if any(one and not _is_involved(one, pod) for one in (original, modified)):
@@ -274,8 +273,9 @@ class PodTopologySpread(Plugin):
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a node with all topology keys comes or goes, or moves to other domains, or has
-        other taints. Raises `ValueError` for a malformed selector.
+        """Queue if a node with all topology keys is added, deleted, relabelled or tainted anew.
+
+        Raises `ValueError` for a malformed selector.
         """
         original, modified = as_kind(Node, old, new)
         constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
@@ -292,9 +292,9 @@ class PodTopologySpread(Plugin):
         )
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's own constraints, and the labels where one takes its selector from them.
+        """Return the pod's constraints, and its labels if `matchLabelKeys` uses them.
 
-        The profile's constraints depend on services and owners, too much to compare by.
+        The profile's constraints depend on services and owners; such pods share no hints.
         """
         own = pod.spec.topology_spread_constraints
         if not own:
@@ -304,22 +304,24 @@ class PodTopologySpread(Plugin):
         return pod.namespace, same_parts(own), labels
 
 
-def _hard_spread(state: CycleState) -> HardSpread:
+def _pre_filter_state(state: CycleState) -> PreFilterState:
     try:
-        return state.read(HARD_SPREAD)
+        return state.read(PRE_FILTER_STATE)
     except CycleStateError as error:
-        raise LookupError(f'reading "{HARD_SPREAD.name}" from cycleState: {error}') from error
+        raise LookupError(f'reading "{PRE_FILTER_STATE.name}" from cycleState: {error}') from error
 
 
-def _soft_spread(state: CycleState) -> SoftSpread:
+def _pre_score_state(state: CycleState) -> PreScoreState:
     try:
-        return state.read(SOFT_SPREAD)
+        return state.read(PRE_SCORE_STATE)
     except CycleStateError as error:
-        raise LookupError(f'error reading "{SOFT_SPREAD.name}" from cycleState: {error}') from error
+        raise LookupError(
+            f'error reading "{PRE_SCORE_STATE.name}" from cycleState: {error}'
+        ) from error
 
 
 def _is_involved(changed: Pod, pod: PodInfo) -> bool:
-    """Whether a pod may count for another one, or is that pod (`involvedInTopologySpreading`)."""
+    """True if the pod is the same or may count (`involvedInTopologySpreading`)."""
     if changed.metadata.uid == pod.uid:
         return True
     has_node = bool(changed.spec.node_name or changed.status.nominated_node_name)

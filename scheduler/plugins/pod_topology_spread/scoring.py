@@ -1,8 +1,8 @@
-"""How evenly each feasible node would leave a pod's soft topology spread constraints.
+"""Score feasible nodes by a pod's soft topology spread constraints.
 
-For each constraint a node is charged for the matching pods in its domain, on the node itself where
-the key is the hostname. Counts are weighed by the number of domains, so that a few large ones do
-not drown many small ones.
+The raw score is the number of matching pods in the node's domain, on the node itself if the key is
+the hostname, summed over all constraints. Counts are weighted by the number of domains, so that
+constraints with few large domains do not dominate.
 Mirrors `podtopologyspread/scoring.go`, v1.36.3.
 """
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class Charge(NamedTuple):
-    """What a constraint charges a node: a count times a weight, and a bit more."""
+class ConstraintScore(NamedTuple):
+    """The raw score of one constraint: count times weight plus offset."""
 
     topology_key: str
     counts: IntArray
-    #: Counted on each node, by row; otherwise in each domain, by code.
+    #: `counts` is indexed by row; otherwise by code of the domain.
     is_by_node: bool
     weight: float
-    surcharge: int
+    offset: int
 
 
-class SoftSpread:
-    """What PreScore has found out about a pod with soft constraints.
+class PreScoreState:
+    """Matching pods per domain for each soft constraint of a pod; upstream's `preScoreState`.
 
-    Where all topology keys are required, nodes that lack one are ignored: they score 0. Where they
-    are not, a node without the key lies in a domain with all others without it.
+    With `requires_all_keys` nodes without all topology keys are ignored: they score 0. Otherwise
+    all nodes without a key form one domain.
     """
 
     def __init__(
@@ -64,32 +64,32 @@ class SoftSpread:
     ) -> None:
         nodes = snapshot.nodes
         candidates = np.ones(len(nodes), dtype=np.bool_)
-        judged = feasible
-        #: Which of the feasible nodes are ignored; None for none of them.
+        scored = feasible
+        #: The feasible nodes that are ignored; None if there is none.
         self.ignored: BoolArray | None = None
         if requires_all_keys:
             candidates = all_keys_present(nodes, constraints)
             present = all_keys_present(feasible, constraints)
             if np.count_nonzero(present) != len(feasible):
-                self.ignored, judged = ~present, feasible.take(present)
+                self.ignored, scored = ~present, feasible.take(present)
         counts = PodCounts(snapshot, pod.namespace)
         counted = counted_nodes(pod, nodes, constraints, candidates)
-        self.charges: Final = [
-            _charge_by_node(constraint, counts.of(constraint), len(judged))
+        self.constraint_scores: Final = [
+            _score_by_node(constraint, counts.of(constraint), len(scored))
             if constraint.topology_key == _HOSTNAME
-            else _charge_by_domain(constraint, counts.of(constraint), nodes, which, judged)
+            else _score_by_domain(constraint, counts.of(constraint), nodes, which, scored)
             for constraint, which in zip(constraints, counted, strict=True)
         ]
 
     def scores(self, nodes: Nodes) -> IntArray:
-        """What each of the feasible nodes is charged in all; arbitrary for ignored ones."""
+        """Return the raw score of each feasible node; arbitrary for ignored ones."""
         total = np.zeros(len(nodes), dtype=np.float64)
-        for charge in self.charges:
-            codes = nodes.labels(charge.topology_key).codes
-            if charge.is_by_node:
-                points = _weighed(charge.counts.take(nodes.base_rows), charge)
+        for one in self.constraint_scores:
+            codes = nodes.labels(one.topology_key).codes
+            if one.is_by_node:
+                points = _weighted(one.counts.take(nodes.base_rows), one)
             else:
-                points = _weighed(charge.counts, charge).take(codes, mode="wrap")
+                points = _weighted(one.counts, one).take(codes, mode="wrap")
             lacking = codes < 0
             if np.count_nonzero(lacking):
                 points[lacking] = 0.0
@@ -97,44 +97,44 @@ class SoftSpread:
         return round_half_away(total)
 
     def normalized(self, scores: IntArray) -> IntArray:
-        """100 for the least charge there is if that is 0, less for more; 0 for ignored nodes."""
-        judged = scores if self.ignored is None else scores[~self.ignored]
-        highest = int(judged.max(initial=0))
+        """Return scores from 0 to 100, highest for the lowest raw score; 0 for ignored nodes."""
+        scored = scores if self.ignored is None else scores[~self.ignored]
+        highest = int(scored.max(initial=0))
         if highest == 0:
             normalized = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
         else:
-            lowest = int(judged.min())
+            lowest = int(scored.min())
             normalized = truncated_div((highest + lowest - scores) * MAX_NODE_SCORE, highest)
         if self.ignored is not None:
             normalized[self.ignored] = 0
         return normalized
 
 
-def _charge_by_node(constraint: SpreadConstraint, counts: IntArray, judged: int) -> Charge:
-    weight = _normalizing_weight(judged)
-    return Charge(constraint.topology_key, counts, True, weight, constraint.max_skew - 1)
+def _score_by_node(constraint: SpreadConstraint, counts: IntArray, scored: int) -> ConstraintScore:
+    weight = _normalizing_weight(scored)
+    return ConstraintScore(constraint.topology_key, counts, True, weight, constraint.max_skew - 1)
 
 
-def _charge_by_domain(
+def _score_by_domain(
     constraint: SpreadConstraint,
     counts: IntArray,
     nodes: Nodes,
     counted: BoolArray,
-    judged: Nodes,
-) -> Charge:
-    """Count the pods in each domain, on whichever nodes; weigh by the domains of judged nodes."""
+    scored: Nodes,
+) -> ConstraintScore:
+    """Count the pods of all counted nodes by domain; the weight depends on the scored nodes."""
     column = nodes.labels(constraint.topology_key)
     size = len(column.values) + 1
     codes = _with_absent_as_empty(column)
     sums = sum_by_domain(codes, counts, counted, size)
-    seen = codes if len(judged) == len(nodes) else codes.take(judged.base_rows)
+    seen = codes if len(scored) == len(nodes) else codes.take(scored.base_rows)
     domains = np.count_nonzero(np.bincount(seen, minlength=size))
     weight = _normalizing_weight(int(domains))
-    return Charge(constraint.topology_key, sums, False, weight, constraint.max_skew - 1)
+    return ConstraintScore(constraint.topology_key, sums, False, weight, constraint.max_skew - 1)
 
 
 def _with_absent_as_empty(column: Codes[str]) -> NDArray[np.int32]:
-    """A code for every node: no label is the same as an empty one, which Go's maps see to."""
+    """Return a code for every node: a missing label equals an empty one, as in Go's maps."""
     codes = column.codes
     absent = codes < 0
     if not np.count_nonzero(absent):
@@ -145,16 +145,16 @@ def _with_absent_as_empty(column: Codes[str]) -> NDArray[np.int32]:
 
 
 def _normalizing_weight(size: int) -> float:
-    """What a pod weighs where there are so many domains.
+    """Return the weight of a pod with `size` domains.
 
-    Go's logarithm differs in the last bit for one size in a hundred; of all counts up to 200,000
-    and sizes up to 20,000 none rounds to another score for it.
+    Go's logarithm differs in the last bit for one size in a hundred. No count up to 200,000 with a
+    size up to 20,000 rounds to another score because of it.
     """
     return math.log(size + 2)
 
 
-def _weighed(counts: IntArray, charge: Charge) -> FloatArray:
+def _weighted(counts: IntArray, one: ConstraintScore) -> FloatArray:
     points = counts.astype(np.float64)
-    points *= charge.weight
-    points += charge.surcharge
+    points *= one.weight
+    points += one.offset
     return points
