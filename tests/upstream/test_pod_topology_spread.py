@@ -98,13 +98,15 @@ def test_pre_score(case: Case) -> None:
     soft = state.read(PRE_SCORE_STATE)
     ignored = nodes.take(soft.ignored).names if soft.ignored is not None else []
     assert ignored == case["ignored"]
-    assert [charge.weight for charge in soft.charges] == pytest.approx(case["weights"], rel=1e-15)
-    for charge, counts in zip(soft.charges, case["counts"], strict=True):
+    assert [one.weight for one in soft.constraint_scores] == pytest.approx(
+        case["weights"], rel=1e-15
+    )
+    for one, counts in zip(soft.constraint_scores, case["counts"], strict=True):
         # Upstream counts hosts later on. A label that is missing reads as an empty one.
-        values = nodes.labels(charge.topology_key).values
+        values = nodes.labels(one.topology_key).values
         codes = {value: code for code, value in enumerate(values)} | {"": len(values)}
-        found = {value: int(charge.counts[codes[value]]) for value in counts}
-        assert charge.is_by_node or found == counts
+        found = {value: int(one.counts[codes[value]]) for value in counts}
+        assert one.is_by_node or found == counts
 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "score"))

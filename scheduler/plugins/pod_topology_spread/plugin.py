@@ -210,7 +210,7 @@ class PodTopologySpread(Plugin):
         return _pre_score_state(state).normalized(scores)
 
     def _constraints_of(self, pod: PodInfo, action: str) -> tuple[SpreadConstraint, ...]:
-        """Return the constraints with this action: the pod's, or the profile's if it has none at all."""
+        """Return constraints with this action: the pod's, or the profile's if the pod has none."""
         own = pod.spec.topology_spread_constraints
         if own:
             labels = pod.labels if self._uses_match_label_keys else {}
