@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from scheduler.queue.observer import Place
+from scheduler.queue import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.queue import PodMove, PodsStay
-    from scheduler.queue.observer import HintAnswer
+    from scheduler.queue import HintAnswer, HintsSkipped, Move, Moves
     from scheduler.snapshot.pod_info import PodInfo
 
 _Json: TypeAlias = "dict[str, object]"
@@ -187,7 +186,7 @@ class _Story:
 
 
 class PodStories:
-    """The stories of the pods touched last; satisfies `scheduler.queue.QueueObserver`."""
+    """The stories of the pods touched last."""
 
     def __init__(self, *, pods_max: int = _PODS_MAX, entries_max: int = _ENTRIES_MAX) -> None:
         self._pods_max: Final = pods_max
@@ -195,19 +194,21 @@ class PodStories:
         #: By `namespace/name`, the least recently extended first.
         self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
         #: Entries shared by many pods, the oldest first.
-        self._shared: Final[deque[PodsStay]] = deque(maxlen=entries_max)
+        self._shared: Final[deque[HintsSkipped]] = deque(maxlen=entries_max)
 
-    def pods_stay(self, stay: PodsStay) -> None:
-        """Record that an event moves none of these pods, for the same reason."""
-        if len(stay.pods) > _OWN_ENTRIES_MAX:
-            self._shared.append(stay)
-            return
-        for move in stay.moves():
-            self.pod_moved(move)
+    def record(self, moves: Moves) -> None:
+        """Record the moves in the queue, and the events after which pods stay."""
+        for skipped in moves.skipped:
+            if len(skipped.pods) > _OWN_ENTRIES_MAX:
+                self._shared.append(skipped)
+            else:
+                for stay in skipped.moves():
+                    self._record(stay)
+        for move in moves.moved:
+            self._record(move)
 
-    def pod_moved(self, move: PodMove) -> None:
-        """Record a move in the queue, or an event after which a pod stays."""
-        entry = _Moved(move.time, move.source, move.target, move.event_label, move.hints)
+    def _record(self, move: Move) -> None:
+        entry = _Moved(move.at, move.source, move.target, move.event_label, move.hints)
         self._add(move.pod.pod_info, entry, is_new=move.source == Place.OUTSIDE)
 
     def add(self, pod: PodInfo, entry: Attempted | Nominated | WaitingOnPermit | Bound) -> None:
@@ -231,8 +232,8 @@ class PodStories:
         since = max(moves, default=0.0)
         for stay in self._shared:
             pod = stay.pods.get(story.key)
-            if pod is not None and pod.uid == story.uid and stay.time >= since:
-                yield _Moved(stay.time, stay.place, stay.place, stay.event_label, stay.hints)
+            if pod is not None and pod.uid == story.uid and stay.at >= since:
+                yield _Moved(stay.at, stay.place, stay.place, stay.event_label, stay.hints)
 
     def _add(self, pod: PodInfo, entry: _Entry, *, is_new: bool) -> None:
         """Add an entry; `is_new` if it is the arrival of the pod in the queue.

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.queue.observer import HintAnswer, Place, PodMove, PodsStay
+from scheduler.queue import HintAnswer, HintsSkipped, Move, Moves, Place
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import (
@@ -29,16 +29,16 @@ def story_of(stories: PodStories, name: str = "web") -> Any:
     return None if story is None else msgspec.json.decode(story)
 
 
-def moved(pod: QueuedPodInfo, source: Place, target: Place, event: str = "") -> PodMove:
-    return PodMove(1.5, pod, source, target, event)
+def moved(pod: QueuedPodInfo, source: Place, target: Place, event: str = "") -> Moves:
+    return Moves([Move(1.5, pod, source, target, event)])
 
 
 def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
     stories = PodStories()
     hint = HintAnswer("NodeResourcesFit", "AssignedPodDelete", "Queue")
-    stories.pod_moved(
-        PodMove(2.5, queued(), Place.UNSCHEDULABLE, Place.BACKOFF, "AssignedPodDelete", (hint,))
-    )
+    event = "AssignedPodDelete"
+    move = Move(2.5, queued(), Place.UNSCHEDULABLE, Place.BACKOFF, event, (hint,))
+    stories.record(Moves([move]))
     [entry] = story_of(stories)["entries"]
     assert entry == {
         "time": 2.5,
@@ -53,7 +53,7 @@ def test_a_move_names_its_event_and_the_hints_that_allowed_it() -> None:
 
 def test_an_event_that_does_not_move_the_pod_is_an_entry() -> None:
     stories = PodStories()
-    stories.pod_moved(moved(queued(), Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, "NodeAdd"))
+    stories.record(moved(queued(), Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, "NodeAdd"))
     [entry] = story_of(stories)["entries"]
     assert entry["kind"] == "asked"
     assert entry["text"] == "NodeAdd does not help: stays unschedulable"
@@ -112,8 +112,8 @@ def test_nomination_permit_and_bind_have_their_words() -> None:
 
 def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
     stories = PodStories()
-    stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
-    stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
+    stories.record(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    stories.record(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
     story = story_of(stories)
     assert story["uid"] == "new"
     assert [entry["event"] for entry in story["entries"]] == ["y"]
@@ -121,10 +121,10 @@ def test_a_pod_that_was_created_again_begins_a_new_story() -> None:
 
 def test_late_entries_of_the_predecessor_are_not_in_the_story() -> None:
     stories = PodStories()
-    stories.pod_moved(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
-    stories.pod_moved(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
+    stories.record(moved(queued(uid="old"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    stories.record(moved(queued(uid="new"), Place.OUTSIDE, Place.ACTIVE, "y"))
     stories.add(queued(uid="old").pod_info, Bound(2.0, "n"))
-    stories.pod_moved(moved(queued(uid="new"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
+    stories.record(moved(queued(uid="new"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
     story = story_of(stories)
     assert (story["uid"], [entry["event"] for entry in story["entries"]]) == ("new", ["y", "z"])
     assert stories.known() == ["default/web"]
@@ -132,15 +132,15 @@ def test_late_entries_of_the_predecessor_are_not_in_the_story() -> None:
 
 def test_late_entries_of_any_predecessor_are_dropped() -> None:
     stories = PodStories(pods_max=2)
-    stories.pod_moved(moved(queued(uid="first"), Place.OUTSIDE, Place.ACTIVE, "x"))
+    stories.record(moved(queued(uid="first"), Place.OUTSIDE, Place.ACTIVE, "x"))
     for other in ("a", "b"):  # the story of the first pod is dropped: there are too many
-        stories.pod_moved(moved(queued(other, other), Place.OUTSIDE, Place.ACTIVE))
+        stories.record(moved(queued(other, other), Place.OUTSIDE, Place.ACTIVE))
     for uid in ("second", "third"):
-        stories.pod_moved(moved(queued(uid=uid), Place.OUTSIDE, Place.ACTIVE, uid))
+        stories.record(moved(queued(uid=uid), Place.OUTSIDE, Place.ACTIVE, uid))
     stories.add(queued(uid="second").pod_info, Bound(2.0, "n"))
     stories.add(queued(uid="first").pod_info, Bound(2.0, "n"))
-    stories.pod_moved(moved(queued(uid="first"), Place.IN_FLIGHT, Place.OUTSIDE))
-    stories.pod_moved(moved(queued(uid="third"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
+    stories.record(moved(queued(uid="first"), Place.IN_FLIGHT, Place.OUTSIDE))
+    stories.record(moved(queued(uid="third"), Place.ACTIVE, Place.IN_FLIGHT, "z"))
     story = story_of(stories)
     assert (story["uid"], [entry["event"] for entry in story["entries"]]) == (
         "third",
@@ -151,7 +151,7 @@ def test_late_entries_of_any_predecessor_are_dropped() -> None:
 def test_the_longest_untouched_story_goes_first() -> None:
     stories = PodStories(pods_max=2)
     for name in ("a", "b", "a", "c"):
-        stories.pod_moved(moved(queued(name, name), Place.OUTSIDE, Place.ACTIVE))
+        stories.record(moved(queued(name, name), Place.OUTSIDE, Place.ACTIVE))
     assert stories.known() == ["default/a", "default/c"]
     assert story_of(stories, "b") is None
 
@@ -169,13 +169,14 @@ def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> N
     stories = PodStories(entries_max=3)
     pods = {f"default/p{n}": queued(f"p{n}", f"u{n}") for n in range(100)}
     for pod in pods.values():
-        stories.pod_moved(
-            moved(pod, Place.IN_FLIGHT, Place.UNSCHEDULABLE, "ScheduleAttemptFailure")
-        )
+        failed = moved(pod, Place.IN_FLIGHT, Place.UNSCHEDULABLE, "ScheduleAttemptFailure")
+        stories.record(failed)
     known = list(stories.known())
     hint = HintAnswer("Fit", "NodeAdd", "QueueSkip")
     for seconds in (1.0, 2.0, 3.0):
-        stories.pods_stay(PodsStay(seconds, pods, Place.UNSCHEDULABLE, "NodeAdd", (hint,)))
+        stories.record(
+            Moves(skipped=[HintsSkipped(seconds, pods, Place.UNSCHEDULABLE, "NodeAdd", (hint,))])
+        )
     assert stories.known() == known
     entries = story_of(stories, "p7")["entries"]
     # What was before the pod began to wait is not about this wait.
@@ -185,12 +186,12 @@ def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> N
         (3.0, "asked"),
     ]
     assert entries[1]["hints"] == [{"plugin": "Fit", "event": "NodeAdd", "answer": "QueueSkip"}]
-    stories.pod_moved(moved(pods.pop("default/p7"), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd"))
+    stories.record(moved(pods.pop("default/p7"), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd"))
     assert [entry["kind"] for entry in story_of(stories, "p7")["entries"]] == ["moved", "moved"]
 
 
 def test_what_does_not_help_a_few_is_kept_in_their_own_stories() -> None:
     stories = PodStories()
     pods = {"default/a": queued("a", "ua"), "default/b": queued("b", "ub")}
-    stories.pods_stay(PodsStay(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ()))
+    stories.record(Moves(skipped=[HintsSkipped(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ())]))
     assert [story_of(stories, name)["entries"][0]["kind"] for name in "ab"] == ["asked", "asked"]

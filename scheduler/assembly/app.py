@@ -36,6 +36,7 @@ from scheduler.client import (
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.exposition import Exposition
@@ -115,8 +116,6 @@ class SchedulerApp:
         )
         self._nodes: Final = self._informers.informer(NODES)
         self._others: Final[dict[str, Informer[Any]]] = {}
-        self._ready: Final = asyncio.Event()
-        self._deadline_moved: Final = asyncio.Event()
         self._corrupted: Final[asyncio.Future[NoReturn]] = (
             asyncio.get_running_loop().create_future()
         )
@@ -152,12 +151,13 @@ class SchedulerApp:
         self.profiles = build_profiles(config, parts, plugins=plugins)
         self._cache = Cache()
         self._queue = self._build_queue(config)
+        self._scheduling_queue = SchedulingQueue(self._queue, clock=clock, stories=self._stories)
         self._dispatcher = ApiDispatcher(self._client, clock)
         self._complete(parts)
         cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self._cache,
-            queue=self._queue,
+            queue=self._scheduling_queue,
             algorithm=SchedulingAlgorithm(
                 snapshot,
                 tie_break=RandomTie(rng) if tie_break == "random" else FirstInOrder(),
@@ -171,12 +171,7 @@ class SchedulerApp:
             attempts=Attempts(clock=clock, metrics=metrics, stories=self._stories),
             spawn=self._spawn,
         )
-        self._scheduling_loop = SchedulingLoop(
-            cycle_parts,
-            ready=self._ready,
-            deadline_moved=self._deadline_moved,
-            dispatcher=self._dispatcher,
-        )
+        self._scheduling_loop = SchedulingLoop(cycle_parts, dispatcher=self._dispatcher)
         self._add_handlers(waiting_pods)
 
     def _complete(self, parts: SchedulerParts) -> None:
@@ -186,7 +181,7 @@ class SchedulerApp:
         parts.api = self._dispatcher
         parts.spawn = self._spawn_for_plugin
         parts.run_in_parallel = run_in_parallel
-        parts.activate = lambda pods: self._queue.activate(pods, self._clock.now())
+        parts.activate = self._scheduling_queue.activate
         parts.listers = self._watch_other_kinds()
         parts.event_recorder_of = recorders.__getitem__
 
@@ -204,9 +199,6 @@ class SchedulerApp:
             initial_backoff_seconds=float(config.pod_initial_backoff_seconds),
             max_backoff_seconds=float(config.pod_max_backoff_seconds),
             max_in_unschedulable_pods_seconds=self._max_in_unschedulable_pods_seconds,
-            on_ready=self._ready.set,
-            on_deadline=self._deadline_moved.set,
-            observer=self._stories,
             metrics=self._metrics,
         )
 
@@ -216,11 +208,7 @@ class SchedulerApp:
             informer = self._others[resource.plural] = self._informers.informer(resource)
             for name, actions in events.items():
                 handler = ObjectEventHandler(
-                    name,
-                    actions,
-                    queue=self._queue,
-                    clock=self._clock,
-                    metrics=self._metrics,
+                    name, actions, queue=self._scheduling_queue, metrics=self._metrics
                 )
                 informer.add_event_handler(
                     on_add=handler.on_add,
@@ -232,16 +220,12 @@ class SchedulerApp:
 
     def _add_handlers(self, waiting_pods: WaitingPods) -> None:
         nodes = NodeEventHandler(
-            cache=self._cache,
-            queue=self._queue,
-            clock=self._clock,
-            metrics=self._metrics,
+            cache=self._cache, queue=self._scheduling_queue, metrics=self._metrics
         )
         pods = PodEventHandler(
             cache=self._cache,
-            queue=self._queue,
+            queue=self._scheduling_queue,
             waiting_pods=waiting_pods,
-            clock=self._clock,
             scheduler_names=self.profiles.keys(),
             on_corrupted=self._stop_for,
             metrics=self._metrics,
@@ -398,7 +382,7 @@ class SchedulerApp:
         metrics, queue, cache = self._metrics, self._queue, self._cache
         metrics.queue_incoming_pods.read = lambda: queue.incoming_pods.items()
         metrics.unschedulable_pods.read = lambda: queue.unschedulable_reasons.items()
-        metrics.inflight_events.read = lambda: queue.active_q.in_flight_by_label().items()
+        metrics.inflight_events.read = lambda: queue.in_flight.by_label().items()
         metrics.pending_pods.read = lambda: [
             ((name,), getattr(queue.statistics(), name))
             for name in ("active", "backoff", "unschedulable", "gated")

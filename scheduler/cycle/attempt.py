@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from scheduler.cache import Cache
     from scheduler.clock import Clock
     from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
+    from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import ApiWriter, Background
     from scheduler.framework.types import NominatingInfo
     from scheduler.metrics import SchedulerMetrics
-    from scheduler.queue import PriorityQueue
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
     from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
@@ -50,7 +50,7 @@ class CycleParts:
 
     profiles: Mapping[str, Framework]
     cache: Cache
-    queue: PriorityQueue
+    queue: SchedulingQueue
     algorithm: SchedulingAlgorithm
     api: ApiWriter
     waiting_pods: WaitingPods
@@ -64,7 +64,7 @@ class CycleParts:
         """Activate the pods that plugins have requested in this attempt, once."""
         pods = attempt.state.find(PODS_TO_ACTIVATE)
         if pods:
-            self.queue.activate(pods, self.clock.now())
+            self.queue.activate(pods)
             pods.clear()
 
 

@@ -117,6 +117,5 @@ def _move_waiting_pods(parts: CycleParts, pod: PodInfo, *, but: str | None = Non
         EVENT_ASSIGNED_POD_DELETE,
         pod.pod,
         None,
-        parts.clock.now(),
         pre_check=None if but is None else lambda waiting: waiting.uid != but,
     )

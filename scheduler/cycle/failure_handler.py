@@ -62,7 +62,7 @@ def fail(
     pod = _requeue(parts, queued)
     if pod is None:
         return
-    parts.queue.add_nominated_pod(queued.pod_info, nominating_info)
+    parts.queue.nominator.add_nominated_pod(queued.pod_info, nominating_info)
     attempt.framework.handle.event_recorder.event(
         pod,
         type="Warning",
@@ -106,7 +106,7 @@ def _requeue(parts: CycleParts, queued: QueuedPodInfo) -> Pod | None:
     else:
         queued.pod_info = PodInfo(pod)
         try:
-            parts.queue.add_unschedulable_if_not_present(queued, parts.clock.now())
+            parts.queue.add_unschedulable_if_not_present(queued)
         except PodAlreadyQueuedError:
             # A bug, but the pod is in the queue, and its failure is reported.
             _log.exception("Error occurred")

@@ -101,7 +101,7 @@ def _assume_and_bind(parts: CycleParts, attempt: Attempt) -> None:
     except CacheError as failure:
         fail(parts, attempt, error(failure))
         return
-    parts.queue.delete_nominated_pod_if_exists(pod)
+    parts.queue.nominator.delete_nominated_pod_if_exists(pod)
     status = _reserve_and_permit(parts, attempt)
     if status is not None:
         unreserve_and_forget(parts, attempt)

@@ -270,10 +270,6 @@ class SchedulerMetrics:
         """
         return EventTimer(self.stopwatch, self.event_handling_duration.of(label), spent_seconds)
 
-    def event_handled(self, label: str, started: float) -> None:
-        """Observe the handling of a watch event that began at `started` (by the stopwatch)."""
-        self.event_handling_duration.observe(self.stopwatch() - started, label)
-
 
 #: The definition of each metric by its field of `SchedulerMetrics`, in the order of the names.
 METRICS: Final[dict[str, Metric]] = dict(

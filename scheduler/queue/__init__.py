@@ -1,33 +1,38 @@
-"""The scheduling queue: which pod is tried next, and what a pod waits for that did not fit.
+"""The scheduling queue: the order in which pods are tried, and the events that bring them back.
 
-Start at `scheduling_queue`, where the life of a pod is drawn.
+Start at `priority_queue`, with a drawing of the life of a pod.
 """
 
-from scheduler.queue.errors import EventsToRegisterError, PodAlreadyQueuedError, QueueError
+from scheduler.queue.hints import (
+    EventsToRegisterError,
+    QueueingHintFunction,
+    build_queueing_hint_map,
+)
 from scheduler.queue.nominator import Nominator
-from scheduler.queue.observer import (
+from scheduler.queue.priority_queue import PriorityQueue
+from scheduler.queue.queued_pod_info import (
     HintAnswer,
+    HintsSkipped,
+    Move,
+    Moves,
     Place,
-    PodMove,
-    PodsStay,
-    QueueObserver,
+    PodAlreadyQueuedError,
+    QueuedPodInfo,
+    QueueError,
     QueueStatistics,
 )
-from scheduler.queue.queued_pod_info import QueuedPodInfo
-from scheduler.queue.requeueing import QueueingHintFunction, build_queueing_hint_map
-from scheduler.queue.scheduling_queue import PriorityQueue
 
 __all__ = [
     "EventsToRegisterError",
     "HintAnswer",
+    "HintsSkipped",
+    "Move",
+    "Moves",
     "Nominator",
     "Place",
     "PodAlreadyQueuedError",
-    "PodMove",
-    "PodsStay",
     "PriorityQueue",
     "QueueError",
-    "QueueObserver",
     "QueueStatistics",
     "QueuedPodInfo",
     "QueueingHintFunction",

@@ -1,14 +1,16 @@
-"""PreEnqueue: whether a pod may enter the queue at all.
+"""PreEnqueue: decides if a pod may become active or back off.
 
-A pod that a plugin turns down is *gated*: it waits among the unschedulable pods, the plugin counts
-as its rejector and is remembered as its gating plugin, and only events that this plugin has
-registered for are looked at on its behalf. Before the pod moves again all plugins are asked again,
-the gating one first, since it is the likeliest to say no.
+A pod that a plugin rejects is *gated*: it waits among the unschedulable pods, and the plugin counts
+as one of its rejectors and is its gating plugin. Of all events, only those that the gating plugin
+has registered for can move the pod. Before it moves, all plugins run again, the gating plugin
+first, as it is the likeliest to reject the pod.
 Source: `runPreEnqueuePlugins`, `runPreEnqueuePlugin`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from scheduler.framework import status as statuses
@@ -16,7 +18,6 @@ from scheduler.framework.status import Code
 from scheduler.metrics import Sampler
 
 if TYPE_CHECKING:
-    import logging
     from collections import Counter
     from collections.abc import Mapping, Sequence
 
@@ -26,100 +27,76 @@ if TYPE_CHECKING:
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
+_log: Final = logging.getLogger(__name__)
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
 _SUCCESS: Final = str(Code.SUCCESS)
 
 
 class NamedPreEnqueuePlugin(Protocol):
-    """A plugin that takes part in PreEnqueue."""
+    """A `PreEnqueuePlugin` with the name that all plugins have."""
 
     @property
-    def name(self) -> str:
-        """The plugin's name."""
-        ...
+    def name(self) -> str: ...
 
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """See `scheduler.framework.interface.PreEnqueuePlugin`."""
-        ...
+    def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Runs the PreEnqueue plugins of all profiles.
+    """Runs the PreEnqueue plugins of all profiles. `plugins` are by profile."""
 
-    `unschedulable_reasons` counts the waiting pods by rejector plugin and profile; a pod's first
-    rejection by a plugin is added to it here.
-    """
-
-    def __init__(
-        self,
-        plugins: Mapping[str, Sequence[NamedPreEnqueuePlugin]],
-        events_of: Mapping[str, Sequence[ClusterEvent]],
-        unschedulable_reasons: Counter[tuple[str, str]],
-        metrics: SchedulerMetrics,
-        log: logging.Logger,
-    ) -> None:
-        self._metrics: Final = metrics
-        self._sampler: Final = Sampler()
-        self._plugins: Final = plugins
-        self._events_of: Final = events_of
-        self._unschedulable_reasons: Final = unschedulable_reasons
-        self._log: Final = log
+    plugins: Mapping[str, Sequence[NamedPreEnqueuePlugin]]
+    #: The events that each plugin has registered for, by plugin name.
+    events_of: Mapping[str, Sequence[ClusterEvent]]
+    #: The number of waiting pods by rejector plugin and profile. A first rejection adds one.
+    unschedulable_reasons: Counter[tuple[str, str]]
+    metrics: SchedulerMetrics
+    _sampler: Sampler = dataclasses.field(default_factory=Sampler, init=False)
 
     def run_pre_enqueue_plugins(self, pod: QueuedPodInfo) -> None:
-        """Ask until one says no; the answer is in the pod's `gating_plugin` afterwards.
+        """Run the plugins up to the first rejection, and set the pod's gating plugin or clear it.
 
-        The plugin stays among the pod's rejectors when it lets it pass later: a verdict stands
-        until the next attempt.
+        A plugin that passes the pod later stays one of its rejectors until the next attempt.
         """
-        metrics, profile = self._metrics, pod.pod_info.spec.scheduler_name
-        started = metrics.stopwatch()
-        self._ask_all(pod, self._plugins.get(profile, ()))
-        duration_seconds = metrics.stopwatch() - started
-        # As upstream, whatever the plugins have said.
-        labels = (_PRE_ENQUEUE, _SUCCESS, profile)
-        metrics.framework_extension_point_duration.observe(duration_seconds, *labels)
+        profile = pod.pod_info.spec.scheduler_name
+        stopwatch = self.metrics.stopwatch
+        started = stopwatch()
+        self._run(pod, self.plugins.get(profile, ()))
+        # As upstream, the label is Success even if a plugin has rejected the pod.
+        self.metrics.framework_extension_point_duration.observe(
+            stopwatch() - started, _PRE_ENQUEUE, _SUCCESS, profile
+        )
 
-    def _ask_all(self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]) -> None:
-        ask = self._measured if self._sampler.picks() else _ask
+    def _run(self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]) -> None:
+        is_sampled = self._sampler.picks()
         if (gating := pod.gating_plugin) and len(plugins) > 1:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != gating)
+        stopwatch = self.metrics.stopwatch
         for plugin in plugins:
-            if not self._passes(plugin, pod, ask(plugin, pod)):
+            started = stopwatch() if is_sampled else 0.0
+            try:
+                status = plugin.pre_enqueue(pod.pod_info)
+            except Exception as failure:
+                status = statuses.error(failure)
+            if is_sampled:
+                code = _SUCCESS if status is None else str(status.code)
+                self.metrics.plugin_execution_duration.observe(
+                    stopwatch() - started, plugin.name, _PRE_ENQUEUE, code
+                )
+            if status is not None and not status.is_success:
+                self._reject(plugin.name, pod, status)
                 return
         pod.gating_plugin = ""
 
-    def _measured(self, plugin: NamedPreEnqueuePlugin, pod: QueuedPodInfo) -> Status | None:
-        metrics = self._metrics
-        started = metrics.stopwatch()
-        status = _ask(plugin, pod)
-        duration_seconds = metrics.stopwatch() - started
-        word = _SUCCESS if status is None else str(status.code)
-        labels = (plugin.name, _PRE_ENQUEUE, word)
-        metrics.plugin_execution_duration.observe(duration_seconds, *labels)
-        return status
-
-    def _passes(
-        self, plugin: NamedPreEnqueuePlugin, pod: QueuedPodInfo, status: Status | None
-    ) -> bool:
-        if status is None or status.is_success:
-            return True
-        name = plugin.name
-        if name not in pod.unschedulable_plugins and name not in pod.pending_plugins:
-            self._unschedulable_reasons[name, pod.pod_info.spec.scheduler_name] += 1
-        pod.unschedulable_plugins.add(name)
-        pod.gating_plugin = name
-        pod.gating_plugin_events = self._events_of.get(name, ())
+    def _reject(self, plugin: str, pod: QueuedPodInfo, status: Status) -> None:
+        if plugin not in pod.rejector_plugins:
+            self.unschedulable_reasons[plugin, pod.pod_info.spec.scheduler_name] += 1
+        pod.unschedulable_plugins.add(plugin)
+        pod.gating_plugin = plugin
+        pod.gating_plugin_events = self.events_of.get(plugin, ())
         if status.code == Code.ERROR:
-            self._log.error(
+            _log.error(
                 "Unexpected error running PreEnqueue plugin: pod=%s plugin=%s err=%s",
-                pod.key, name, status.message, exc_info=status.cause,
+                pod.key, plugin, status.message, exc_info=status.cause,
             )  # fmt: skip
-        return False
-
-
-def _ask(plugin: NamedPreEnqueuePlugin, pod: QueuedPodInfo) -> Status | None:
-    try:
-        return plugin.pre_enqueue(pod.pod_info)
-    except Exception as failure:
-        return statuses.error(failure)

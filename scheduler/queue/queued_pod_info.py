@@ -1,17 +1,37 @@
-"""The queue's record of one pod: the pod and its history in the queue.
+"""A pod in the scheduling queue, the places it can be in, and the moves between them.
 
-Source: `QueuedPodInfo` in `pkg/scheduler/framework/types.go`.
+Source: `QueuedPodInfo` in `k8s.io/kube-scheduler/framework/types.go`; places and moves are ours.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import enum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEvent
     from scheduler.snapshot.pod_info import PodInfo
+
+
+class Place(enum.StrEnum):
+    """Where a pod is. The first four are the labels of upstream's metric `pending_pods`."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    #: Popped, and neither given back nor done.
+    IN_FLIGHT = "in-flight"
+    #: Not in the queue.
+    OUTSIDE = "outside"
+
+
+#: The places from which a pod can be popped.
+POPPABLE: Final = frozenset((Place.ACTIVE, Place.BACKOFF))
+#: The places that a pod leaves after some time, if no event moves it before.
+_TIMED: Final = frozenset((Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED))
 
 
 class QueuedPodInfo:
@@ -25,6 +45,7 @@ class QueuedPodInfo:
         "gating_plugin_events",
         "initial_attempt_timestamp",
         "pending_plugins",
+        "place",
         "pod_info",
         "timestamp",
         "unschedulable_count",
@@ -34,27 +55,29 @@ class QueuedPodInfo:
 
     def __init__(self, pod_info: PodInfo, *, timestamp: float) -> None:
         self.pod_info = pod_info
+        #: Where the pod is now. Only the queue and its pools change it.
+        self.place = Place.OUTSIDE
         #: When the pod last entered the queue.
         self.timestamp = timestamp
-        #: How many scheduling cycles it has had.
+        #: The number of scheduling cycles so far.
         self.attempts = 0
-        #: When its backoff ends; 0 while it has none.
+        #: When the backoff ends; 0 without a backoff.
         self.backoff_expiration = 0.0
-        #: How many of the attempts found it unschedulable: the exponent of its backoff.
+        #: The number of attempts that found the pod unschedulable: the exponent of its backoff.
         self.unschedulable_count = 0
-        #: How many attempts in a row failed with an error: likewise, to spare the API server.
+        #: The number of errors in a row. If not 0, it is the exponent of the backoff instead.
         self.consecutive_errors_count = 0
-        #: Whether only the flush of the unschedulable pods brought it back, not an event.
+        #: True if the flush of the unschedulable pods brought it back, not an event.
         self.was_flushed_from_unschedulable = False
-        #: When it first became active; None until then.
+        #: When the pod first became active; None before.
         self.initial_attempt_timestamp: float | None = None
-        #: Who turned it down in the last attempt.
+        #: The plugins that rejected the pod in its last attempt.
         self.unschedulable_plugins: set[str] = set()
-        #: Who had it wait for something outside in the last attempt.
+        #: The plugins that let the pod wait for something external in its last attempt.
         self.pending_plugins: set[str] = set()
-        #: The PreEnqueue plugin that keeps it out of the queue, "" if none does.
+        #: The PreEnqueue plugin that keeps the pod out of the queue, "" if none does.
         self.gating_plugin = ""
-        #: The events that plugin has registered for.
+        #: The events that the gating plugin has registered for.
         self.gating_plugin_events: Sequence[ClusterEvent] = ()
 
     @property
@@ -64,29 +87,127 @@ class QueuedPodInfo:
 
     @property
     def uid(self) -> str:
-        """The pod's uid."""
         return self.pod_info.uid
 
     @property
     def is_gated(self) -> bool:
-        """Whether a PreEnqueue plugin keeps it out of the queue."""
         return bool(self.gating_plugin)
 
+    @property
+    def rejector_plugins(self) -> set[str]:
+        """All plugins because of which the pod waits, those it is pending for included."""
+        return self.unschedulable_plugins | self.pending_plugins
+
     def clear_rejector_plugins(self) -> None:
-        """Forget who turned the pod down, before a new verdict is recorded."""
+        """Remove all rejections, before those of a new attempt are recorded."""
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
         self.gating_plugin = ""
         self.gating_plugin_events = ()
 
     def clone(self) -> QueuedPodInfo:
-        """A copy that may change on its own."""
-        twin = QueuedPodInfo.__new__(QueuedPodInfo)
+        """Return a copy that can be changed independently."""
+        copy = QueuedPodInfo.__new__(QueuedPodInfo)
         for name in QueuedPodInfo.__slots__:
-            setattr(twin, name, getattr(self, name))
-        twin.unschedulable_plugins = set(self.unschedulable_plugins)
-        twin.pending_plugins = set(self.pending_plugins)
-        return twin
+            setattr(copy, name, getattr(self, name))
+        copy.unschedulable_plugins = set(self.unschedulable_plugins)
+        copy.pending_plugins = set(self.pending_plugins)
+        return copy
 
     def __repr__(self) -> str:
         return f"QueuedPodInfo({self.key}, attempts={self.attempts})"
+
+
+class HintAnswer(NamedTuple):
+    """The answer of a plugin's queueing hint to an event: `Queue`, `QueueSkip` or `Error`."""
+
+    plugin_name: str
+    event_label: str
+    answer: str
+
+
+class Move(NamedTuple):
+    """A move of a pod from one place to another. `at` is in epoch seconds.
+
+    `event_label` is the cause, as in metrics; it is empty for a pod that was popped, deleted or
+    done. `hints` are the answers of the hints that were called. If an event does not move the pod,
+    `target` equals `source`.
+    """
+
+    at: float
+    pod: QueuedPodInfo
+    source: Place
+    target: Place
+    event_label: str = ""
+    hints: tuple[HintAnswer, ...] = ()
+
+
+class HintsSkipped(NamedTuple):
+    """An event for which the hints returned `QueueSkip`, for several alike pods at once.
+
+    `pods` are by `namespace/name`. It is a view: pods that leave the unschedulable pods later
+    leave it too. `hints` are the answers for each of them.
+    """
+
+    at: float
+    pods: Mapping[str, QueuedPodInfo]
+    place: Place
+    event_label: str
+    hints: tuple[HintAnswer, ...]
+
+    def moves(self) -> Iterator[Move]:
+        """Yield one move for each pod, in the order in which the pods began to wait."""
+        for pod in self.pods.values():
+            yield Move(self.at, pod, self.place, self.place, self.event_label, self.hints)
+
+
+class Moves(NamedTuple):
+    """All that one call of the queue has changed, in the order of time."""
+
+    moved: Sequence[Move] = ()
+    skipped: Sequence[HintsSkipped] = ()
+
+    @property
+    def poppable(self) -> bool:
+        """True if a pod has entered a place from which it can be popped."""
+        return any(move.target in POPPABLE for move in self.moved)
+
+    @property
+    def timed(self) -> bool:
+        """True if a pod has entered a place that it leaves by the passing of time."""
+        return any(move.target in _TIMED for move in self.moved)
+
+
+#: The result of a call that changed nothing.
+NO_MOVES: Final = Moves()
+
+
+class QueueStatistics(NamedTuple):
+    """The number of pods at each place. `unschedulable` leaves out those that are `gated`."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight_pods: int
+    in_flight_events: int
+
+
+class QueueError(Exception):
+    """Base class of what the scheduling queue raises.
+
+        QueueError
+         +- PodAlreadyQueuedError     a pod was given back that is in the queue: the caller's bug
+         +- EventsToRegisterError     a plugin's `events_to_register` raised
+
+    A plugin that fails while a pod is moved raises nothing here: the queue logs the error and tries
+    the pod again, as a lost pod is worse than an attempt in vain.
+    """
+
+
+class PodAlreadyQueuedError(QueueError):
+    """A pod was given back while it is in the queue. The text is upstream's."""
+
+    def __init__(self, key: str, queue_name: str) -> None:
+        super().__init__(f"Pod {key} is already present in {queue_name}")
+        self.key: Final = key

@@ -1,11 +1,11 @@
-"""Pods that wait for a reason to be tried again, gated ones among them.
+"""Pods that wait for an event, gated pods included.
 
-There may be tens of thousands of them, and events come by the hundred each second. So pods for
-which every event means the same (`Requeueing.likeness`) form a group, and each group is filed under
-its rejector plugins: an event looks only at the groups of plugins that have registered for it, and
-asks about one pod of each; most events look at none. A second order, by how long they have waited,
-finds those that have waited too long.
-Source: `backend/queue/unschedulable_pods.go`; the filing is ours.
+There may be tens of thousands of them, and hundreds of events each second. So pods that get the
+same answers from all queueing hints (`QueueingHints.hint_group_key`) form a group, and each group
+is indexed by its rejector plugins: an event looks up the groups of the plugins that have registered
+for it, and calls the hints for one pod of each group; most events find no group. A heap by the time
+of waiting finds the pods that have waited too long.
+Source: `backend/queue/unschedulable_pods.go`; the groups and the index are ours.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from scheduler.queue.heap import Heap
+from scheduler.queue.queued_pod_info import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
+    from scheduler.queue.hints import RegisteredHints
     from scheduler.queue.queued_pod_info import QueuedPodInfo
-    from scheduler.queue.requeueing import Interest
     from scheduler.snapshot.pod_info import PodInfo
 
-#: A profile and a plugin of it that has turned pods down.
-_Rejector = tuple[str, str]
+#: A profile and a plugin of it that has rejected pods.
+Rejector = tuple[str, str]
 
-#: Where pods are filed that any event moves: nobody rejected them, or nobody knows their profile.
-_ANY_EVENT: Final[_Rejector] = ("", "")
+#: The index entry of pods that any event moves.
+_ANY_EVENT: Final[Rejector] = ("", "")
 
 
-class PodGroup(Mapping[str, "QueuedPodInfo"]):
-    """Waiting pods by key for which every event means the same, unless it is about one of them."""
+class AlikePods(Mapping[str, "QueuedPodInfo"]):
+    """Waiting pods by key that get equal answers from all hints, in the order of arrival."""
 
-    __slots__ = ("_members", "likeness", "rejectors", "sample")
+    __slots__ = ("_members", "hint_group_key", "rejectors", "sample")
 
     def __init__(
-        self, likeness: Hashable, rejectors: frozenset[_Rejector], sample: PodInfo
+        self, hint_group_key: Hashable, rejectors: frozenset[Rejector], sample: PodInfo
     ) -> None:
-        self.likeness: Final = likeness
+        self.hint_group_key: Final = hint_group_key
         self.rejectors: Final = rejectors
-        #: Whose parts the likeness may be the identities of: they must not get others' places.
+        #: Keeps a pod alive: the key may hold the `id()` of its parts, which must not be reused.
         self.sample: Final = sample
-        self._members: Final[dict[str, _Waiting]] = {}
+        self._members: Final[dict[str, _Entry]] = {}
 
     def __getitem__(self, key: str) -> QueuedPodInfo:
         return self._members[key].pod
@@ -55,194 +56,180 @@ class PodGroup(Mapping[str, "QueuedPodInfo"]):
     def __contains__(self, key: object) -> bool:
         return key in self._members
 
-    def add(self, key: str, waiting: _Waiting) -> None:
-        """Take a pod in."""
-        self._members[key] = waiting
+    def add(self, key: str, entry: _Entry) -> None:
+        self._members[key] = entry
 
     def remove(self, key: str) -> None:
-        """Let a pod go that is here."""
         del self._members[key]
 
 
-class _Waiting:
-    """A pod as it was filed; so it can be found again though the pod itself has changed since."""
+class _Entry:
+    """A pod with the group it was added to, which stays valid when the pod itself changes."""
 
-    __slots__ = ("group", "is_gated", "pod", "turn")
+    __slots__ = ("arrival", "group", "pod")
 
-    def __init__(self, pod: QueuedPodInfo, turn: int, group: PodGroup) -> None:
+    def __init__(self, pod: QueuedPodInfo, arrival: int, group: AlikePods) -> None:
         self.pod: Final = pod
-        self.turn: Final = turn
+        self.arrival: Final = arrival
         self.group: Final = group
-        self.is_gated: Final = pod.is_gated
-
-
-def _by_uid(pod: QueuedPodInfo) -> Hashable:
-    return pod.uid
 
 
 class UnschedulablePods:
-    """Waiting pods by key. `known_profiles` are those that have a queueing hint map.
+    """Waiting pods by key.
 
-    `likeness` is equal for pods that any event means the same for; by default none is like another.
+    `rejectors_of` returns the plugins whose events move a pod; none of them means that any event
+    does. Pods with the same `hint_group_key` form a group.
     """
 
     def __init__(
         self,
-        known_profiles: Container[str],
-        likeness: Callable[[QueuedPodInfo], Hashable] = _by_uid,
+        rejectors_of: Callable[[QueuedPodInfo], frozenset[Rejector]],
+        hint_group_key: Callable[[QueuedPodInfo], Hashable],
     ) -> None:
-        self._known_profiles: Final = known_profiles
-        self._likeness: Final = likeness
-        self._waiting: Final[dict[str, _Waiting]] = {}
-        self._groups: Final[dict[Hashable, PodGroup]] = {}
-        self._by_rejector: Final[dict[_Rejector, dict[Hashable, PodGroup]]] = {}
+        self._rejectors_of: Final = rejectors_of
+        self._hint_group_key: Final = hint_group_key
+        self._entries: Final[dict[str, _Entry]] = {}
+        self._groups: Final[dict[Hashable, AlikePods]] = {}
+        self._by_rejector: Final[dict[Rejector, dict[Hashable, AlikePods]]] = {}
         #: The longest waiting first.
         self._by_age: Final[Heap[QueuedPodInfo]] = Heap(lambda pod: (pod.timestamp,))
-        self._turn = 0
-        self._gated_total = 0
+        self._arrivals = 0
+        self.gated_total = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._waiting
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """The waiting pods in the order in which they came."""
-        return (waiting.pod for waiting in self._waiting.values())
-
-    @property
-    def gated_total(self) -> int:
-        """How many of them are gated."""
-        return self._gated_total
+        """Iterate over the pods in the order of arrival."""
+        return (entry.pod for entry in self._entries.values())
 
     @property
     def unschedulable_total(self) -> int:
-        """How many of them are not gated, but were tried in vain."""
-        return len(self._waiting) - self._gated_total
+        """The number of pods that are not gated."""
+        return len(self._entries) - self.gated_total
+
+    def in_order(self) -> list[QueuedPodInfo]:
+        return list(self)
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """A waiting pod; None if there is none under this key."""
-        waiting = self._waiting.get(key)
-        return None if waiting is None else waiting.pod
+        entry = self._entries.get(key)
+        return None if entry is None else entry.pod
 
-    def add_or_update(self, key: str, pod: QueuedPodInfo) -> bool:
-        """File a pod, or file it anew after its verdicts have changed; whether it is new here."""
-        known = self._waiting.get(key)
+    def add(self, pod: QueuedPodInfo) -> bool:
+        """Add a pod, or index it anew after a change. Return True if its key is new here."""
+        key = pod.key
+        known = self._entries.get(key)
         if known is None:
-            self._turn += 1
-            turn = self._turn
+            self._arrivals += 1
+            arrival = self._arrivals
         else:
-            turn = known.turn
-            self._unfile(key, known)
+            arrival = known.arrival
+            self._remove_from_index(key, known)
+        pod.place = Place.GATED if pod.is_gated else Place.UNSCHEDULABLE
         group = self._group_of(pod)
-        waiting = self._waiting[key] = _Waiting(pod, turn, group)
-        group.add(key, waiting)
-        self._gated_total += waiting.is_gated
+        entry = self._entries[key] = _Entry(pod, arrival, group)
+        group.add(key, entry)
+        self.gated_total += pod.place == Place.GATED
         self._by_age.add_or_update(key, pod)
         return known is None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Take a pod out; None if it is not here."""
-        waiting = self._waiting.pop(key, None)
-        if waiting is None:
+        """Remove a pod; None if it is not here."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
             return None
-        self._unfile(key, waiting)
-        return waiting.pod
+        self._remove_from_index(key, entry)
+        return entry.pod
 
-    def concerned_by(self, interest: Interest) -> list[PodGroup]:
-        """The groups of pods that an event may move.
+    def groups_for(self, registered: RegisteredHints) -> list[AlikePods]:
+        """Return the groups of pods that an event may move.
 
-        Those left out have no rejector plugin that has registered for the event. Those returned
-        may yet be left where they are, by their gate or by the hints.
+        Groups are left out if none of their rejectors has registered for the event. Those returned
+        may still stay, because of their gate or of the hints.
         """
-        if interest.is_wildcard:
+        if registered.is_wildcard:
             return list(self._groups.values())
         return list(
             {
-                likeness: group
-                for rejector in (_ANY_EVENT, *interest.rejectors)
-                for likeness, group in self._by_rejector.get(rejector, {}).items()
+                key: group
+                for rejector in (_ANY_EVENT, *registered.rejectors)
+                for key, group in self._by_rejector.get(rejector, {}).items()
             }.values()
         )
 
-    def turn_of(self, pod: QueuedPodInfo) -> int:
-        """A number that is smaller for pods that came earlier; the pod must be here."""
-        return self._waiting[pod.key].turn
+    def arrival_of(self, pod: QueuedPodInfo) -> int:
+        """Return a number that is lower for pods that arrived earlier; the pod must be here."""
+        return self._entries[pod.key].arrival
 
-    def overdue(self, now: float, wait_seconds_max: float) -> list[QueuedPodInfo]:
-        """The pods that have waited longer than that, gated ones too, the longest waiting first."""
+    def overdue(self, now: float, max_wait_seconds: float) -> list[QueuedPodInfo]:
+        """Return the pods that have waited longer than that, the longest waiting first."""
         oldest = self._by_age.peek()
-        if oldest is None or now - oldest.timestamp <= wait_seconds_max:
+        if oldest is None or now - oldest.timestamp <= max_wait_seconds:
             return []
-        pods = [pod for pod in self if now - pod.timestamp > wait_seconds_max]
+        pods = [pod for pod in self if now - pod.timestamp > max_wait_seconds]
         return sorted(pods, key=lambda pod: pod.timestamp)
 
     def oldest(self) -> QueuedPodInfo | None:
-        """The pod that has waited longest; None if there is none."""
+        """Return the pod that has waited longest; None if there is none."""
         return self._by_age.peek()
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong, one line each: nothing, unless there is a bug."""
+        """Yield a line for each broken invariant."""
         yield from self._by_age.complaints()
-        filed = {
-            (rejector, key)
-            for rejector, file in self._by_rejector.items()
-            for group in file.values()
-            for key in group
-        }
-        expected = {
-            (rejector, key)
-            for key, waiting in self._waiting.items()
-            for rejector in self._rejectors_of(waiting.pod)
-        }
-        for rejector, key in sorted(filed ^ expected):
-            wrong = "wrongly filed" if (rejector, key) in filed else "not filed"
-            yield f"{key} is {wrong} under plugin {rejector[1]} of profile {rejector[0]}"
+        yield from self._index_complaints()
         if not all(self._groups.values()):
             yield "there is a group of no pods"
-        for key, waiting in self._waiting.items():
-            pod = waiting.pod
-            if waiting.group.likeness != self._likeness(pod):
-                yield f"{key} is no longer like the pods that it is filed with"
+        for key, entry in self._entries.items():
+            pod = entry.pod
+            if entry.group.hint_group_key != self._hint_group_key(pod):
+                yield f"{key} is in a group whose key differs from its own"
             if key != pod.key:
                 yield f"{pod.key} waits under the key {key}"
-            if waiting.is_gated != pod.is_gated:
-                yield f"{key} is counted as gated: {waiting.is_gated}, but is: {pod.is_gated}"
+            if (is_counted := pod.place == Place.GATED) != pod.is_gated:
+                yield f"{key} is counted as gated: {is_counted}, but is: {pod.is_gated}"
             if pod.is_gated and pod.gating_plugin not in pod.unschedulable_plugins:
                 yield f"{key} is gated by {pod.gating_plugin}, which is none of its rejectors"
             if self._by_age.get(key) is not pod:
                 yield f"{key} will never be flushed"
-        if self._gated_total != sum(pod.is_gated for pod in self):
-            yield f"{self._gated_total} pods are counted as gated"
+        if self.gated_total != sum(pod.is_gated for pod in self):
+            yield f"{self.gated_total} pods are counted as gated"
 
-    def _rejectors_of(self, pod: QueuedPodInfo) -> frozenset[_Rejector]:
-        profile = pod.pod_info.spec.scheduler_name
-        plugins = pod.unschedulable_plugins | pod.pending_plugins
-        if not plugins or profile not in self._known_profiles:
-            return frozenset((_ANY_EVENT,))
-        return frozenset((profile, plugin) for plugin in plugins)
+    def _index_complaints(self) -> Iterator[str]:
+        indexed = {
+            (rejector, key)
+            for rejector, groups in self._by_rejector.items()
+            for group in groups.values()
+            for key in group
+        }
+        expected = {
+            (rejector, key)
+            for key, entry in self._entries.items()
+            for rejector in self._rejectors_of(entry.pod) or (_ANY_EVENT,)
+        }
+        for rejector, key in sorted(indexed ^ expected):
+            wrong = "wrongly filed" if (rejector, key) in indexed else "not filed"
+            yield f"{key} is {wrong} under plugin {rejector[1]} of profile {rejector[0]}"
 
-    def _group_of(self, pod: QueuedPodInfo) -> PodGroup:
-        """The group that a pod belongs to, which may be a new one."""
-        likeness = self._likeness(pod)
-        group = self._groups.get(likeness)
+    def _group_of(self, pod: QueuedPodInfo) -> AlikePods:
+        """Return the group of a pod; make it if it does not exist yet."""
+        key = self._hint_group_key(pod)
+        group = self._groups.get(key)
         if group is None:
-            group = PodGroup(likeness, self._rejectors_of(pod), pod.pod_info)
-            self._groups[likeness] = group
-            for rejector in group.rejectors:
-                self._by_rejector.setdefault(rejector, {})[likeness] = group
+            rejectors = self._rejectors_of(pod) or frozenset((_ANY_EVENT,))
+            group = self._groups[key] = AlikePods(key, rejectors, pod.pod_info)
+            for rejector in rejectors:
+                self._by_rejector.setdefault(rejector, {})[key] = group
         return group
 
-    def _unfile(self, key: str, waiting: _Waiting) -> None:
-        self._gated_total -= waiting.is_gated
-        group = waiting.group
+    def _remove_from_index(self, key: str, entry: _Entry) -> None:
+        self.gated_total -= entry.pod.place == Place.GATED
+        group = entry.group
         group.remove(key)
         if not group:
-            del self._groups[group.likeness]
+            del self._groups[group.hint_group_key]
             for rejector in group.rejectors:
-                file = self._by_rejector[rejector]
-                del file[group.likeness]
-                if not file:
+                groups = self._by_rejector[rejector]
+                del groups[group.hint_group_key]
+                if not groups:
                     del self._by_rejector[rejector]
         self._by_age.delete(key)

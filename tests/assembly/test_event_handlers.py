@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
+from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_node, make_pod
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class World(NamedTuple):
 
     def turn_down_the_next(self) -> None:
         """Give the most urgent pod an attempt that fails."""
-        queued = self.queue.pop_nowait(0.0)
+        queued, _ = self.queue.pop_nowait(0.0)
         assert queued is not None
         queued.unschedulable_plugins = {"Picky"}
         self.queue.add_unschedulable_if_not_present(queued, 0.0)
@@ -67,22 +69,25 @@ def _by_priority(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
 @pytest.fixture
 def world() -> World:
     clock, cache, corrupted = VirtualClock(), Cache(), []
-    waiting_pods = WaitingPods(clock, SchedulerMetrics())
+    metrics = SchedulerMetrics()
+    waiting_pods = WaitingPods(clock, metrics)
     queue = PriorityQueue(
         _by_priority,
         pre_enqueue_plugins={},
         queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
         pod_lister=lambda namespace, name: make_pod(name, namespace=namespace),
+        metrics=metrics,
     )
+    scheduling_queue = SchedulingQueue(queue, clock=clock, stories=PodStories())
     pods = PodEventHandler(
         cache=cache,
-        queue=queue,
+        queue=scheduling_queue,
         waiting_pods=waiting_pods,
-        clock=clock,
         scheduler_names={"default-scheduler"},
         on_corrupted=corrupted.append,
+        metrics=metrics,
     )
-    nodes = NodeEventHandler(cache=cache, queue=queue, clock=clock)
+    nodes = NodeEventHandler(cache=cache, queue=scheduling_queue, metrics=metrics)
     return World(cache, queue, waiting_pods, pods, nodes, corrupted)
 
 

@@ -12,6 +12,7 @@ from scheduler.assembly.event_handlers import ObjectEventHandler
 from scheduler.assembly.profiles import build_profiles
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.config import default_config
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.framework.events import (
     ActionType,
@@ -24,6 +25,7 @@ from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
 from scheduler.snapshot import Snapshot
+from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_pod
 
 if TYPE_CHECKING:
@@ -99,14 +101,18 @@ def test_only_changes_that_somebody_registered_for_bring_a_pod_back(
         pre_enqueue_plugins={"default-scheduler": ()},
         queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
         pod_lister=lambda namespace, name: None,
+        metrics=SchedulerMetrics(),
     )
     queue.add(PodInfo(make_pod("p")), 0.0)
-    queued = queue.pop_nowait(0.0)
+    queued, _ = queue.pop_nowait(0.0)
     assert queued is not None
     queued.unschedulable_plugins = {"Picky"}
     queue.add_unschedulable_if_not_present(queued, 0.0)
     handler = ObjectEventHandler(
-        EventResource.STORAGE_CLASS, _CLASS_CHANGE.action_type, queue=queue, clock=VirtualClock()
+        EventResource.STORAGE_CLASS,
+        _CLASS_CHANGE.action_type,
+        queue=SchedulingQueue(queue, clock=VirtualClock(), stories=PodStories()),
+        metrics=SchedulerMetrics(),
     )
     fast = StorageClass(provisioner="fast")
     if action == "on_add":

@@ -20,6 +20,7 @@ from scheduler.config import default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
@@ -97,7 +98,7 @@ class _Bench:
         )
         profiles = build_profiles(default_config(SCHEME), parts)
         framework = next(iter(profiles.values()))
-        self._queue = PriorityQueue(
+        queue = PriorityQueue(
             framework.less,
             sort_key=framework.sort_key,
             pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
@@ -105,8 +106,9 @@ class _Bench:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=lambda namespace, name: None,
-            observer=stories,
+            metrics=self._metrics,
         )
+        self._queue = SchedulingQueue(queue, clock=clock, stories=stories)
         parts.nominator = self._queue.nominator
         parts.listers = {plural: FakeLister() for plural in KINDS}
         self._cycle_parts = CycleParts(
@@ -130,8 +132,8 @@ class _Bench:
     def schedule(self, pods: Iterable[Pod]) -> None:
         """Queue and schedule these pods."""
         for pod in pods:
-            self._queue.add(PodInfo(pod), 0.0)
-        while (queued := self._queue.pop_nowait(0.0)) is not None:
+            self._queue.add(PodInfo(pod))
+        while (queued := self._queue.pop_nowait()) is not None:
             result_of(schedule_one(self._cycle_parts, queued))
             self._queue.done(queued.uid)
         failed = {**self._metrics.attempts_by_result(), "scheduled": 0}

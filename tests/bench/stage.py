@@ -21,6 +21,7 @@ from scheduler.config import default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
@@ -62,17 +63,19 @@ class Stage:
         parts.event_recorder_of = lambda profile_name: FakeHandle()
         (self._framework,) = build_profiles(default_config(SCHEME), parts).values()
         self.queue = self._build_queue()
+        self._scheduling_queue = SchedulingQueue(
+            self.queue, clock=self._clock, stories=self._stories
+        )
         parts.nominator = self.queue.nominator
         self._cycle_parts = self._build_cycle(parts, RandomTie(rng))
         metrics = self._metrics
         self.node_events = NodeEventHandler(
-            cache=self.cache, queue=self.queue, clock=self._clock, metrics=metrics
+            cache=self.cache, queue=self._scheduling_queue, metrics=metrics
         )
         self.pod_events = PodEventHandler(
             cache=self.cache,
-            queue=self.queue,
+            queue=self._scheduling_queue,
             waiting_pods=parts.waiting_pods,
-            clock=self._clock,
             scheduler_names=[self._framework.profile_name],
             on_corrupted=_stop,
             metrics=metrics,
@@ -90,14 +93,14 @@ class Stage:
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
             pod_lister=self._find_pod,
-            observer=self._stories,
+            metrics=self._metrics,
         )
 
     def _build_cycle(self, parts: SchedulerParts, tie_break: RandomTie) -> CycleParts:
         return CycleParts(
             profiles={self._framework.profile_name: self._framework},
             cache=self.cache,
-            queue=self.queue,
+            queue=self._scheduling_queue,
             algorithm=SchedulingAlgorithm(parts.snapshot, tie_break=tie_break),
             api=FakeHandle(),
             waiting_pods=parts.waiting_pods,
@@ -116,7 +119,7 @@ class Stage:
             self.pod_events.on_add(pod, is_initial=False)
         bound = 0
         while len(self.queue.active_q):
-            queued = self.queue.pop_nowait(self._clock.now())
+            queued = self._scheduling_queue.pop_nowait()
             assert queued is not None, "it is active"
             result_of(schedule_one(self._cycle_parts, queued))
             bound += self._confirm(self._pods[queued.key])
@@ -127,7 +130,7 @@ class Stage:
         assumed = self.cache.get_pod(pod)
         if assumed is None:
             return False
-        self.queue.done(pod.metadata.uid)
+        self._scheduling_queue.done(pod.metadata.uid)
         bound = replace(pod, spec=replace(pod.spec, node_name=assumed.spec.node_name))
         self._pods[pod.key] = bound
         self.pod_events.on_update(pod, bound)

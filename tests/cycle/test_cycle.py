@@ -22,6 +22,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.failure_handler import truncated
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import (
     CycleState,
     NodeInfo,
@@ -95,7 +96,9 @@ class Line:
                 "default-scheduler": build_queueing_hint_map(self.framework.rejecting_plugins)
             },
             pod_lister=self._find,
+            metrics=SchedulerMetrics(),
         )
+        stories = PodStories()
         dispatcher = ApiDispatcher(self.notes, self.clock)
         parts.nominator, parts.api = self.queue.nominator, dispatcher
         parts.event_recorder_of = lambda profile: self.handle_of_plugins
@@ -104,14 +107,14 @@ class Line:
         self.cycle_parts = CycleParts(
             profiles={"default-scheduler": self.framework},
             cache=self.cache,
-            queue=self.queue,
+            queue=SchedulingQueue(self.queue, clock=self.clock, stories=stories),
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
             api=dispatcher,
             waiting_pods=waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=self._find,
             clock=self.clock,
-            attempts=Attempts(clock=self.clock, metrics=self._metrics, stories=PodStories()),
+            attempts=Attempts(clock=self.clock, metrics=self._metrics, stories=stories),
             spawn=self._spawn,
         )
         for name in nodes:
@@ -131,7 +134,7 @@ class Line:
         """Queue a pod, run its cycle and whatever that sets going."""
         self.known[pod.key] = known or pod
         self.queue.add(PodInfo(pod), self.clock.now())
-        queued = self.queue.pop_nowait(self.clock.now())
+        queued, _ = self.queue.pop_nowait(self.clock.now())
         assert queued is not None
         await schedule_one(self.cycle_parts, queued)
         await self.finish()
@@ -212,7 +215,7 @@ async def test_a_pod_that_does_not_fit_waits_and_is_reported() -> None:
     (event,) = line.events
     assert (event.type, event.reason, event.action) == ("Warning", "FailedScheduling", "Scheduling")
     assert event.note == message
-    waiting = line.queue.get_pod("default", "pod")
+    waiting = line.queue.find("default/pod")
     assert waiting is not None
     assert waiting.unschedulable_plugins == {"NodeResourcesFit"}
 
@@ -257,7 +260,7 @@ async def test_a_pod_deleted_meanwhile_is_let_go_of() -> None:
     pod = make_pod("pod", requests={"cpu": "9"})
     line.known["default/pod"] = pod
     line.queue.add(PodInfo(pod), 0.0)
-    queued = line.queue.pop_nowait(0.0)
+    queued, _ = line.queue.pop_nowait(0.0)
     assert queued is not None
     del line.known["default/pod"]
     await schedule_one(line.cycle_parts, queued)
@@ -278,7 +281,7 @@ async def test_a_pod_found_waiting_already_stays_where_it_is_and_is_reported(
     pod = make_pod("pod", requests={"cpu": "9"})
     line.known["default/pod"] = pod
     line.queue.add(PodInfo(pod), 0.0)
-    queued = line.queue.pop_nowait(0.0)
+    queued, _ = line.queue.pop_nowait(0.0)
     assert queued is not None
     line.queue.add(PodInfo(pod), 0.0)
     await schedule_one(line.cycle_parts, queued)
@@ -415,7 +418,7 @@ async def test_a_pod_for_which_room_is_made_is_expected_there() -> None:
     line = Line(_rescuer(PostFilterResult(NominatingInfo("a", NominatingMode.OVERRIDE)), None))
     await line.schedule(make_pod("pod", requests={"cpu": "9"}))
     assert line.notes.nominated == ["a"]
-    expected = [pod.name for pod in line.queue.nominated_pods_for_node("a")]
+    expected = [pod.name for pod in line.queue.nominator.nominated_pods_for_node("a")]
     assert expected == ["pod"]
 
 

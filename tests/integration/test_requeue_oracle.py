@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.case import Case
     from scheduler.framework.events import ClusterEvent
     from scheduler.framework.interface import Plugin
-    from scheduler.queue.requeueing import QueueingHintFunction
+    from scheduler.queue.hints import QueueingHintFunction
 
     HintMap = dict[ClusterEvent, list[QueueingHintFunction]]
 

@@ -29,7 +29,7 @@ from tests.queue.world import START, LabelGate, World
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue import QueuedPodInfo
     from tests.queue.world import Hints
 
 Json = dict[str, object]
@@ -111,6 +111,7 @@ class Player:
         )
         self.queue = self.world.queue
         self.popped: dict[str, QueuedPodInfo] = {}
+        self.pops = 0
 
     def take(self, step: Json) -> Json:
         """Carry out one step, check the queue, and describe its state."""
@@ -121,6 +122,7 @@ class Player:
         if result is None or isinstance(result, str):
             return self.state(result or "")
         self.popped[result.uid] = result
+        self.pops += 1
         return self.state(result.uid)
 
     def metrics(self) -> dict[str, float]:
@@ -154,11 +156,11 @@ class Player:
             "pods": pods,
             "in_flight": [
                 entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
-                for entry in queue.active_q.in_flight_events()
+                for entry in queue.in_flight.entries()
             ],
             "summary": queue.pending_pods()[1],
             "nominations": dict(queue.nominator.nominations),
-            "cycle": queue.scheduling_cycle,
+            "cycle": self.pops,
         }
 
     @staticmethod
@@ -200,13 +202,13 @@ class Player:
     def _delete(self, pod: object) -> None:
         made = pod_of(pod)
         self.listed.pop(made.key, None)
-        self.queue.delete(made)
+        self.world.delete(made)
 
     def _pop(self) -> QueuedPodInfo | None:
-        return self.queue.pop_nowait(self.world.now)
+        return self.world.pop_nowait()
 
     def _pop_specific(self, pod: object) -> QueuedPodInfo | None:
-        return self.queue.pop_specific_pod(pod_of(pod), self.world.now)
+        return self.world.pop_specific_pod(pod_of(pod))
 
     def _fail(self, uid: str, pod: object, rejectors: list[str], pending: list[str]) -> str:
         info = self.popped.pop(uid)
@@ -219,17 +221,14 @@ class Player:
 
     def _done(self, uid: str) -> None:
         self.popped.pop(uid, None)
-        self.queue.done(uid)
+        self.world.done(uid)
 
     def _activate(self, pod: object) -> None:
-        self.queue.activate({"": PodInfo(pod_of(pod))}, self.world.now)
+        self.world.activate(pod_of(pod))
 
     def _event(self, event: str, min: int | None = None) -> None:
-        self.queue.move_all_to_active_or_backoff_queue(
+        self.world.event(
             event_of(event),
-            None,
-            None,
-            self.world.now,
             pre_check=None if min is None else lambda pod: pod.priority >= min,
         )
 
@@ -237,19 +236,19 @@ class Player:
         self._pass(ms)
 
     def _flush_backoff(self) -> None:
-        self.queue.flush_backoff_q_completed(self.world.now)
+        self.world.flush_backoff()
 
     def _flush_leftover(self) -> None:
-        self.queue.flush_unschedulable_pods_leftover(self.world.now)
+        self.world.flush_leftover()
 
     def _gate(self, allowed: list[str]) -> None:
         self.gate.allowed = allowed
 
     def _nominate(self, pod: object, node: str, override: bool) -> None:
         made = pod_of(pod)
-        info = self.queue.get_pod("default", made.metadata.name)
+        info = self.queue.find(made.key)
         waits = info is not None and info.uid == made.metadata.uid
-        self.queue.add_nominated_pod(
+        self.queue.nominator.add_nominated_pod(
             info.pod_info if info is not None and waits else PodInfo(made),
             NominatingInfo(node, NominatingMode(int(override))),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.framework.events import EVENT_ASSIGNED_POD_ADD, EVENT_UNSCHEDULABLE_TIMEOUT
-from scheduler.queue.active_queue import ActiveQueue, InFlightEvent, sort_key_of_less
+from scheduler.queue.active_queue import ActiveQueue, InFlight, InFlightEvent, sort_key_from_less
 from scheduler.testing import make_pod
 from tests.queue.world import (
     CSI_NODE_UPDATE,
@@ -22,12 +22,11 @@ from tests.queue.world import (
     less,
     queue,
     skip,
-    sort_key,
     waiting,
 )
 
 if TYPE_CHECKING:
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue import QueuedPodInfo
 
 P1, P2, P3 = (make_pod(name) for name in ("p1", "p2", "p3"))
 
@@ -36,7 +35,7 @@ def in_flight_list(world: World) -> list[str]:
     """The list of pods and events in flight, by name and label."""
     return [
         entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
-        for entry in world.queue.active_q.in_flight_events()
+        for entry in world.queue.in_flight.entries()
     ]
 
 
@@ -208,8 +207,8 @@ def test_a_pod_that_is_popped_twice_is_dropped_the_second_time(
     world.queue.check()
 
 
-def test_closing_forgets_what_is_in_flight() -> None:
-    """TestClose, TestSchedulingQueue_Close."""
+def test_when_all_pods_are_done_nothing_is_kept_in_flight() -> None:
+    """TestClose."""
     world = World(interested_in(NODE_ADD, CSI_NODE_UPDATE))
     world.add(P1, P2)
     world.pop()
@@ -218,59 +217,55 @@ def test_closing_forgets_what_is_in_flight() -> None:
     world.event(CSI_NODE_UPDATE)
     statistics = world.queue.statistics()
     assert (statistics.in_flight_pods, statistics.in_flight_events) == (2, 2)
-    ready = world.ready
-    world.queue.close()
-    assert world.queue.is_closed
-    assert world.ready == ready + 1
+    for pod in (P1, P2):
+        world.done(pod.metadata.uid)
     assert in_flight_list(world) == []
-    world.queue.done(P1.metadata.uid)
+    world.done(P1.metadata.uid)
     world.queue.check()
 
 
 def test_an_event_is_not_kept_while_nothing_is_in_flight() -> None:
-    active_q = ActiveQueue(sort_key)
-    assert not active_q.add_event_if_any_in_flight(NODE_ADD, None, None)
-    assert not active_q.add_events_if_pod_in_flight("uid", None, None, [NODE_ADD])
-    assert active_q.cluster_events_for_pod("uid") is None
-    assert active_q.done("uid") is None
-    assert active_q.in_flight_events() == ()
+    in_flight = InFlight()
+    in_flight.add_event(NODE_ADD, None, None)
+    assert not in_flight.add_events_for("uid", None, None, [NODE_ADD])
+    assert in_flight.missed_by("uid") is None
+    assert in_flight.done("uid") is None
+    assert in_flight.entries() == ()
 
 
-def test_each_pop_counts_as_a_scheduling_cycle_and_an_attempt() -> None:
+def test_each_pop_counts_as_an_attempt() -> None:
     world = World()
     world.add(P1, P2)
-    assert world.queue.scheduling_cycle == 0
     infos = [world.pop(), world.pop()]
     assert [info.attempts for info in infos] == [1, 1]
-    assert world.queue.scheduling_cycle == 2
 
 
 def test_pods_are_ordered_by_less_where_there_is_no_sort_key() -> None:
     """TestPriorityQueue_AddWithReversePriorityLessFunc."""
-    key = sort_key_of_less(lambda first, second: less(second, first))
+    key = sort_key_from_less(lambda first, second: less(second, first))
     active_q = ActiveQueue(key)
     for name, priority in (("high", HIGH), ("low", 0), ("mid", 500)):
         info = waiting(make_pod(name, priority=priority), timestamp=START)
-        active_q.add(info.key, info)
+        active_q.add(info)
     assert [info.pod_info.name for info in active_q.in_order()] == ["low", "mid", "high"]
     assert list(active_q.complaints()) == []
 
 
 def test_pods_that_are_equal_to_less_leave_in_the_order_in_which_they_came() -> None:
-    active_q = ActiveQueue(sort_key_of_less(less))
+    active_q = ActiveQueue(sort_key_from_less(less))
     names = [f"p{n}" for n in range(20)]
     for name in names:
         info = waiting(make_pod(name), timestamp=START)
-        active_q.add(info.key, info)
+        active_q.add(info)
     assert [info.pod_info.name for info in iter(active_q.pop, None)] == names
 
 
 def test_a_pod_that_changes_after_it_has_left_disturbs_nobody() -> None:
     """A place in the heap outlives the pod's stay; it must not move with the pod."""
-    active_q = ActiveQueue(sort_key_of_less(less))
+    active_q = ActiveQueue(sort_key_from_less(less))
     infos = [waiting(make_pod(f"p{n}"), timestamp=START + n) for n in range(8)]
     for info in infos:
-        active_q.add(info.key, info)
+        active_q.add(info)
     for info in infos[:4]:
         active_q.delete(info.key)
         info.timestamp += 100
@@ -290,17 +285,17 @@ def test_an_update_with_a_new_priority_moves_an_active_pod() -> None:
 @pytest.mark.parametrize(
     ("break_it", "complaint"),
     [
-        (lambda q: q._in_flight.popitem(last=False), "is kept for no pod in flight"),
-        (lambda q: q._in_flight.move_to_end(0), "out of order"),
+        (lambda q: q._entries.popitem(last=False), "is kept for no pod in flight"),
+        (lambda q: q._entries.move_to_end(0), "out of order"),
         (lambda q: q._position_of.clear(), "pods in flight stand at"),
     ],
 )
 def test_a_broken_list_complains(break_it: object, complaint: str) -> None:
-    active_q = ActiveQueue(sort_key)
+    in_flight = InFlight()
     for pod in (P1, P2):
-        active_q.move_pod_to_in_flight(waiting(pod))
-        active_q.add_event_if_any_in_flight(NODE_ADD, None, None)
-    assert list(active_q.complaints()) == []
+        in_flight.add(waiting(pod))
+        in_flight.add_event(NODE_ADD, None, None)
+    assert list(in_flight.complaints()) == []
     assert callable(break_it)
-    break_it(active_q)
-    assert any(complaint in text for text in active_q.complaints())
+    break_it(in_flight)
+    assert any(complaint in text for text in in_flight.complaints())

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
-from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
 
 if TYPE_CHECKING:
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue import QueuedPodInfo
 
 
 def backoff_queue(initial: float = 1.0, max_seconds: float = 10.0) -> BackoffQueue:
@@ -104,7 +103,7 @@ def test_completed_pods_leave_both_heaps(names: list[str], completed: list[str])
     }
     queue = backoff_queue()
     for name in names:
-        assert queue.add(pods[name].key, pods[name])
+        assert queue.add(pods[name])
     popped = queue.pop_all_backoff_completed(START)
     assert popped == [pods[name] for name in completed]
     assert len(queue) == len(names) - len(completed)
@@ -122,7 +121,7 @@ def test_pods_of_one_window_leave_in_the_order_of_active_q() -> None:
         ("pod5", 1, -3),
     ):
         pod = pod_that(name, came=came, unschedulable=1, priority=priority)
-        queue.add(pod.key, pod)
+        queue.add(pod)
     popped = queue.pop_all_backoff_completed(START)
     assert [pod.pod_info.name for pod in popped] == ["pod5", "pod4", "pod2", "pod3"]
 
@@ -146,36 +145,21 @@ def test_only_rejected_pods_are_popped_early() -> None:
     rejected = pod_that("rejected", came=5, unschedulable=4)
     broken = pod_that("broken", errors=1)
     for pod in (broken, rejected):
-        queue.add(pod.key, pod)
-    assert queue.pop_backoff() is rejected
-    assert queue.pop_backoff() is None
+        queue.add(pod)
+    assert queue.pop() is rejected
+    assert queue.pop() is None
     assert list(queue) == [broken]
 
 
-def test_adding_a_pod_takes_it_out_of_the_other_heap() -> None:
-    queue = backoff_queue()
-    pod = pod_that("p", errors=1)
-    assert queue.add(pod.key, pod)
-    pod.unschedulable_plugins = {"plugin"}
-    assert not queue.add(pod.key, pod)
-    assert len(queue) == 1
-    assert queue.pop_backoff() is pod
-
-
 @pytest.mark.parametrize("errors", [0, 1])
-def test_a_pod_can_be_found_updated_and_deleted(errors: int) -> None:
+def test_a_pod_can_be_found_and_deleted(errors: int) -> None:
     queue = backoff_queue()
     pod = pod_that("p", unschedulable=1, errors=errors)
-    queue.add(pod.key, pod)
-    newer = PodInfo(make_pod("p", labels={"a": "b"}))
-    assert queue.update(pod.key, newer) is pod
-    assert pod.pod_info is newer
+    queue.add(pod)
     assert queue.get(pod.key) is pod
-    assert pod.key in queue
     assert queue.delete(pod.key) is pod
     assert queue.delete(pod.key) is None
     assert queue.get(pod.key) is None
-    assert queue.update(pod.key, newer) is None
 
 
 def test_the_deadline_is_the_first_window_in_which_a_pod_is_released() -> None:
@@ -183,7 +167,7 @@ def test_the_deadline_is_the_first_window_in_which_a_pod_is_released() -> None:
     assert queue.next_deadline() is None
     late, soon = pod_that("late", came=0.7, unschedulable=3), pod_that("soon", came=0.4, errors=1)
     for pod in (late, soon):
-        queue.add(pod.key, pod)
+        queue.add(pod)
     for pod in (soon, late):
         deadline = queue.next_deadline()
         assert deadline is not None
@@ -193,14 +177,14 @@ def test_the_deadline_is_the_first_window_in_which_a_pod_is_released() -> None:
 
 @pytest.mark.parametrize(
     ("rejectors", "complaint"),
-    [((), "nobody rejected it"), (("plugin",), "plugins have rejected it")],
+    [((), "no plugin rejected it"), (("plugin",), "plugins have rejected it")],
 )
 def test_a_pod_in_the_wrong_heap_is_complained_about(
     rejectors: tuple[str, ...], complaint: str
 ) -> None:
     queue = backoff_queue()
     pod = pod_that(errors=1 if rejectors else 0)
-    queue.add(pod.key, pod)
+    queue.add(pod)
     assert list(queue.complaints()) == []
     pod.unschedulable_plugins = set(rejectors)
     assert complaint in "".join(queue.complaints())

@@ -35,16 +35,16 @@ class Scene:
                 world.add(pod)
             case "backoff":
                 info = waiting(pod, "plugin", unschedulable_count=1)
-                world.queue.backoff_q.add(info.key, info)
+                world.queue.backoff_q.add(info)
             case "unschedulable" if name == Y:
                 world.add(pod)
             case "unschedulable":
                 came = START + (2 if name == Z else 0)
                 info = waiting(pod, timestamp=came, unschedulable_count=1)
                 info.unschedulable_plugins = {self.gate.name}
-                world.queue.unschedulable_pods.add_or_update(info.key, info)
+                world.queue.unschedulable_pods.add(info)
             case "delete":
-                world.queue.delete(pod)
+                world.delete(pod)
             case "update":
                 labels = {**pod.metadata.labels, "queueable": "", "n": str(world.now)}
                 world.now += 0.001
@@ -53,7 +53,7 @@ class Scene:
                 world.event(TIMEOUT)
             case "flush":
                 world.now += 3
-                world.queue.flush_backoff_q_completed(world.now)
+                world.flush_backoff()
             case "wait":
                 world.now += 3
             case "gate all":
@@ -180,7 +180,7 @@ def test_pods_are_counted_each_time_they_enter_a_queue(
             case "wait":
                 world.now += 3
             case "flush":
-                world.queue.flush_backoff_q_completed(world.now)
+                world.flush_backoff()
             case "pop":
                 world.pop_names()
     assert world.queue.incoming_pods == expected
@@ -232,7 +232,7 @@ def test_waiting_pods_are_counted_by_who_has_rejected_them(
             case "pop":
                 world.pop()
             case "delete":
-                world.queue.delete(pod)
+                world.delete(pod)
             case "gate1" | "gate2":
                 gates[step[-1]].allowed = ()
             case "ungate1" | "ungate2":
@@ -246,6 +246,6 @@ def test_a_rejected_pod_counts_from_its_verdict_to_its_next_attempt() -> None:
     world.try_in_vain(make_pod("p"), "Fit", pending=["Volumes"])
     assert world.queue.unschedulable_reasons == {("Fit", PROFILE): 1, ("Volumes", PROFILE): 1}
     world.now += 301
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     world.pop()
     assert world.queue.unschedulable_reasons.total() == 0

@@ -17,7 +17,6 @@ from scheduler.framework.events import (
     EventResource,
 )
 from scheduler.queue import Place
-from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import (
     NODE_ADD,
@@ -32,6 +31,7 @@ from tests.queue.world import (
 
 if TYPE_CHECKING:
     from scheduler.framework.status import Status
+    from scheduler.snapshot.pod_info import PodInfo
 
 ADDED = EVENT_UNSCHEDULED_POD_ADD.label
 GATES_ELIMINATED = ClusterEvent(
@@ -58,10 +58,10 @@ def test_a_pod_becomes_active_if_all_plugins_agree(
     """TestPriorityQueue_moveToActiveQ."""
     world = World(gates=[LabelGate(*allowed, name=f"g{i}") for i, allowed in enumerate(gates)])
     info = waiting(make_pod("p", labels={label: ""}))
-    moved = world.queue.pools.move_to_active_q(
-        info, Place.OUTSIDE, event_label, skip_pre_enqueue=from_backoff
+    move = world.queue._move(
+        info, Place.ACTIVE, event_label, world.now, pre_enqueue=not from_backoff
     )
-    assert moved is enters
+    assert (move.target == Place.ACTIVE) is enters
     assert world.places == {"active" if enters else "unschedulable": ["p"]}
     world.update(
         make_pod("p", labels={label: ""}), make_pod("p", labels={label: ""}, annotations={"a": ""})
@@ -85,7 +85,8 @@ def test_a_pod_may_back_off_if_all_plugins_agree(
     """TestPriorityQueue_moveToBackoffQ."""
     world = World(gates=[LabelGate(*allowed, name=f"g{i}") for i, allowed in enumerate(gates)])
     info = waiting(make_pod("p", labels={label: ""}), unschedulable_count=1)
-    assert world.queue.pools.move_to_backoff_q(info, Place.OUTSIDE, ADDED) is enters
+    move = world.queue._move(info, Place.BACKOFF, ADDED, world.now)
+    assert (move.target == Place.BACKOFF) is enters
     assert world.places == {"backoff" if enters else "unschedulable": ["p"]}
     world.queue.check()
 
@@ -115,8 +116,7 @@ def test_the_gating_plugin_is_remembered_and_asked_first() -> None:
     assert (first.asked, second.asked) == (["p"], ["p"])
     world.event(PV_ADD)
     assert (first.asked, second.asked) == (["p"], ["p", "p"])
-    info = world.queue.get_pod("default", "p")
-    assert info is not None
+    info = world.find("p")
     assert info.gating_plugin == "second"
     assert info.gating_plugin_events == (PV_ADD,)
     second.allowed = ("p",)
@@ -147,7 +147,7 @@ def test_pre_enqueue_is_not_asked_again_when_the_backoff_is_over() -> None:
     assert world.places == {"backoff": ["p"]}
     gate.allowed = ()
     world.now += 2
-    world.queue.flush_backoff_q_completed(world.now)
+    world.flush_backoff()
     assert world.places == {"active": ["p"]}
     world.queue.check()
 
@@ -208,6 +208,6 @@ def test_adding_an_active_pod_again_does_not_gate_it() -> None:
     pod = make_pod("p", labels={"p": ""})
     world.add(pod)
     gate.allowed = ()
-    world.queue.add(PodInfo(pod), world.now)
+    world.add(pod)
     assert world.places == {"active": ["p"]}
     world.queue.check()

@@ -6,8 +6,9 @@ import functools
 from typing import TYPE_CHECKING
 
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import HintAnswer, Place, PriorityQueue
-from scheduler.queue.requeueing import QueueingHintFunction
+from scheduler.queue.hints import QueueingHintFunction
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, NODE_LABEL, PROFILE, START, less, sort_key, waiting
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Pod
-    from scheduler.queue import PodMove, PodsStay
+    from scheduler.queue import Move, Moves
 
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
 #: As events have it: a pod with a node.
 ASSIGNED_POD_LABEL = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
 
 
-class _Crowd:
-    """A queue with a plugin whose hint depends on the label `app`, and what it tells."""
+class _AlikePods:
+    """A queue with a plugin whose hint depends on the label `app`, and the moves it returns."""
 
     def __init__(self, answer: Callable[[PodInfo], QueueingHint], *, shares: bool = True) -> None:
         self.asked: list[str] = []
-        self.moves: list[PodMove] = []
+        self.moves: list[Move] = []
         self.stays: list[tuple[int, tuple[HintAnswer, ...]]] = []
         self._answer = answer
         function = QueueingHintFunction("Fit", self._hint, _app_of if shares else None)
@@ -40,13 +41,13 @@ class _Crowd:
                 PROFILE: {NODE_ADD: [function], NODE_LABEL: [function], POD_LABEL: [function]}
             },
             pod_lister=lambda namespace, name: None,
-            observer=self,
+            metrics=SchedulerMetrics(),
         )
 
     def waits(self, *pods: Pod) -> None:
         for pod in pods:
             info = waiting(pod, "Fit")
-            self.queue.unschedulable_pods.add_or_update(info.key, info)
+            self.queue.unschedulable_pods.add(info)
         self.queue.check()
 
     def event(self, event: ClusterEvent, old: object = None, new: object = None) -> list[str]:
@@ -54,16 +55,17 @@ class _Crowd:
         self.asked.clear()
         self.moves.clear()
         self.stays.clear()
-        self.queue.move_all_to_active_or_backoff_queue(event, old, new, START + 60)
+        move_all = self.queue.move_all_to_active_or_backoff_queue
+        self._take(move_all(event, old, new, START + 60))
         self.queue.check()
         return list(self.asked)
 
-    def pod_moved(self, move: PodMove) -> None:
-        self.moves.append(move)
-
-    def pods_stay(self, stay: PodsStay) -> None:
-        self.stays.append((len(stay.pods), stay.hints))
-        self.moves.extend(stay.moves())
+    def _take(self, moves: Moves) -> None:
+        for skipped in moves.skipped:
+            if len(skipped.pods) > 1:
+                self.stays.append((len(skipped.pods), skipped.hints))
+            self.moves.extend(skipped.moves())
+        self.moves.extend(moves.moved)
 
     def _hint(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         self.asked.append(pod.name)
@@ -87,87 +89,87 @@ def _all_fail(pod: PodInfo) -> QueueingHint:
 
 
 def test_one_of_each_kind_is_asked_and_all_that_it_helps_are_moved_in_their_order() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
-    crowd.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "db"))
-    assert crowd.event(NODE_ADD) == ["a", "b"]
-    assert [pod.metadata.name for pod in crowd.queue.pods_in_active_q()] == ["a", "c"]
-    moved = [move for move in crowd.moves if move.source != move.target]
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
+    alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "db"))
+    assert alike.event(NODE_ADD) == ["a", "b"]
+    assert [pod.metadata.name for pod in alike.queue.pods_in_active_q()] == ["a", "c"]
+    moved = [move for move in alike.moves if move.source != move.target]
     assert [(m.pod.pod_info.name, m.target, m.hints) for m in moved] == [
         (name, Place.ACTIVE, (HintAnswer("Fit", "NodeAdd", "Queue"),)) for name in ("a", "c")
     ]
 
 
 def test_those_that_stay_are_told_of_together_and_can_be_told_apart() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
-    crowd.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "cache"))
-    assert crowd.event(NODE_ADD) == ["a", "c"]
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
+    alike.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "cache"))
+    assert alike.event(NODE_ADD) == ["a", "c"]
     skipped = (HintAnswer("Fit", "NodeAdd", "QueueSkip"),)
-    assert crowd.stays == [(2, skipped)]
-    assert [(m.pod.pod_info.name, m.source, m.target, m.hints) for m in crowd.moves] == [
+    assert alike.stays == [(2, skipped)]
+    assert [(m.pod.pod_info.name, m.source, m.target, m.hints) for m in alike.moves] == [
         (name, Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, skipped) for name in ("a", "b", "c")
     ]
 
 
 def test_who_comes_between_others_of_its_kind_keeps_its_place() -> None:
-    crowd = _Crowd(lambda pod: QueueingHint.QUEUE)
-    crowd.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "cache"))
-    crowd.event(NODE_ADD)
-    assert [pod.metadata.name for pod in crowd.queue.pods_in_active_q()] == ["a", "b", "c", "d"]
+    alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
+    alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "cache"))
+    alike.event(NODE_ADD)
+    assert [pod.metadata.name for pod in alike.queue.pods_in_active_q()] == ["a", "b", "c", "d"]
 
 
 def test_pods_the_event_is_about_are_asked_about_themselves() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
     pods = [_pod(name, "db") for name in "abc"]
-    crowd.waits(*pods)
-    assert crowd.event(ASSIGNED_POD_LABEL, pods[1], pods[1]) == ["a", "b", "c"]
-    assert crowd.event(ASSIGNED_POD_LABEL, _pod("x", "db"), _pod("x", "web")) == ["a"]
+    alike.waits(*pods)
+    assert alike.event(ASSIGNED_POD_LABEL, pods[1], pods[1]) == ["a", "b", "c"]
+    assert alike.event(ASSIGNED_POD_LABEL, _pod("x", "db"), _pod("x", "web")) == ["a"]
 
 
 def test_a_hint_that_fails_is_asked_about_each() -> None:
-    crowd = _Crowd(_all_fail)
-    crowd.waits(_pod("a", "web"), _pod("b", "web"), _pod("c", "web"))
-    assert crowd.event(NODE_ADD) == ["a", "b", "c"]
-    assert len(crowd.queue.pods_in_active_q()) == 3
+    alike = _AlikePods(_all_fail)
+    alike.waits(_pod("a", "web"), _pod("b", "web"), _pod("c", "web"))
+    assert alike.event(NODE_ADD) == ["a", "b", "c"]
+    assert len(alike.queue.pods_in_active_q()) == 3
 
 
 def test_without_word_what_a_hint_depends_on_each_is_asked() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"), shares=False)
-    crowd.waits(_pod("a", "db"), _pod("b", "db"))
-    assert crowd.event(NODE_ADD) == ["a", "b"]
-    assert crowd.stays == []
+    alike = _AlikePods(functools.partial(_queue_if, "web"), shares=False)
+    alike.waits(_pod("a", "db"), _pod("b", "db"))
+    assert alike.event(NODE_ADD) == ["a", "b"]
+    assert alike.stays == []
 
 
 def test_a_pod_that_changes_is_no_longer_like_the_others() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
     old = _pod("b", "db")
-    crowd.waits(_pod("a", "db"), old)
-    crowd.queue.update(old, PodInfo(make_pod("b", labels={"app": "cache"})), START)
-    crowd.queue.check()
-    assert crowd.event(NODE_ADD) == ["a", "b"]
+    alike.waits(_pod("a", "db"), old)
+    alike.queue.update(old, PodInfo(make_pod("b", labels={"app": "cache"})), START)
+    alike.queue.check()
+    assert alike.event(NODE_ADD) == ["a", "b"]
 
 
 def test_different_rejectors_make_different_pods() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
-    crowd.waits(_pod("a", "db"))
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
+    alike.waits(_pod("a", "db"))
     info = waiting(_pod("b", "db"), "Fit", "Other")
-    crowd.queue.unschedulable_pods.add_or_update(info.key, info)
-    assert crowd.event(NODE_ADD) == ["a", "b"]
+    alike.queue.unschedulable_pods.add(info)
+    assert alike.event(NODE_ADD) == ["a", "b"]
 
 
 def test_a_group_that_is_left_by_all_is_forgotten() -> None:
-    crowd = _Crowd(functools.partial(_queue_if, "web"))
+    alike = _AlikePods(functools.partial(_queue_if, "web"))
     pods = [_pod("a", "db"), _pod("b", "db")]
-    crowd.waits(*pods)
+    alike.waits(*pods)
     for pod in pods:
-        crowd.queue.delete(pod)
-    crowd.queue.check()
-    assert crowd.event(NODE_ADD) == []
+        alike.queue.delete(pod, START)
+    alike.queue.check()
+    assert alike.event(NODE_ADD) == []
 
 
 def test_with_a_check_of_each_pod_only_those_that_pass_are_asked() -> None:
-    crowd = _Crowd(lambda pod: QueueingHint.QUEUE)
-    crowd.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "web"))
-    crowd.queue.move_all_to_active_or_backoff_queue(
+    alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
+    alike.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "web"))
+    alike.queue.move_all_to_active_or_backoff_queue(
         NODE_ADD, None, None, START, pre_check=lambda pod: pod.name != "a"
     )
-    assert crowd.asked == ["b", "c"]
+    assert alike.asked == ["b", "c"]

@@ -32,23 +32,23 @@ def peopled() -> World:
 def add_active(world: World, name: str) -> None:
     info = waiting(make_pod(name))
     info.initial_attempt_timestamp = START
-    world.queue.active_q.add(info.key, info)
+    world.queue.active_q.add(info)
 
 
 def wait_too(world: World, name: str) -> None:
     info = waiting(make_pod(name), "Fit")
-    world.queue.unschedulable_pods.add_or_update(info.key, info)
+    world.queue.unschedulable_pods.add(info)
 
 
 def change(world: World, name: str, **attributes: object) -> None:
-    info = world.queue.get_pod("default", name)
+    info = world.queue.find(f"default/{name}")
     assert info is not None
     for attribute, value in attributes.items():
         setattr(info, attribute, value)
 
 
 def nominate_another_version(world: World) -> None:
-    world.queue.add_nominated_pod(
+    world.queue.nominator.add_nominated_pod(
         PodInfo(make_pod("waits")), NominatingInfo("n1", NominatingMode.OVERRIDE)
     )
 
@@ -56,9 +56,9 @@ def nominate_another_version(world: World) -> None:
 @pytest.mark.parametrize(
     ("break_it", "complaint"),
     [
-        (lambda w: add_active(w, "backoff"), "default/backoff is active and backing off"),
-        (lambda w: wait_too(w, "active"), "default/active waits for an event and is active"),
-        (lambda w: wait_too(w, "error"), "default/error waits for an event and is backoff"),
+        (lambda w: add_active(w, "backoff"), "default/backoff is in activeQ and in backoffQ"),
+        (lambda w: wait_too(w, "active"), "default/active is in activeQ and in unschedulablePods"),
+        (lambda w: wait_too(w, "error"), "default/error is in backoffQ and in unschedulablePods"),
         (lambda w: add_active(w, "in-flight"), "default/in-flight is in flight and active"),
         (
             lambda w: change(w, "active", gating_plugin="gate"),
@@ -116,7 +116,7 @@ def test_the_whereabouts_of_all_pods_are_told_along() -> None:
     with pytest.raises(AssertionError) as caught:
         world.queue.check()
     lines = str(caught.value).splitlines()
-    assert lines[0] == "default/backoff is active and backing off"
+    assert lines[0] == "default/backoff is in activeQ and in backoffQ"
     assert [line for line in lines if not line.startswith(" ")][1:] == [
         "activeQ:",
         "backoffQ:",

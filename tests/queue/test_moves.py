@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.framework.events import (
-    EVENT_ASSIGNED_POD_ADD,
     EVENT_UNSCHEDULABLE_TIMEOUT,
     EVENT_UNSCHEDULED_POD_UPDATE,
-    ActionType,
     ClusterEvent,
-    EventResource,
     QueueingHint,
 )
 from scheduler.testing import make_pod
@@ -29,13 +26,11 @@ from tests.queue.world import (
     never,
     queue,
     skip,
-    waiting,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -112,7 +107,7 @@ def test_an_event_moves_the_pods_it_helps_and_leaves_the_others() -> None:
         "unschedulable": ["hpp2"],
     }
     world.now += 10
-    world.queue.flush_backoff_q_completed(world.now)
+    world.flush_backoff()
     world.event(NODE_ADD)
     assert len(world.places["active"]) == 4
     assert world.places["unschedulable"] == ["hpp2"]
@@ -143,7 +138,7 @@ def test_pods_that_fail_the_pre_check_stay(
     world = World()
     for number in range(5):
         world.try_in_vain(make_pod(f"p{number}", priority=number), "plugin")
-    world.queue.move_all_to_active_or_backoff_queue(event, None, None, world.now, pre_check=check)
+    world.event(event, None, None, pre_check=check)
     assert world.places.get("backoff", []) == expected.split()
     world.queue.check()
 
@@ -197,9 +192,7 @@ def test_an_event_that_concerns_no_waiting_pod_looks_at_none() -> None:
     world = World({NODE_ADD: [("Fit", look)], NODE_LABEL: [("NodeAffinity", look)]})
     for number in range(50):
         world.try_in_vain(make_pod(f"p{number}"), "Fit")
-    world.queue.move_all_to_active_or_backoff_queue(
-        NODE_LABEL, None, None, world.now, pre_check=lambda pod: bool(look(pod)) or True
-    )
+    world.event(NODE_LABEL, None, None, pre_check=lambda pod: bool(look(pod)) or True)
     assert looked_at == []
     world.event(NODE_ADD)
     assert len(looked_at) == 50
@@ -225,124 +218,6 @@ def test_one_pod_that_can_be_popped_is_reason_enough_to_wake() -> None:
     world.event(NODE_ADD)
     assert world.places == {"backoff": ["passes"], "unschedulable": ["is gated"]}
     assert world.ready == ready + 1
-
-
-def affinity_to(key: str, **term: object) -> dict[str, object]:
-    selector = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
-    required = [{"labelSelector": selector, "topologyKey": "region", **term}]
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-
-
-LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
-SCALE_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)
-
-AFFINE = make_pod("afp", namespace="ns1", affinity=affinity_to("service"))
-PLAIN = make_pod("afp", namespace="ns1")
-MATCHING = make_pod("lbp", namespace="ns1", labels={"service": "scan"}, node_name="node1")
-NEIGHBOUR = make_pod("lbp", namespace="ns1", node_name="node1")
-ABROAD = make_pod("lbp", namespace="unrelated", labels={"service": "scan"}, node_name="node1")
-
-
-@pytest.mark.parametrize(
-    ("pod", "rejector", "assigned", "moves"),
-    [
-        pytest.param(AFFINE, "InterPodAffinity", MATCHING, True, id="a pod it wants to be near"),
-        pytest.param(AFFINE, "InterPodAffinity", NEIGHBOUR, False, id="labels do not match"),
-        pytest.param(AFFINE, "InterPodAffinity", ABROAD, False, id="another namespace"),
-        pytest.param(
-            make_pod("afp", affinity=affinity_to("service", namespaces=["unrelated"])),
-            "InterPodAffinity",
-            ABROAD,
-            True,
-            id="a namespace that its term names",
-        ),
-        pytest.param(
-            make_pod(
-                "afp",
-                affinity=affinity_to(
-                    "service", namespaceSelector={"matchLabels": {"team": "blue"}}
-                ),
-            ),
-            "InterPodAffinity",
-            ABROAD,
-            True,
-            id="a namespace that its term selects",
-        ),
-        pytest.param(
-            make_pod(
-                "afp",
-                namespace="unrelated",
-                affinity=affinity_to("service", namespaceSelector={"matchLabels": {"team": "red"}}),
-            ),
-            "InterPodAffinity",
-            ABROAD,
-            False,
-            id="its own namespace, but its term selects another",
-        ),
-        pytest.param(
-            make_pod(
-                "afp",
-                namespace="ns1",
-                affinity=affinity_to("service", labelSelector={"matchLabels": {"-": "-"}}),
-            ),
-            "InterPodAffinity",
-            MATCHING,
-            False,
-            id="a term that cannot be parsed",
-        ),
-        pytest.param(
-            make_pod("afp", namespace="ns1", affinity={"nodeAffinity": {}}),
-            "InterPodAffinity",
-            MATCHING,
-            False,
-            id="no pod affinity",
-        ),
-        pytest.param(PLAIN, "PodTopologySpread", NEIGHBOUR, True, id="spread in its namespace"),
-        pytest.param(PLAIN, "PodTopologySpread", ABROAD, False, id="spread elsewhere"),
-        pytest.param(PLAIN, "fakePlugin", MATCHING, False, id="rejected by another plugin"),
-    ],
-)
-@pytest.mark.parametrize("what", ["added", "updated"])
-def test_an_assigned_pod_moves_those_that_want_to_be_near_it_or_spread(
-    pod: Pod, rejector: str, assigned: Pod, moves: bool, what: str
-) -> None:
-    """TestPriorityQueue_AssignedPodAdded_, TestPriorityQueue_AssignedPodUpdated."""
-    plugins = ("fakePlugin", "InterPodAffinity", "PodTopologySpread")
-    hints = {
-        event: [(name, queue) for name in plugins] for event in (EVENT_ASSIGNED_POD_ADD, LABEL)
-    }
-    world = World(
-        hints,  # type: ignore[arg-type]
-        namespace_labels={"unrelated": {"team": "blue"}},
-    )
-    world.try_in_vain(pod, rejector)
-    world.now += 2
-    if what == "added":
-        world.queue.assigned_pod_added(assigned, world.now)
-    else:
-        world.queue.assigned_pod_updated(None, assigned, LABEL, world.now)
-    assert world.places == {"active" if moves else "unschedulable": ["afp"]}
-    world.queue.check()
-
-
-def test_the_scale_down_of_an_assigned_pod_may_help_any_pod() -> None:
-    """TestPriorityQueue_AssignedPodUpdated, "Pod rejected by resource fit is requeued..."."""
-    event = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
-    world = World({event: [("NodeResourcesFit", queue)]})
-    world.try_in_vain(PLAIN, "NodeResourcesFit")
-    world.now += 2
-    world.queue.assigned_pod_updated(NEIGHBOUR, NEIGHBOUR, SCALE_DOWN, world.now)
-    assert world.places == {"active": ["afp"]}
-
-
-def test_an_assigned_pod_that_no_plugin_wants_to_hear_of_moves_nobody() -> None:
-    world = World({NODE_ADD: [("PodTopologySpread", queue)]})
-    world.add(make_pod("in-flight"))
-    world.pop()
-    world.queue.unschedulable_pods.add_or_update(PLAIN.key, waiting(PLAIN, "PodTopologySpread"))
-    world.queue.assigned_pod_added(NEIGHBOUR, world.now)
-    assert world.places["unschedulable"] == ["afp"]
-    assert world.queue.statistics().in_flight_events == 0
 
 
 def test_pods_of_different_profiles_have_different_hints() -> None:

@@ -67,7 +67,10 @@ def test_pods_are_popped_by_priority_and_stay_nominated() -> None:
     assert world.queue.nominator.nominations == nominations
     assert world.pop_names() == ["hpp", "mpp", "up"]
     assert world.queue.nominator.nominations == nominations
-    assert [pod.name for pod in world.queue.nominated_pods_for_node("node1")] == ["mpp", "up"]
+    assert [pod.name for pod in world.queue.nominator.nominated_pods_for_node("node1")] == [
+        "mpp",
+        "up",
+    ]
 
 
 def test_of_equal_priority_the_one_that_waits_longest_is_popped_first() -> None:
@@ -79,7 +82,7 @@ def test_of_equal_priority_the_one_that_waits_longest_is_popped_first() -> None:
 
 
 def test_an_empty_queue_pops_nothing() -> None:
-    assert World().queue.pop_nowait(START) is None
+    assert World().pop_nowait() is None
 
 
 def test_rejected_pods_are_popped_from_backoff_when_none_is_active() -> None:
@@ -127,11 +130,11 @@ def test_a_specific_pod_can_be_popped_wherever_it_waits(name: str, popped: bool)
     world.try_in_vain(pods["unschedulable"], "plugin")
     world.add(pods["active"], pods["gated"], pods["gated for a while"])
     gate.allowed = ("foo", "bar")
-    info = world.queue.pop_specific_pod(pods[name], world.now)
+    info = world.pop_specific_pod(pods[name])
     assert (info is not None) is popped
     assert (pods[name] in world.queue.in_flight_pods()) is popped
     waits = not popped and name != "unknown"
-    assert (world.queue.get_pod("default", name) is not None) is waits
+    assert (world.queue.find(f"default/{name}") is not None) is waits
     world.queue.check()
 
 
@@ -162,11 +165,11 @@ def test_a_verdict_ends_a_row_of_errors() -> None:
     info = world.try_in_vain(LOW_POD)
     for _ in range(2):
         world.now += 20
-        world.queue.flush_backoff_q_completed(world.now)
+        world.flush_backoff()
         world.give_back(world.pop())
     assert info.consecutive_errors_count == 3
     world.now += 20
-    world.queue.flush_backoff_q_completed(world.now)
+    world.flush_backoff()
     world.give_back(world.pop(), "plugin")
     assert (info.unschedulable_count, info.consecutive_errors_count) == (1, 0)
 
@@ -225,7 +228,7 @@ def test_a_pod_can_be_given_back_after_it_was_done(caplog: pytest.LogCaptureFixt
     world = World()
     world.add(LOW_POD)
     info = world.pop()
-    world.queue.done(info.uid)
+    world.done(info.uid)
     world.give_back(info)
     assert world.places == {"backoff": ["up"]}
     assert not caplog.records
@@ -240,13 +243,13 @@ def test_a_copy_of_the_popped_pod_can_be_given_back() -> None:
     world.queue.check()
 
 
-def test_done_may_be_called_for_anybody() -> None:
+def test_done_may_be_called_for_any_pod() -> None:
     world = World()
-    world.queue.done("nobody")
+    world.done("nobody")
     world.add(LOW_POD)
     world.pop()
-    world.queue.done(LOW_POD.metadata.uid)
-    world.queue.done(LOW_POD.metadata.uid)
+    world.done(LOW_POD.metadata.uid)
+    world.done(LOW_POD.metadata.uid)
     assert world.places == {}
 
 
@@ -308,8 +311,7 @@ def test_a_change_of_a_waiting_pod_is_an_event_for_it(
     new = changed(MID_POD)
     world.update(MID_POD, new)
     assert world.places == {place: ["mpp"]}
-    info = world.queue.get_pod("ns2", "mpp")
-    assert info is not None
+    info = world.find("mpp", "ns2")
     assert info.pod_info.pod is new
     assert world.ready == ready + (place != "unschedulable")
     world.queue.check()
@@ -353,13 +355,13 @@ def test_a_deleted_pod_is_nowhere() -> None:
     world = World(listed=[HIGH_POD, LOW_POD])
     world.update(HIGH_POD, HIGH_NOMINATED)
     world.add(LOW_POD)
-    world.queue.delete(HIGH_NOMINATED)
+    world.delete(HIGH_NOMINATED)
     assert world.places == {"active": ["up"]}
     assert world.queue.nominator.nominations == {LOW_POD.metadata.uid: "node1"}
-    world.queue.delete(LOW_POD)
+    world.delete(LOW_POD)
     assert world.places == {}
     assert world.queue.nominator.nominations == {}
-    world.queue.delete(LOW_POD)
+    world.delete(LOW_POD)
     world.queue.check()
 
 
@@ -373,7 +375,7 @@ def test_a_pod_can_be_deleted_wherever_it_waits(place: str) -> None:
     else:
         world.add(pod)
     assert world.place_of(pod) == place
-    world.queue.delete(pod)
+    world.delete(pod)
     assert world.places == {}
     assert world.pop_names() == []
     world.queue.check()
@@ -383,10 +385,10 @@ def test_a_deleted_pod_in_flight_stays_so_until_it_is_done() -> None:
     world = World(listed=[MID_POD])
     world.add(MID_POD)
     world.pop()
-    world.queue.delete(MID_POD)
+    world.delete(MID_POD)
     assert world.places == {"in flight": ["mpp"]}
     assert world.queue.nominator.nominations == {}
-    world.queue.done(MID_POD.metadata.uid)
+    world.done(MID_POD.metadata.uid)
     assert world.places == {}
 
 
@@ -402,7 +404,7 @@ def test_a_waiting_pod_can_be_activated(place: str) -> None:
     else:
         world.try_in_vain(MID_POD, *(["plugin"] if place == "unschedulable" else []))
     ready = world.ready
-    world.queue.activate({"ns2/mpp": PodInfo(MID_POD)}, world.now)
+    world.activate(MID_POD)
     assert world.places == {"active": ["mpp"]}
     assert world.ready == ready + (place != "active")
     world.queue.check()
@@ -413,8 +415,8 @@ def test_activating_a_pod_in_flight_brings_it_back_after_its_attempt() -> None:
     world = World()
     world.add(MID_POD, LOW_POD)
     infos = [world.pop(), world.pop()]
-    world.queue.activate({"ns2/mpp": PodInfo(MID_POD)}, world.now)
-    event = world.queue.active_q.in_flight_events()[-1]
+    world.activate(MID_POD)
+    event = world.queue.in_flight.entries()[-1]
     assert event == InFlightEvent(EVENT_FORCE_ACTIVATE, None, MID_POD)
     for info in infos:
         world.give_back(info, "plugin")
@@ -426,7 +428,7 @@ def test_activating_an_unknown_pod_does_nothing() -> None:
     world = World()
     world.add(MID_POD)
     world.pop()
-    world.queue.activate({"ns1/hpp": PodInfo(HIGH_POD)}, world.now)
+    world.activate(HIGH_POD)
     assert world.places == {"in flight": ["mpp"]}
     assert world.queue.statistics().in_flight_events == 0
 
@@ -436,10 +438,10 @@ def test_activating_a_gated_pod_asks_its_gate() -> None:
     world = World(gates=[gate])
     pod = make_pod("p", labels={"p": ""})
     world.add(pod)
-    world.queue.activate({pod.key: PodInfo(pod)}, world.now)
+    world.activate(pod)
     assert (world.place_of(pod), world.ready) == ("gated", 0)
     gate.allowed = ("p",)
-    world.queue.activate({pod.key: PodInfo(pod)}, world.now)
+    world.activate(pod)
     assert (world.place_of(pod), world.ready) == ("active", 1)
 
 
@@ -449,15 +451,16 @@ def test_activating_a_gated_pod_asks_its_gate() -> None:
 def test_an_override_in_memory_survives_updates_that_name_no_node() -> None:
     world = World()
     world.try_in_vain(HIGH_POD, "plugin")
-    info = world.queue.get_pod("ns1", "hpp")
-    assert info is not None
-    world.queue.add_nominated_pod(info.pod_info, NominatingInfo("node7", NominatingMode.OVERRIDE))
+    info = world.find("hpp", "ns1")
+    world.queue.nominator.add_nominated_pod(
+        info.pod_info, NominatingInfo("node7", NominatingMode.OVERRIDE)
+    )
     newer = changed(HIGH_POD)
     world.update(HIGH_POD, newer)
-    assert [pod.pod for pod in world.queue.nominated_pods_for_node("node7")] == [newer]
+    assert [pod.pod for pod in world.queue.nominator.nominated_pods_for_node("node7")] == [newer]
     world.queue.check()
-    world.queue.delete_nominated_pod_if_exists(PodInfo(newer))
-    assert world.queue.nominated_pods_for_node("node7") == []
+    world.queue.nominator.delete_nominated_pod_if_exists(PodInfo(newer))
+    assert world.queue.nominator.nominated_pods_for_node("node7") == []
 
 
 def test_a_nominated_pod_is_known_in_the_version_that_waits() -> None:
@@ -466,7 +469,7 @@ def test_a_nominated_pod_is_known_in_the_version_that_waits() -> None:
     info = world.pop()
     info.pod_info = PodInfo(changed(MID_POD))
     world.give_back(info, "plugin")
-    assert world.queue.nominated_pods_for_node("node1") == [info.pod_info]
+    assert world.queue.nominator.nominated_pods_for_node("node1") == [info.pod_info]
     world.queue.check()
 
 
@@ -474,11 +477,10 @@ def test_a_pod_that_was_nominated_before_it_is_added_is_known_as_it_was_added() 
     gate = LabelGate()
     world = World(gates=[gate])
     nominating = NominatingInfo("node7", NominatingMode.OVERRIDE)
-    world.queue.add_nominated_pod(PodInfo(HIGH_POD), nominating)
+    world.queue.nominator.add_nominated_pod(PodInfo(HIGH_POD), nominating)
     world.add(HIGH_POD)
-    info = world.queue.get_pod("ns1", "hpp")
-    assert info is not None
-    assert world.queue.nominated_pods_for_node("node7") == [info.pod_info]
+    info = world.find("hpp", "ns1")
+    assert world.queue.nominator.nominated_pods_for_node("node7") == [info.pod_info]
     world.queue.check()
 
 
@@ -506,14 +508,14 @@ def test_a_waiting_pod_is_found_by_namespace_and_name() -> None:
     for pod, place in (("pod1", Place.ACTIVE), ("pod2", Place.BACKOFF), ("pod3", "")):
         info = waiting(make_pod(pod), *([] if place else ["plugin"]))
         if place == Place.ACTIVE:
-            world.queue.active_q.add(info.key, info)
+            world.queue.active_q.add(info)
         elif place == Place.BACKOFF:
-            world.queue.backoff_q.add(info.key, info)
+            world.queue.backoff_q.add(info)
         else:
-            world.queue.unschedulable_pods.add_or_update(info.key, info)
-        assert world.queue.get_pod("default", pod) is info
-    assert world.queue.get_pod("default", "pod4") is None
-    assert world.queue.get_pod("other", "pod1") is None
+            world.queue.unschedulable_pods.add(info)
+        assert world.queue.find(f"default/{pod}") is info
+    assert world.queue.find("default/pod4") is None
+    assert world.queue.find("other/pod1") is None
 
 
 def test_the_sizes_of_all_pools_at_once() -> None:
@@ -533,7 +535,6 @@ def test_the_sizes_of_all_pools_at_once() -> None:
         gated=1,
         in_flight_pods=1,
         in_flight_events=1,
-        scheduling_cycle=4,
     )
     world.queue.check()
 
@@ -557,7 +558,7 @@ def test_attempts_are_counted_from_the_first_time_active(updated: bool) -> None:
     pod = make_pod("p")
     world.try_in_vain(pod, "plugin")
     world.now += 301
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     if updated:
         world.update(pod, changed(pod))
     info = world.pop()

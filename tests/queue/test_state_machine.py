@@ -47,7 +47,7 @@ from tests.queue.world import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue import QueuedPodInfo
 
 POD_ALL = ClusterEvent(EventResource.POD, ActionType.ALL)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
@@ -101,10 +101,10 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.gates = (LabelGate("in", name="gate"), LabelGate("in", "out", name="eager"))
         self.world = World(
-            HINTS, gates=self.gates, profiles=PROFILES, by_less_only=self.by_less_only, watched=True
+            HINTS, gates=self.gates, profiles=PROFILES, by_less_only=self.by_less_only
         )
         self.queue = self.world.queue
-        self.queue.flush_due(self.world.now)
+        self.world.flush_due()
         #: The pods without a node that there are, and those that were popped, by uid.
         self.pods: dict[str, Pod] = {}
         self.popped: dict[str, QueuedPodInfo] = {}
@@ -138,7 +138,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(name=names)
     def delete(self, name: str) -> None:
         if (pod := self.pods.pop(name, None)) is not None:
-            self.queue.delete(pod)
+            self.world.delete(pod)
 
     @rule(event=events, priority=st.none() | st.integers(0, 2))
     def happen(self, event: ClusterEvent, priority: int | None) -> None:
@@ -147,11 +147,8 @@ class QueueMachine(RuleBasedStateMachine):
             for info in self.queue.unschedulable_pods
         }
         self.world.moves.clear()
-        self.queue.move_all_to_active_or_backoff_queue(
+        self.world.event(
             event,
-            None,
-            None,
-            self.world.now,
             pre_check=None if priority is None else lambda pod: pod.priority >= priority,
         )
         moved = {move.pod.key for move in self.world.moves if move.event_label == event.label}
@@ -161,7 +158,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0, 3.0, 30.0, 301.0]))
     def wait(self, seconds: float) -> None:
         self.world.now += seconds
-        self.queue.flush_due(self.world.now)
+        self.world.flush_due()
         assert not any(
             self.queue.backoff_q.release_time(info) <= self.world.now
             for info in self.queue.backoff_q
@@ -176,14 +173,14 @@ class QueueMachine(RuleBasedStateMachine):
         for info in self.waiting():
             if info.pod_info.name == name:
                 mode = NominatingMode.OVERRIDE if override else NominatingMode.NOOP
-                self.queue.add_nominated_pod(info.pod_info, NominatingInfo(node, mode))
+                self.queue.nominator.add_nominated_pod(info.pod_info, NominatingInfo(node, mode))
 
     # What the scheduler does.
 
     @rule()
     def pop(self) -> None:
         active = list(self.queue.active_q)
-        info = self.queue.pop_nowait(self.world.now)
+        info = self.world.pop_nowait()
         if info is None:
             self.asleep_since = self.world.ready
             return
@@ -197,7 +194,7 @@ class QueueMachine(RuleBasedStateMachine):
         info = self.popped.pop(data.draw(st.sampled_from(sorted(self.popped))))
         pod = self.pods.get(info.pod_info.name)
         if pod is None or pod.metadata.uid != info.uid:
-            self.queue.done(info.uid)
+            self.world.done(info.uid)
             return
         info.pod_info = PodInfo(pod)
         self.world.give_back(info, *rejectors, pending=pending)
@@ -206,15 +203,15 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def bind(self, data: st.DataObject) -> None:
         info = self.popped.pop(data.draw(st.sampled_from(sorted(self.popped))))
-        self.queue.done(info.uid)
+        self.world.done(info.uid)
         pod = self.pods.get(info.pod_info.name)
         if pod is not None and pod.metadata.uid == info.uid:
-            self.queue.delete(self.pods.pop(info.pod_info.name))
+            self.world.delete(self.pods.pop(info.pod_info.name))
 
     @rule(name=names)
     def activate(self, name: str) -> None:
         if (pod := self.pods.get(name)) is not None:
-            self.queue.activate({pod.key: PodInfo(pod)}, self.world.now)
+            self.world.activate(pod)
 
     # What always holds.
 
@@ -249,9 +246,9 @@ class QueueMachine(RuleBasedStateMachine):
     def nobody_sleeps_past_a_deadline(self) -> None:
         deadline = self.queue.next_deadline()
         if deadline is not None and deadline < self.deadline:
-            assert self.world.deadlines > 0
+            assert self.world.timed > 0
         self.deadline = math.inf if deadline is None else deadline
-        self.world.deadlines = 0
+        self.world.timed = 0
 
 
 class QueueMachineByLess(QueueMachine):

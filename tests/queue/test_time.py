@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
-from scheduler.queue.scheduling_queue import PriorityQueue
+from scheduler.metrics import SchedulerMetrics
+from scheduler.queue.priority_queue import PriorityQueue
 from scheduler.testing import VirtualClock, make_pod
 from tests.queue.world import HIGH, NODE_ADD, START, LabelGate, World, less, queue, waiting
 
@@ -23,10 +24,10 @@ def test_backoff_doubles_with_each_attempt_and_ends_in_its_window() -> None:
         assert world.places == {"backoff": ["p"]}
         assert info.backoff_expiration == int(came + expected)
         world.now = came + expected
-        world.queue.flush_backoff_q_completed(world.now)
+        world.flush_backoff()
         assert world.places == {"backoff": ["p"]}
         world.now = int(came + expected) + 1
-        world.queue.flush_backoff_q_completed(world.now)
+        world.flush_backoff()
         assert world.places == {"active": ["p"]}
         world.queue.check()
         world.now += 0.3
@@ -37,7 +38,7 @@ def test_without_maximum_there_is_no_backoff() -> None:
     for _ in range(3):
         world.try_in_vain(make_pod("p"))
         assert world.places == {"active": ["p"]}
-        world.queue.delete(make_pod("p"))
+        world.delete(make_pod("p"))
 
 
 def test_backoff_is_as_configured() -> None:
@@ -46,13 +47,13 @@ def test_backoff_is_as_configured() -> None:
     assert [world.queue.backoff_q.calculate_backoff_duration(n) for n in (1, 2, 9)] == [2, 4, 20]
 
 
-def test_flushing_the_backoff_wakes_only_if_it_activates_anybody() -> None:
+def test_flushing_the_backoff_makes_pods_poppable() -> None:
     world = World()
     world.try_in_vain(make_pod("p"))
     ready = world.ready
-    world.queue.flush_backoff_q_completed(world.now + 1)
+    world.flush_backoff(world.now + 1)
     assert world.ready == ready
-    world.queue.flush_backoff_q_completed(world.now + 2)
+    world.flush_backoff(world.now + 2)
     assert world.ready == ready + 1
 
 
@@ -62,10 +63,10 @@ def test_pods_that_no_event_has_helped_are_tried_again_after_a_while() -> None:
     for name, priority in (("mid", 100), ("high", HIGH)):
         world.try_in_vain(make_pod(name, priority=priority), "fakePlugin")
     world.now += 300
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     assert world.places == {"unschedulable": ["mid", "high"]}
     world.now += 1
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     world.queue.check()
     assert world.pop_names() == ["high", "mid"]
 
@@ -76,7 +77,7 @@ def test_a_flushed_pod_is_marked_until_it_comes_back() -> None:
     info = world.try_in_vain(make_pod("p"), "plugin")
     marks = [info.was_flushed_from_unschedulable]
     world.now += 301
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     assert world.pop() is info
     marks.append(info.was_flushed_from_unschedulable)
     world.give_back(info, "plugin")
@@ -90,10 +91,10 @@ def test_how_long_pods_wait_at_most_is_configurable(seconds: float) -> None:
     world = World(max_in_unschedulable_pods_seconds=seconds)
     for name, came in (("p1", -1), ("p2", -2)):
         info = waiting(make_pod(name), "plugin", timestamp=START + came, unschedulable_count=1)
-        world.queue.unschedulable_pods.add_or_update(info.key, info)
-    world.queue.flush_unschedulable_pods_leftover(START + seconds - 1.5)
+        world.queue.unschedulable_pods.add(info)
+    world.flush_leftover(START + seconds - 1.5)
     assert world.places == {"active": ["p2"], "unschedulable": ["p1"]}
-    world.queue.flush_unschedulable_pods_leftover(START + seconds)
+    world.flush_leftover(START + seconds)
     assert world.pop_names() == ["p2", "p1"]
 
 
@@ -114,13 +115,13 @@ def test_pods_are_ordered_by_when_they_began_to_wait_not_by_when_they_moved(
         info = waiting(make_pod(name), "plugin", timestamp=START + came, unschedulable_count=1)
         info.initial_attempt_timestamp = START
         if place == "active":
-            world.queue.active_q.add(info.key, info)
+            world.queue.active_q.add(info)
         elif place == "backoff":
-            world.queue.backoff_q.add(info.key, info)
+            world.queue.backoff_q.add(info)
         else:
-            world.queue.unschedulable_pods.add_or_update(info.key, info)
+            world.queue.unschedulable_pods.add(info)
     world.now += 3
-    world.queue.flush_backoff_q_completed(world.now)
+    world.flush_backoff()
     world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
     assert world.places == {"active": expected}
 
@@ -133,10 +134,9 @@ def test_a_gated_pod_is_not_flushed_but_marked() -> None:
     world.add(pod)
     gate.allowed = ("p",)
     world.now += 301
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     assert world.place_of(pod) == "gated"
-    info = world.queue.get_pod("default", "p")
-    assert info is not None
+    info = world.find("p")
     assert info.was_flushed_from_unschedulable
     assert world.queue.next_deadline() == world.now + 30
     world.queue.check()
@@ -150,7 +150,7 @@ def test_pods_in_flight_during_a_flush_of_anybody_are_tried_again() -> None:
     world.now += 301
     world.add(make_pod("p", labels={"p": ""}))
     info = world.pop()
-    world.queue.flush_unschedulable_pods_leftover(world.now)
+    world.flush_leftover()
     world.give_back(info, "plugin")
     assert world.places == {"backoff": ["p"], "unschedulable": ["gated"]}
 
@@ -159,17 +159,17 @@ def test_a_gate_that_listens_to_flushes_is_asked_at_each_of_them() -> None:
     gate = LabelGate()
     world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])
     pod = make_pod("p", labels={"p": ""})
-    world.queue.flush_due(START)
+    world.flush_due(START)
     world.add(pod)
     for ticks in (11, 12):
         world.now = START + 30 * ticks
         assert world.queue.next_deadline() == world.now
-        world.queue.flush_due(world.now)
+        world.flush_due()
         assert len(gate.asked) == ticks - 9
         world.queue.check()
     gate.allowed = ("p",)
     world.now += 30
-    world.queue.flush_due(world.now)
+    world.flush_due()
     assert world.places == {"active": ["p"]}
 
 
@@ -180,7 +180,7 @@ def test_a_deadline_always_lies_after_the_flush_before() -> None:
     world.add(make_pod("p"))
     world.now += 1000
     for _ in range(3):
-        world.queue.flush_due(world.now)
+        world.flush_due()
         deadline = world.queue.next_deadline()
         assert deadline == world.now + 30
         world.now = deadline
@@ -201,7 +201,7 @@ def test_the_deadline_of_a_backoff_is_the_end_of_its_window() -> None:
     world.now += 0.4
     world.try_in_vain(make_pod("p"))
     assert world.queue.next_deadline() == START + 2
-    world.queue.flush_due(START + 2)
+    world.flush_due(START + 2)
     assert world.places == {"active": ["p"]}
 
 
@@ -220,64 +220,51 @@ def test_the_deadline_of_an_unschedulable_pod_is_the_first_tick_at_which_it_is_o
 ) -> None:
     world = World()
     if first_flush is not None:
-        world.queue.flush_due(START + first_flush)
+        world.flush_due(START + first_flush)
     world.now = START + came
     world.try_in_vain(make_pod("p"), "plugin")
     assert world.queue.next_deadline() == START + deadline
-    world.queue.flush_unschedulable_pods_leftover(START + deadline - 30)
+    world.flush_leftover(START + deadline - 30)
     assert world.places == {"unschedulable": ["p"]}
-    world.queue.flush_due(START + deadline)
+    world.flush_due(START + deadline)
     assert world.places == {"active": ["p"]}
 
 
 def test_a_flush_that_is_not_due_leaves_overdue_pods_for_the_next_tick() -> None:
     """Upstream looks every 30 seconds, not sooner."""
     world = World()
-    world.queue.flush_due(START)
+    world.flush_due(START)
     world.try_in_vain(make_pod("p"), "plugin")
-    world.queue.flush_due(START + 315)
+    world.flush_due(START + 315)
     assert world.places == {"unschedulable": ["p"]}
-    world.queue.flush_due(START + 331)
+    world.flush_due(START + 331)
     assert world.places == {"active": ["p"]}
 
 
 def test_the_earliest_deadline_counts() -> None:
     world = World()
-    world.queue.flush_due(START)
+    world.flush_due(START)
     world.try_in_vain(make_pod("waits"), "plugin")
     world.try_in_vain(make_pod("error"))
     assert world.queue.next_deadline() == START + 2
-    world.queue.flush_due(START + 2)
+    world.flush_due(START + 2)
     assert world.queue.next_deadline() == START + 330
-
-
-def test_a_deadline_that_comes_closer_is_announced() -> None:
-    world = World()
-    world.queue.flush_due(START)
-    world.try_in_vain(make_pod("waits"), "plugin")
-    assert world.deadlines == 1
-    assert world.queue.next_deadline() == START + 330
-    world.try_in_vain(make_pod("waits too"), "plugin")
-    assert world.deadlines == 1
-    world.try_in_vain(make_pod("error"))
-    assert world.deadlines == 2
-    assert world.queue.next_deadline() == START + 2
-    world.try_in_vain(make_pod("another error"))
-    world.now += 0.5
-    world.try_in_vain(make_pod("a later error"))
-    assert world.deadlines == 2
 
 
 async def test_a_virtual_clock_runs_from_deadline_to_deadline() -> None:
     """Five minutes of waiting take a handful of steps: how a shell drives the queue."""
     clock = VirtualClock()
     pq = PriorityQueue(
-        less, pre_enqueue_plugins={}, queueing_hint_map={}, pod_lister=lambda namespace, name: None
+        less,
+        pre_enqueue_plugins={},
+        queueing_hint_map={},
+        pod_lister=lambda namespace, name: None,
+        metrics=SchedulerMetrics(),
     )
     pq.flush_due(clock.now())
     for name, rejectors in (("rejected", ("plugin",)), ("error", ())):
         info = waiting(make_pod(name), *rejectors)
-        pq.active_q.move_pod_to_in_flight(info)
+        pq.in_flight.add(info)
         pq.add_unschedulable_if_not_present(info, clock.now())
     steps = []
     while (deadline := pq.next_deadline()) is not None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, ClusterEvent
-from scheduler.queue.requeueing import Interest, QueueingHintFunction
+from scheduler.queue.hints import QueueingHintFunction, RegisteredHints
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, PROFILE, START, queue, waiting
 
 if TYPE_CHECKING:
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue import QueuedPodInfo
 
 
 def pod(number: int, *, gated: bool = False) -> QueuedPodInfo:
@@ -22,10 +22,17 @@ def pod(number: int, *, gated: bool = False) -> QueuedPodInfo:
     return info
 
 
+def _rejectors_of(info: QueuedPodInfo) -> frozenset[tuple[str, str]]:
+    profile = info.pod_info.spec.scheduler_name
+    if profile == "unknown":
+        return frozenset()
+    return frozenset((profile, plugin) for plugin in info.rejector_plugins)
+
+
 def filed(*infos: QueuedPodInfo) -> UnschedulablePods:
-    pods = UnschedulablePods({PROFILE, "other"})
+    pods = UnschedulablePods(_rejectors_of, lambda info: info.uid)
     for info in infos:
-        pods.add_or_update(info.key, info)
+        pods.add(info)
     return pods
 
 
@@ -67,7 +74,7 @@ def test_pods_are_kept_by_key_and_counted_by_kind(
             if action == "delete":
                 pods.delete(info.key)
             else:
-                pods.add_or_update(info.key, info)
+                pods.add(info)
             assert list(pods.complaints()) == []
     assert {info.pod_info.name: info.is_gated for info in pods} == {
         f"p{number}": gated for number, gated in expected.items()
@@ -83,7 +90,7 @@ def test_a_pod_that_changed_on_its_own_is_still_found_in_all_files() -> None:
     info.unschedulable_plugins = {"C"}
     info.gating_plugin = "C"
     assert len(list(pods.complaints())) == 5
-    pods.add_or_update(info.key, info)
+    pods.add(info)
     assert list(pods.complaints()) == []
     info.pending_plugins = {"D"}
     assert pods.delete(info.key) is info
@@ -91,17 +98,17 @@ def test_a_pod_that_changed_on_its_own_is_still_found_in_all_files() -> None:
     assert pods.gated_total == 0
 
 
-def interest(event: ClusterEvent, *rejectors: tuple[str, str]) -> Interest:
+def registered(event: ClusterEvent, *rejectors: tuple[str, str]) -> RegisteredHints:
     hints: dict[str, list[QueueingHintFunction]] = {}
     for profile, plugin in rejectors:
         hints.setdefault(profile, []).append(QueueingHintFunction(plugin, queue))
-    return Interest(event, hints)
+    return RegisteredHints(event, hints)
 
 
-def concerned(pods: UnschedulablePods, event: Interest) -> list[str]:
+def concerned(pods: UnschedulablePods, event: RegisteredHints) -> list[str]:
     """The names of the pods that an event may move, in the order in which they came."""
-    infos = [info for group in pods.concerned_by(event) for info in group.values()]
-    return [info.pod_info.name for info in sorted(infos, key=pods.turn_of)]
+    infos = [info for group in pods.groups_for(event) for info in group.values()]
+    return [info.pod_info.name for info in sorted(infos, key=pods.arrival_of)]
 
 
 def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
@@ -112,15 +119,15 @@ def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
         waiting(make_pod("other-profile", scheduler_name="other"), "A"),
         waiting(make_pod("c"), "C"),
     )
-    assert concerned(pods, interest(NODE_ADD, (PROFILE, "A"))) == ["both", "pending-a"]
-    assert concerned(pods, interest(NODE_ADD, (PROFILE, "B"), (PROFILE, "A"))) == [
+    assert concerned(pods, registered(NODE_ADD, (PROFILE, "A"))) == ["both", "pending-a"]
+    assert concerned(pods, registered(NODE_ADD, (PROFILE, "B"), (PROFILE, "A"))) == [
         "both",
         "b",
         "pending-a",
     ]
-    assert concerned(pods, interest(NODE_ADD, ("other", "A"))) == ["other-profile"]
-    assert pods.concerned_by(interest(NODE_ADD, (PROFILE, "D"))) == []
-    assert len(pods.concerned_by(interest(EVENT_UNSCHEDULABLE_TIMEOUT))) == 5
+    assert concerned(pods, registered(NODE_ADD, ("other", "A"))) == ["other-profile"]
+    assert pods.groups_for(registered(NODE_ADD, (PROFILE, "D"))) == []
+    assert len(pods.groups_for(registered(EVENT_UNSCHEDULABLE_TIMEOUT))) == 5
 
 
 def test_any_event_concerns_pods_without_rejectors_or_with_an_unknown_profile() -> None:
@@ -129,14 +136,14 @@ def test_any_event_concerns_pods_without_rejectors_or_with_an_unknown_profile() 
         waiting(make_pod("nobody")),
         waiting(make_pod("a"), "A"),
     )
-    assert concerned(pods, interest(NODE_ADD, (PROFILE, "B"))) == ["stray", "nobody"]
+    assert concerned(pods, registered(NODE_ADD, (PROFILE, "B"))) == ["stray", "nobody"]
 
 
-def test_pods_filed_anew_keep_their_turn() -> None:
+def test_pods_filed_anew_keep_their_arrival() -> None:
     first, second = waiting(make_pod("first"), "A"), waiting(make_pod("second"), "A")
     pods = filed(first, second)
-    assert not pods.add_or_update(first.key, first)
-    assert concerned(pods, interest(NODE_ADD, (PROFILE, "A"))) == ["first", "second"]
+    assert not pods.add(first)
+    assert concerned(pods, registered(NODE_ADD, (PROFILE, "A"))) == ["first", "second"]
 
 
 def test_overdue_pods_are_named_the_longest_waiting_first() -> None:

@@ -1,4 +1,4 @@
-"""A queue with a clock that stands still, and plugins that say what they are told to say."""
+"""A queue with a clock that stands still, and plugins whose answers the tests choose."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api.core import Pod
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.status import unresolvable
-from scheduler.queue import PriorityQueue, QueueingHintFunction
-from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.metrics import SchedulerMetrics
+from scheduler.queue import Moves, Place, PriorityQueue, QueuedPodInfo, QueueingHintFunction
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.status import Status
-    from scheduler.queue import PodMove, PodsStay
+    from scheduler.queue import Move
 
 PROFILE: Final = "default-scheduler"
 START: Final = 1_767_225_600.0
@@ -112,7 +112,7 @@ def waiting(
 
 
 class World:
-    """A queue, the time, and what the queue has said so far. Checks the queue when asked to."""
+    """A queue, the time, and the moves that the queue has returned so far."""
 
     def __init__(
         self,
@@ -122,56 +122,82 @@ class World:
         profiles: Sequence[str] = (PROFILE,),
         by_less_only: bool = False,
         listed: Iterable[Pod] | None = None,
-        namespace_labels: Mapping[str, Mapping[str, str]] | None = None,
-        watched: bool = False,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
     ) -> None:
         self.now = START
+        #: The number of calls after which a pod could be popped that could not before.
         self.ready = 0
-        self.deadlines = 0
-        self.moves: list[PodMove] = []
+        #: The number of calls after which the next deadline could be earlier.
+        self.timed = 0
+        self.moves: list[Move] = []
         #: What the informers know; None if they know every pod that is asked about.
         self.listed = None if listed is None else {pod.key: pod for pod in listed}
-        labels = namespace_labels or {}
         self.queue: Final = PriorityQueue(
             less,
             sort_key=None if by_less_only else sort_key,
             pre_enqueue_plugins=dict.fromkeys(profiles, tuple(gates)),  # type: ignore[arg-type]
             queueing_hint_map=dict.fromkeys(profiles, hint_map(hints or {})),
             pod_lister=self._list,
-            namespace_labels=lambda namespace: labels.get(namespace, {}),
-            on_ready=self._on_ready,
-            on_deadline=self._on_deadline,
-            observer=self if watched else None,
+            metrics=SchedulerMetrics(),
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
         )
 
-    def pod_moved(self, move: PodMove) -> None:
-        self.moves.append(move)
-
-    def pods_stay(self, stay: PodsStay) -> None:
-        self.moves.extend(stay.moves())
+    def take(self, moves: Moves) -> None:
+        """Take note of what a call of the queue has returned."""
+        self.ready += moves.poppable
+        self.timed += moves.timed
+        for skipped in moves.skipped:
+            self.moves.extend(skipped.moves())
+        self.moves.extend(moves.moved)
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:
-            self.queue.add(PodInfo(pod), self.now)
+            self.take(self.queue.add(PodInfo(pod), self.now))
 
     def update(self, old: Pod, new: Pod) -> None:
-        self.queue.update(old, PodInfo(new), self.now)
+        self.take(self.queue.update(old, PodInfo(new), self.now))
+
+    def delete(self, pod: Pod) -> None:
+        self.take(self.queue.delete(pod, self.now))
+
+    def pop_nowait(self) -> QueuedPodInfo | None:
+        info, moves = self.queue.pop_nowait(self.now)
+        self.take(moves)
+        return info
 
     def pop(self) -> QueuedPodInfo:
-        info = self.queue.pop_nowait(self.now)
+        info = self.pop_nowait()
         assert info is not None, "nothing to pop"
         return info
+
+    def pop_specific_pod(self, pod: Pod) -> QueuedPodInfo | None:
+        """Activate a waiting pod and pop it before all others, as upstream can.
+
+        Return None if the pod is gated or does not wait.
+        """
+        info = self.queue.find(pod.key)
+        if info is not None and info.place != Place.ACTIVE:
+            self.activate(pod)
+        if info is None or info.place != Place.ACTIVE:
+            return None
+        self.queue.active_q.delete(pod.key)
+        self.take(Moves([self.queue._move_to_in_flight(info, self.now)]))
+        return info if info.place == Place.IN_FLIGHT else None
+
+    def done(self, uid: str) -> None:
+        self.take(self.queue.done(uid, self.now))
+
+    def activate(self, pod: Pod) -> None:
+        self.take(self.queue.activate({pod.key: PodInfo(pod)}, self.now))
 
     def pop_names(self) -> list[str]:
         """Pop all there is."""
         names = []
-        while (info := self.queue.pop_nowait(self.now)) is not None:
+        while (info := self.pop_nowait()) is not None:
             names.append(info.pod_info.name)
         return names
 
@@ -182,7 +208,7 @@ class World:
         info.clear_rejector_plugins()
         info.unschedulable_plugins = set(rejectors)
         info.pending_plugins = set(pending)
-        self.queue.add_unschedulable_if_not_present(info, self.now)
+        self.take(self.queue.add_unschedulable_if_not_present(info, self.now))
         return info
 
     def try_in_vain(self, pod: Pod, *rejectors: str, pending: Iterable[str] = ()) -> QueuedPodInfo:
@@ -192,8 +218,31 @@ class World:
         assert info.uid == pod.metadata.uid
         return self.give_back(info, *rejectors, pending=pending)
 
-    def event(self, event: ClusterEvent, old: object = None, new: object = None) -> None:
-        self.queue.move_all_to_active_or_backoff_queue(event, old, new, self.now)
+    def event(
+        self,
+        event: ClusterEvent,
+        old: object = None,
+        new: object = None,
+        *,
+        pre_check: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        move_all = self.queue.move_all_to_active_or_backoff_queue
+        self.take(move_all(event, old, new, self.now, pre_check=pre_check))
+
+    def flush_backoff(self, now: float | None = None) -> None:
+        self.take(self.queue.flush_backoff_q_completed(self.now if now is None else now))
+
+    def flush_leftover(self, now: float | None = None) -> None:
+        self.take(self.queue.flush_unschedulable_pods_leftover(self.now if now is None else now))
+
+    def flush_due(self, now: float | None = None) -> None:
+        self.take(self.queue.flush_due(self.now if now is None else now))
+
+    def find(self, name: str, namespace: str = "default") -> QueuedPodInfo:
+        """A pod that waits in one of the pools."""
+        info = self.queue.find(f"{namespace}/{name}")
+        assert info is not None, f"{name} waits nowhere"
+        return info
 
     @property
     def places(self) -> dict[str, list[str]]:
@@ -208,15 +257,10 @@ class World:
         return {place: [p.metadata.name for p in pods] for place, pods in named.items() if pods}
 
     def place_of(self, pod: Pod) -> str:
-        return str(self.queue.pools.place_of(pod.key))
+        info = self.queue.find(pod.key)
+        return str(Place.OUTSIDE if info is None else info.place)
 
     def _list(self, namespace: str, name: str) -> Pod | None:
         if self.listed is None:
             return _SOME_POD
         return self.listed.get(f"{namespace}/{name}")
-
-    def _on_ready(self) -> None:
-        self.ready += 1
-
-    def _on_deadline(self) -> None:
-        self.deadlines += 1

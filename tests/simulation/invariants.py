@@ -120,7 +120,7 @@ def overlooked(simulation: Simulation) -> set[str]:
     queue, cache = simulation.line.queue, simulation.line.cache
     found = set(stuck_preemptors(simulation))
     for pod in queue.pending_pods()[0]:
-        info = queue.get_pod(pod.metadata.namespace, pod.metadata.name)
+        info = queue.find(pod.key)
         rejectors = info.unschedulable_plugins if info is not None else set()
         is_hated = pod.spec.affinity is None and "InterPodAffinity" in rejectors
         if cache.contradictions or is_hated:

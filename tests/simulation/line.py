@@ -24,6 +24,7 @@ from scheduler.cycle.schedule_pod import (
     SchedulingAlgorithm,
 )
 from scheduler.cycle.scheduling_loop import SchedulingLoop
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
@@ -126,7 +127,7 @@ class Line:
         self.failures: list[BaseException] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._rng = random.Random(seed)
-        self._ready, self._deadline_moved = asyncio.Event(), asyncio.Event()
+        self._metrics, self._stories = SchedulerMetrics(), PodStories()
         self.sources: dict[str, Source[Any]] = {
             "pods": Source(store.pods, _is_unfinished),
             "nodes": Source(store.nodes, lambda node: True),
@@ -141,6 +142,7 @@ class Line:
         )
         self.profiles = build_profiles(default_config(SCHEME), parts, plugins=[Doorkeeper])
         self.queue = self._queue()
+        self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self._stories)
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
         self._complete(parts)
         self.scheduler = self._scheduler(parts)
@@ -158,26 +160,25 @@ class Line:
                 name: build_queueing_hint_map(framework.rejecting_plugins) for name in self.profiles
             },
             pod_lister=self._find_pod,
-            on_ready=self._ready.set,
-            on_deadline=self._deadline_moved.set,
+            metrics=self._metrics,
         )
 
     def _complete(self, parts: SchedulerParts) -> None:
         sink = Silence()
         parts.nominator, parts.api, parts.spawn = self.queue.nominator, self.dispatcher, self._spawn
         parts.run_in_parallel = run_in_parallel
-        parts.activate = lambda pods: self.queue.activate(pods, self.clock.now())
+        parts.activate = self._scheduling_queue.activate
         nothing = {kind.plural: FakeLister() for kind, _ in kinds_to_watch(self.profiles)}
         listers = {kind: informer.lister for kind, informer in self.informers.items()}
         parts.listers = {**nothing, **listers}
         parts.event_recorder_of = lambda profile: sink
 
     def _scheduler(self, parts: SchedulerParts) -> SchedulingLoop:
-        attempts = Attempts(clock=self.clock, metrics=SchedulerMetrics(), stories=PodStories())
+        attempts = Attempts(clock=self.clock, metrics=self._metrics, stories=self._stories)
         cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self.cache,
-            queue=self.queue,
+            queue=self._scheduling_queue,
             algorithm=SchedulingAlgorithm(self.snapshot, tie_break=RandomTie(self._rng)),
             api=self.dispatcher,
             waiting_pods=self.waiting_pods,
@@ -187,22 +188,19 @@ class Line:
             attempts=attempts,
             spawn=self._spawn,
         )
-        return SchedulingLoop(
-            cycle_parts,
-            ready=self._ready,
-            deadline_moved=self._deadline_moved,
-            dispatcher=self.dispatcher,
-        )
+        return SchedulingLoop(cycle_parts, dispatcher=self.dispatcher)
 
     def _add_handlers(self) -> None:
-        nodes = NodeEventHandler(cache=self.cache, queue=self.queue, clock=self.clock)
+        nodes = NodeEventHandler(
+            cache=self.cache, queue=self._scheduling_queue, metrics=self._metrics
+        )
         pods = PodEventHandler(
             cache=self.cache,
-            queue=self.queue,
+            queue=self._scheduling_queue,
             waiting_pods=self.waiting_pods,
-            clock=self.clock,
             scheduler_names=self.profiles.keys(),
             on_corrupted=self.corruptions.append,
+            metrics=self._metrics,
         )
         for kind, handler in (("nodes", nodes), ("pods", pods)):
             self.informers[kind].add_event_handler(

@@ -135,9 +135,7 @@ class Simulation:
     def tries(self) -> dict[str, int]:
         """How often each pod that waits was tried, by uid; gated ones are not."""
         queue = self.line.queue
-        waiting = (
-            queue.get_pod(p.metadata.namespace, p.metadata.name) for p in queue.pending_pods()[0]
-        )
+        waiting = (queue.find(p.key) for p in queue.pending_pods()[0])
         return {info.uid: info.attempts for info in waiting if info and not info.is_gated}
 
     # What happens to pods.

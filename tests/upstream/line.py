@@ -17,6 +17,7 @@ from scheduler.client import NotFound
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
@@ -91,6 +92,7 @@ class Line:
                 for name, framework in self.profiles.items()
             },
             pod_lister=self._find,
+            metrics=SchedulerMetrics(),
         )
         dispatcher = ApiDispatcher(self.client, self.clock)  # type: ignore[arg-type] # takes notes
         self.parts.nominator, self.parts.api = self.queue.nominator, dispatcher
@@ -101,11 +103,13 @@ class Line:
             self.cache.add_node(node)
 
     def _connect(self, dispatcher: ApiDispatcher, snapshot: Snapshot) -> None:
-        attempts = Attempts(clock=self.clock, metrics=SchedulerMetrics(), stories=PodStories())
+        metrics, stories = SchedulerMetrics(), PodStories()
+        queue = SchedulingQueue(self.queue, clock=self.clock, stories=stories)
+        attempts = Attempts(clock=self.clock, metrics=metrics, stories=stories)
         self.cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self.cache,
-            queue=self.queue,
+            queue=queue,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
             api=dispatcher,
             waiting_pods=self.waiting_pods,
@@ -117,13 +121,13 @@ class Line:
         )
         self.pods = PodEventHandler(
             cache=self.cache,
-            queue=self.queue,
+            queue=queue,
             waiting_pods=self.waiting_pods,
-            clock=self.clock,
             scheduler_names=self.profiles,
             on_corrupted=lambda error: None,
+            metrics=metrics,
         )
-        self.nodes = NodeEventHandler(cache=self.cache, queue=self.queue, clock=self.clock)
+        self.nodes = NodeEventHandler(cache=self.cache, queue=queue, metrics=metrics)
 
     def _framework(self, profile: KubeSchedulerProfile, registry: Registry) -> Framework:
         name = profile.scheduler_name
@@ -147,7 +151,7 @@ class Line:
 
     async def schedule_next(self) -> None:
         """Run the cycle of the pod at the head of the queue, as `schedule` does."""
-        queued = self.queue.pop_nowait(self.clock.now())
+        queued, _ = self.queue.pop_nowait(self.clock.now())
         assert queued is not None
         await schedule_one(self.cycle_parts, queued)
         await self.rest()

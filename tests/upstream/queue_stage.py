@@ -42,13 +42,18 @@ What must be so:
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from scheduler.api.selectors import parse_label_selector
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.events import (
+    EVENT_ASSIGNED_POD_ADD,
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
     ActionType,
@@ -58,15 +63,18 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.status import unresolvable
 from scheduler.framework.types import NominatingInfo, NominatingMode
-from scheduler.queue import Place, PriorityQueue, QueueingHintFunction
+from scheduler.metrics import SchedulerMetrics
+from scheduler.queue import Moves, Place, PriorityQueue, QueueingHintFunction
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
+from scheduler.stories import PodStories
+from scheduler.testing import VirtualClock
 from tests.queue.world import less, sort_key
 from tests.upstream.loading import pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
@@ -174,7 +182,7 @@ class QueueStage:
             pre_enqueue_plugins={PROFILE: list(self.doormen.values())},
             queueing_hint_map={} if hints is None else {PROFILE: hint_map(hints)},
             pod_lister=lambda namespace, name: self._listed.get(f"{namespace}/{name}"),
-            on_ready=self._on_ready,
+            metrics=SchedulerMetrics(),
             **case.get("options", {}),
         )
 
@@ -203,12 +211,12 @@ class QueueStage:
         metadata = {"namespace": "ns1", **value.get("metadata", {})}
         return pod({**value, "metadata": metadata}, name=name)
 
-    def _on_ready(self) -> None:
-        self.ready = True
+    def _take(self, moves: Moves) -> None:
+        self.ready |= moves.poppable
 
     def _info(self, name: str) -> QueuedPodInfo:
         wanted = self.pod(name).metadata
-        info = self.queue.get_pod(wanted.namespace, wanted.name) or self.popped.get(wanted.uid)
+        info = self.queue.find(self.pod(name).key) or self.popped.get(wanted.uid)
         assert info is not None, f"{name} is nowhere"
         return info
 
@@ -216,10 +224,10 @@ class QueueStage:
 
     def do_add(self, *names: str) -> None:
         for name in names:
-            self.queue.add(PodInfo(self.pod(name)), self.now)
+            self._take(self.queue.add(PodInfo(self.pod(name)), self.now))
 
     def do_update(self, old: str, new: str) -> None:
-        self.queue.update(self.pod(old), PodInfo(self.pod(new)), self.now)
+        self._take(self.queue.update(self.pod(old), PodInfo(self.pod(new)), self.now))
 
     def do_relabel(self, *words: str) -> None:
         *names, label = words
@@ -227,23 +235,43 @@ class QueueStage:
             old = self.pod(name)
             metadata = msgspec.structs.replace(old.metadata, labels={label: ""})
             new = msgspec.structs.replace(old, metadata=metadata)
-            self.queue.update(old, PodInfo(new), self.now)
+            self._take(self.queue.update(old, PodInfo(new), self.now))
 
     def do_delete(self, *names: str) -> None:
         for name in names:
-            self.queue.delete(self.pod(name))
+            self._take(self.queue.delete(self.pod(name), self.now))
 
     def do_close(self) -> None:
-        self.queue.close()
+        for in_flight in self.queue.in_flight_pods():
+            self._take(self.queue.done(in_flight.metadata.uid, self.now))
+        asyncio.run(self._cancel_pop())
+        self.ready = True
+
+    async def _cancel_pop(self) -> None:
+        """What waits for a pod is woken by cancelling it."""
+        shared = SchedulingQueue(self.queue, clock=VirtualClock(), stories=PodStories())
+        pop = asyncio.create_task(shared.pop())
+        await asyncio.sleep(0)
+        pop.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await pop
+        assert pop.cancelled()
 
     def do_activate(self, name: str) -> None:
-        self.queue.activate({name: PodInfo(self.pod(name))}, self.now)
+        self._take(self.queue.activate({name: PodInfo(self.pod(name))}, self.now))
 
     def do_pop(self, name: str) -> None:
-        self._popped(self.queue.pop_nowait(self.now), name)
+        info, moves = self.queue.pop_nowait(self.now)
+        self._take(moves)
+        self._popped(info, name)
 
     def do_pop_specific(self, name: str, expected: str = "") -> None:
-        info = self.queue.pop_specific_pod(self.pod(name), self.now)
+        """Ours pops no pod by name: it is activated, and taken out before all others."""
+        pod = self.pod(name)
+        self._take(self.queue.activate({name: PodInfo(pod)}, self.now))
+        info = self.queue.active_q.delete(pod.key)
+        if info is not None:
+            self._take(Moves([self.queue._move_to_in_flight(info, self.now)]))
         self._popped(info, expected or name)
 
     def _popped(self, info: QueuedPodInfo | None, expected: str) -> None:
@@ -263,11 +291,11 @@ class QueueStage:
         info.clear_rejector_plugins()
         info.unschedulable_plugins = set(plugins)
         info.pending_plugins = set(filter(None, pending.split(",")))
-        self.queue.add_unschedulable_if_not_present(info, self.now)
+        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
 
     def do_give_back(self, name: str) -> None:
         info = self.popped.pop(self.pod(name).metadata.uid)
-        self.queue.add_unschedulable_if_not_present(info, self.now)
+        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
 
     def do_event(self, label: str, only: str | None = None) -> None:
         def check(pod_info: PodInfo) -> bool:
@@ -275,31 +303,51 @@ class QueueStage:
             return pod_info.name in str(only).split(",")
 
         pre_check = None if only is None else check
-        self.queue.move_all_to_active_or_backoff_queue(
-            event_of(label), None, None, self.now, pre_check=pre_check
-        )
+        self._move_all(event_of(label), None, pre_check)
+
+    def _move_all(
+        self,
+        event: ClusterEvent,
+        new: Pod | None,
+        pre_check: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        move_all = self.queue.move_all_to_active_or_backoff_queue
+        self._take(move_all(event, None, new, self.now, pre_check=pre_check))
 
     def do_assigned(self, name: str) -> None:
-        self.queue.assigned_pod_added(self.pod(name), self.now)
+        self._move_pods_near(self.pod(name), EVENT_ASSIGNED_POD_ADD)
 
     def do_assigned_update(self, name: str, label: str) -> None:
-        self.queue.assigned_pod_updated(None, self.pod(name), event_of(label), self.now)
+        event = event_of(label)
+        if event.action_type == ActionType.UPDATE_POD_SCALE_DOWN:
+            self._move_all(event, self.pod(name))
+        else:
+            self._move_pods_near(self.pod(name), event)
+
+    def _move_pods_near(self, assigned: Pod, event: ClusterEvent) -> None:
+        """Upstream's `AssignedPodAdded`, which it only calls without queueing hints."""
+
+        def is_near(pod_info: PodInfo) -> bool:
+            info = self.queue.find(pod_info.key)
+            return info is not None and has_cross_topology_term(info, assigned)
+
+        self._move_all(event, assigned, is_near)
 
     def do_nominate(self, name: str, node: str | None = None) -> None:
         info = None if node is None else NominatingInfo(node, NominatingMode.OVERRIDE)
-        self.queue.add_nominated_pod(PodInfo(self.pod(name)), info)
+        self.queue.nominator.add_nominated_pod(PodInfo(self.pod(name)), info)
 
     def do_unnominate(self, name: str) -> None:
-        self.queue.delete_nominated_pod_if_exists(PodInfo(self.pod(name)))
+        self.queue.nominator.delete_nominated_pod_if_exists(PodInfo(self.pod(name)))
 
     def do_wait(self, seconds: str) -> None:
         self.now += float(seconds)
 
     def do_flush(self, which: str) -> None:
         if which == "backoff":
-            self.queue.flush_backoff_q_completed(self.now)
+            self._take(self.queue.flush_backoff_q_completed(self.now))
         else:
-            self.queue.flush_unschedulable_pods_leftover(self.now)
+            self._take(self.queue.flush_unschedulable_pods_leftover(self.now))
 
     def do_allow(self, plugin: str, *labels: str) -> None:
         self.doormen[plugin].allowed = set(labels)
@@ -323,28 +371,16 @@ class QueueStage:
             info.unschedulable_count = int(count)
             info.consecutive_errors_count = int(errors)
             info.gating_plugin = gated
-            info.gating_plugin_events = self.queue.requeueing.events_of.get(gated, ())
-            if place == "unschedulable":
-                self.queue.unschedulable_pods.add_or_update(info.key, info)
-            elif place == "backoff":
-                self.queue.backoff_q.add(info.key, info)
-            else:
-                self.queue.active_q.add(info.key, info)
+            info.gating_plugin_events = self.queue.hints.events_of.get(gated, ())
+            self.queue.pool_at[Place(place)].add(info)
 
     def do_enter(self, place: str, name: str, label: str, result: str, **options: str) -> None:
         self.is_proper = False
         info = QueuedPodInfo(PodInfo(self.pod(name)), timestamp=self.now)
-        pools = self.queue.pools
-        pools.now = self.now
-        if place == "active":
-            came_from_backoff = options.get("from") == "backoff"
-            source = Place.BACKOFF if came_from_backoff else Place.OUTSIDE
-            entered = pools.move_to_active_q(
-                info, source, label, skip_pre_enqueue=came_from_backoff
-            )
-        else:
-            entered = pools.move_to_backoff_q(info, Place.OUTSIDE, label)
-        assert entered == (result == "accepted")
+        move = self.queue._move(
+            info, Place(place), label, self.now, pre_enqueue=options.get("from") != "backoff"
+        )
+        assert (move.target == place) == (result == "accepted")
 
     # What must be so.
 
@@ -360,7 +396,7 @@ class QueueStage:
         assert found == sorted(self.pod(name).key for name in names)
 
     def do_in_flight(self, *names: str) -> None:
-        entries = self.queue.active_q.in_flight_events()
+        entries = self.queue.in_flight.entries()
         found = [
             entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
             for entry in entries
@@ -375,12 +411,10 @@ class QueueStage:
         assert self._info(name).pod_info.pod == self.pod(name)
 
     def do_found(self, name: str) -> None:
-        wanted = self.pod(name).metadata
-        assert self.queue.get_pod(wanted.namespace, wanted.name) is not None
+        assert self.queue.find(self.pod(name).key) is not None
 
     def do_unknown(self, name: str) -> None:
-        wanted = self.pod(name).metadata
-        assert self.queue.get_pod(wanted.namespace, wanted.name) is None
+        assert self.queue.find(self.pod(name).key) is None
 
     def do_counts(self, **expected: str) -> None:
         statistics = self.queue.statistics()
@@ -423,11 +457,30 @@ class QueueStage:
         assert dict(self.queue.nominator.nominations) == wanted
 
     def do_nominated(self, node: str, *names: str) -> None:
-        found = [pod_info.pod for pod_info in self.queue.nominated_pods_for_node(node)]
+        found = [pod_info.pod for pod_info in self.queue.nominator.nominated_pods_for_node(node)]
         assert found == [self.pod(name) for name in names]
 
     def do_ready(self) -> None:
         assert self.was_ready
+
+
+def has_cross_topology_term(waiting: QueuedPodInfo, assigned: Pod) -> bool:
+    """True if an assigned pod may change what rejected the waiting pod for other pods' sake.
+
+    Source: `getUnschedulablePodsWithCrossTopologyTerm`.
+    """
+    namespace = waiting.pod_info.namespace
+    is_in_namespace = assigned.metadata.namespace == namespace
+    if "PodTopologySpread" in waiting.unschedulable_plugins and is_in_namespace:
+        return True
+    affinity = waiting.pod_info.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        return False
+    return any(
+        is_in_namespace
+        and parse_label_selector(term.label_selector).matches(assigned.metadata.labels)
+        for term in affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+    )
 
 
 def _numbers(texts: Mapping[str, str]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import (
     ActionType,
     ClusterEvent,
@@ -28,6 +29,7 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, Registry, WaitingPods
+from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 from tests.runtime.profiles import plugin
 from tests.upstream.loading import Case, cases, pod
@@ -64,18 +66,19 @@ class _World:
             pod_lister=lambda namespace, name: self.known.get(f"{namespace}/{name}"),
             initial_backoff_seconds=0.0,
             max_backoff_seconds=0.0,
+            metrics=SchedulerMetrics(),
         )
         self.pods = PodEventHandler(
             cache=self.cache,
-            queue=self.queue,
+            queue=SchedulingQueue(self.queue, clock=clock, stories=PodStories()),
             waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-            clock=clock,
             scheduler_names={OURS},
             on_corrupted=lambda error: None,
+            metrics=SchedulerMetrics(),
         )
 
     def queued(self, pod: Pod) -> Pod | None:
-        found = self.queue.get_pod(pod.metadata.namespace, pod.metadata.name)
+        found = self.queue.find(pod.key)
         return None if found is None else found.pod_info.pod
 
     def cached(self, pod: Pod) -> Pod | None:
@@ -144,7 +147,7 @@ def test_nominated_node(case: Case) -> None:
     for each in pods.values():
         world.known[each.key] = each
         world.pods.on_add(each, is_initial=False)
-        queued = world.queue.pop_nowait(0.0)
+        queued, _ = world.queue.pop_nowait(0.0)
         assert queued is not None
         queued.unschedulable_plugins = {"fooPlugin1"}
         world.queue.add_unschedulable_if_not_present(queued, 0.0)

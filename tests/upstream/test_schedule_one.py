@@ -215,7 +215,7 @@ async def test_failure_handler(case: Case) -> None:
     queued: QueuedPodInfo | None = QueuedPodInfo(PodInfo(old), timestamp=line.clock.now())
     if case["meanwhile"] != "bound":
         line.queue.add(PodInfo(old), line.clock.now())
-        queued = line.queue.pop_nowait(line.clock.now())
+        queued, _ = line.queue.pop_nowait(line.clock.now())
     assert queued is not None
     _happen(case["meanwhile"], line, old)
     info = NominatingInfo("node1", NominatingMode.OVERRIDE) if case.get("nominated") else None
@@ -227,7 +227,7 @@ async def test_failure_handler(case: Case) -> None:
     wanted = case.get("labels")
     if wanted is None:
         assert pending == {}
-        assert line.queue.nominated_pods_for_node("node1") == []
+        assert line.queue.nominator.nominated_pods_for_node("node1") == []
         assert line.client.conditions == []
     else:
         assert pending[old.key].metadata.labels == wanted
@@ -242,7 +242,7 @@ def _happen(what: str, line: Line, old: Pod) -> None:
         line.queue.update(old, PodInfo(new), line.clock.now())
     elif what == "deleted":
         del line.known[old.key]
-        line.queue.delete(old)
+        line.queue.delete(old, line.clock.now())
     elif what == "recreated":
         line.known[old.key] = replace(old, metadata=replace(old.metadata, uid="new-uid"))
     elif what == "bound":

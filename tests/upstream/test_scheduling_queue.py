@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
 from scheduler.queue.heap import Heap
+from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.queued_pod_info import QueuedPodInfo
-from scheduler.queue.requeueing import QueueingStrategy, Requeueing
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.world import sort_key
@@ -37,15 +36,15 @@ def test_steps(case: Case) -> None:
 def test_worth_requeuing(case: Case) -> None:
     asked: list[str] = []
     hints = {PROFILE: hint_map(case["hints"], asked)} if case.get("hints") else {}
-    requeueing = Requeueing(hints, SchedulerMetrics(), logging.getLogger("test"))
+    queueing_hints = QueueingHints(hints, SchedulerMetrics())
     info = QueuedPodInfo(
         PodInfo(pod({"metadata": {"name": "pod1", "namespace": "ns1", "uid": "1"}})), timestamp=0.0
     )
     info.unschedulable_plugins = set(case["unschedulable"])
     info.pending_plugins = set(case.get("pending", []))
-    interest = requeueing.interest(event_of(case["event"]))
+    registered = queueing_hints.registered_for(event_of(case["event"]))
     new = pod(case["new"]) if case.get("new") else None
-    strategy = requeueing.is_pod_worth_requeuing(info, interest, None, new)
+    strategy = queueing_hints.is_pod_worth_requeuing(info, registered, None, new, [])
     assert (strategy, asked) == (QueueingStrategy[case["strategy"]], case["asked"])
 
 
@@ -68,7 +67,7 @@ def test_backoff_completed(case: Case) -> None:
     queue = _backoff_queue(case)
     for name in case["here"]:
         info = _failed(name, case["pods"][name])
-        queue.add(info.key, info)
+        queue.add(info)
     assert [i.pod_info.name for i in queue.pop_all_backoff_completed(START)] == case["completed"]
     assert len(queue) == len(case["here"]) - len(case["completed"])
     assert list(queue.complaints()) == []
@@ -95,10 +94,11 @@ def _failed(name: str, fields: Mapping[str, Any]) -> QueuedPodInfo:
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "unschedulable_pods"))
 def test_unschedulable_pods(case: Case) -> None:
-    pods = UnschedulablePods({PROFILE})
+    hints = QueueingHints({}, SchedulerMetrics())
+    pods = UnschedulablePods(hints.rejectors_of, hints.hint_group_key)
     for step in case["steps"]:
         for info in map(_waiting, [*step.get("add", []), *step.get("update", [])]):
-            pods.add_or_update(info.key, info)
+            pods.add(info)
         for info in map(_waiting, step.get("delete", [])):
             pods.delete(info.key)
         here = [f"{i.pod_info.name}{' gated' if i.is_gated else ''}" for i in pods]

@@ -33,7 +33,8 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.status import unresolvable
 from scheduler.framework.types import NominatingInfo, NominatingMode
-from scheduler.queue import PriorityQueue, QueueingHintFunction
+from scheduler.metrics import SchedulerMetrics
+from scheduler.queue import Place, PriorityQueue, QueueingHintFunction
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.status import Status
+    from scheduler.queue import Move, Moves
     from scheduler.queue.queued_pod_info import QueuedPodInfo
-    from scheduler.queue import PodMove, PodsStay
 
 START = 1_767_225_600.0
 PROFILE = "default-scheduler"
@@ -108,11 +109,10 @@ class Stage:
                 pre_enqueue_plugins={PROFILE: list(self.gates.values())},
                 queueing_hint_map={PROFILE: self.hints},
                 pod_lister=lambda namespace, name: self.pods.get(name),
-                on_ready=self._on_ready,
-                observer=self,
+                metrics=SchedulerMetrics(),
                 **self.options,  # type: ignore[arg-type]
             )
-            self._queue.flush_due(self.now)
+            self._take(self._queue.flush_due(self.now))
         return self._queue
 
     @staticmethod
@@ -134,8 +134,16 @@ class Stage:
                 self.printed.append("nothing happens")
         return "\n".join(self.printed)
 
-    def pod_moved(self, move: PodMove) -> None:
-        name, at = move.pod.pod_info.name, self._time(move.time)
+    def _take(self, moves: Moves) -> None:
+        for skipped in moves.skipped:
+            for move in skipped.moves():
+                self._print(move)
+        for move in moves.moved:
+            self._print(move)
+        self.is_ready |= moves.poppable
+
+    def _print(self, move: Move) -> None:
+        name, at = move.pod.pod_info.name, self._time(move.at)
         cause = f" ({move.event_label})" if move.event_label else ""
         hints = "".join(
             f"; {hint.plugin_name} on {hint.event_label}: {hint.answer}" for hint in move.hints
@@ -143,13 +151,6 @@ class Stage:
         stays = move.source == move.target
         way = f"stays {move.target}" if stays else f"{move.source} -> {move.target}"
         self.printed.append(f"{at} {name}: {way}{cause}{hints}")
-
-    def pods_stay(self, stay: PodsStay) -> None:
-        for move in stay.moves():
-            self.pod_moved(move)
-
-    def _on_ready(self) -> None:
-        self.is_ready = True
 
     def _time(self, seconds: float) -> str:
         return f"[{seconds - START:g}s]"
@@ -186,18 +187,19 @@ class Stage:
 
     def do_add(self, name: str, **options: str) -> None:
         self.pods[name] = self._pod(name, **options)
-        self.queue.add(PodInfo(self.pods[name]), self.now)
+        self._take(self.queue.add(PodInfo(self.pods[name]), self.now))
 
     def do_update(self, name: str, **options: str) -> None:
         new = self._pod(name, **options)
         old, self.pods[name] = self.pods.get(name, new), new
-        self.queue.update(old, PodInfo(new), self.now)
+        self._take(self.queue.update(old, PodInfo(new), self.now))
 
     def do_delete(self, name: str) -> None:
-        self.queue.delete(self.pods.pop(name))
+        self._take(self.queue.delete(self.pods.pop(name), self.now))
 
     def do_pop(self) -> None:
-        info = self.queue.pop_nowait(self.now)
+        info, moves = self.queue.pop_nowait(self.now)
+        self._take(moves)
         if info is None:
             self.printed.append("nothing to pop")
         else:
@@ -210,27 +212,29 @@ class Stage:
         info.unschedulable_plugins = set(rejectors)
         info.pending_plugins = {plugin for plugin in pending.split(",") if plugin}
         info.pod_info = PodInfo(self.pods[name])
-        self.queue.add_unschedulable_if_not_present(info, self.now)
+        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
 
     def do_done(self, name: str) -> None:
-        self.queue.done(self.popped.pop(name).uid)
+        self._take(self.queue.done(self.popped.pop(name).uid, self.now))
 
     def do_activate(self, *names: str) -> None:
-        self.queue.activate({name: PodInfo(self.pods[name]) for name in names}, self.now)
+        pods = {name: PodInfo(self.pods[name]) for name in names}
+        self._take(self.queue.activate(pods, self.now))
 
     def do_event(self, label: str, min_priority: str = "") -> None:
-        self.queue.move_all_to_active_or_backoff_queue(
+        moves = self.queue.move_all_to_active_or_backoff_queue(
             EVENTS[label],
             None,
             None,
             self.now,
             pre_check=(lambda pod: pod.priority >= int(min_priority)) if min_priority else None,
         )
+        self._take(moves)
 
     def do_nominate(self, name: str, node_name: str) -> None:
         pod = PodInfo(self.pods[name])
-        info = self.queue.get_pod("default", name)
-        self.queue.add_nominated_pod(
+        info = self.queue.find(pod.key)
+        self.queue.nominator.add_nominated_pod(
             pod if info is None else info.pod_info,
             NominatingInfo(node_name, NominatingMode.OVERRIDE),
         )
@@ -239,7 +243,7 @@ class Stage:
         end = self.now + float(seconds)
         while (deadline := self.queue.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
-            self.queue.flush_due(self.now)
+            self._take(self.queue.flush_due(self.now))
         self.now = end
 
     # What can be seen.
@@ -254,7 +258,7 @@ class Stage:
         ):
             if infos:
                 self.printed.append(f"{title}: {', '.join(map(self._described, infos))}")
-        if entries := queue.active_q.in_flight_events():
+        if entries := queue.in_flight.entries():
             shown = (
                 e.event.label if isinstance(e, InFlightEvent) else e.pod_info.name for e in entries
             )
@@ -263,7 +267,7 @@ class Stage:
 
     def _described(self, info: QueuedPodInfo) -> str:
         details = [f"since {info.timestamp - START:g}s"]
-        if info.key in self.queue.backoff_q:
+        if info.place == Place.BACKOFF:
             details.append(f"until {self.queue.backoff_q.release_time(info) - START:g}s")
         if rejectors := sorted(info.unschedulable_plugins):
             details.append(f"rejected by {' '.join(rejectors)}")
@@ -278,5 +282,5 @@ class Stage:
         self.printed += [f"{count} {queue} {event}" for (queue, event), count in counts]
 
     def do_nominated(self, node_name: str) -> None:
-        pods = self.queue.nominated_pods_for_node(node_name)
+        pods = self.queue.nominator.nominated_pods_for_node(node_name)
         self.printed.append(" ".join(pod.name for pod in pods) or "none")

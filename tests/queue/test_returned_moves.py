@@ -10,7 +10,7 @@ from tests.queue.world import NODE_ADD, NODE_LABEL, START, LabelGate, World, fai
 
 def story(world: World) -> list[str]:
     return [
-        f"{move.time - START:g} {move.pod.pod_info.name}: {move.source} -> {move.target}"
+        f"{move.at - START:g} {move.pod.pod_info.name}: {move.source} -> {move.target}"
         + (f" ({move.event_label})" if move.event_label else "")
         + "".join(f" {h.plugin_name}/{h.event_label}:{h.answer}" for h in move.hints)
         for move in world.moves
@@ -18,7 +18,7 @@ def story(world: World) -> list[str]:
 
 
 def test_the_life_of_a_pod_is_told() -> None:
-    world = World({NODE_ADD: [("Fit", queue)], NODE_LABEL: [("Fit", skip)]}, watched=True)
+    world = World({NODE_ADD: [("Fit", queue)], NODE_LABEL: [("Fit", skip)]})
     world.add(make_pod("p"))
     info = world.pop()
     world.event(NODE_LABEL)
@@ -27,9 +27,9 @@ def test_the_life_of_a_pod_is_told() -> None:
     world.event(NODE_LABEL)
     world.event(NODE_ADD)
     world.now += 2
-    world.queue.flush_due(world.now)
+    world.flush_due()
     world.pop()
-    world.queue.done(info.uid)
+    world.done(info.uid)
     assert story(world) == [
         "0 p: outside -> active (UnschedulablePodAdd)",
         "0 p: active -> in-flight",
@@ -50,7 +50,6 @@ def test_gates_errors_and_deletions_are_told() -> None:
     world = World(
         {NODE_ADD: [("gate", fail)], EVENT_UNSCHEDULED_POD_UPDATE: [("gate", skip)]},
         gates=[gate],
-        watched=True,
     )
     pod = make_pod("p", labels={"p": ""})
     world.add(pod)
@@ -60,7 +59,7 @@ def test_gates_errors_and_deletions_are_told() -> None:
     world.event(NODE_ADD)
     world.give_back(world.pop())
     world.pop_names()
-    world.queue.delete(pod)
+    world.delete(pod)
     assert story(world) == [
         "0 p: outside -> gated (UnschedulablePodAdd)",
         "0 p: gated -> gated (NodeAdd) gate/NodeAdd:Error",
@@ -73,23 +72,23 @@ def test_gates_errors_and_deletions_are_told() -> None:
 
 
 def test_a_pod_that_must_be_dropped_is_told() -> None:
-    world = World(watched=True)
+    world = World()
     world.add(make_pod("p"))
     world.pop()
     world.add(make_pod("p"))
-    assert world.queue.pop_nowait(world.now) is None
+    assert world.pop_nowait() is None
     assert (world.moves[-1].source, world.moves[-1].target) == (Place.ACTIVE, Place.OUTSIDE)
 
 
 def test_deleted_pods_are_told_from_where_they_were() -> None:
-    world = World(gates=[LabelGate("ok")], watched=True)
+    world = World(gates=[LabelGate("ok")])
     pods = {n: make_pod(n, labels={"ok": ""}) for n in ("backoff", "unschedulable", "active")}
     world.try_in_vain(pods["backoff"])
     world.try_in_vain(pods["unschedulable"], "Fit")
     world.add(pods["active"], make_pod("gated"))
     world.moves.clear()
     for pod in (*pods.values(), make_pod("gated")):
-        world.queue.delete(pod)
+        world.delete(pod)
     assert {m.pod.pod_info.name: str(m.source) for m in world.moves} == {
         name: name for name in (*pods, "gated")
     }

@@ -3,7 +3,6 @@ from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +22,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import EventsToRegisterError, HintAnswer, build_queueing_hint_map
 from scheduler.queue.active_queue import InFlightEvent
-from scheduler.queue.requeueing import QueueingStrategy, Requeueing
+from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.queue.world import (
@@ -55,14 +54,14 @@ POD = make_pod("pod1", namespace="ns1", uid="1")
 OTHER = make_pod("other", namespace="ns2", uid="2")
 
 
-def counted(judge: Requeueing) -> dict[tuple[str, ...], int]:
+def counted(judge: QueueingHints) -> dict[tuple[str, ...], int]:
     """How often each plugin has given each answer to each event."""
     durations = judge.metrics.queueing_hint_execution_duration.by_labels
     return {labels: histogram.total for labels, histogram in durations.items()}
 
 
-def requeueing(hints: Hints, profile: str = PROFILE) -> Requeueing:
-    return Requeueing({profile: hint_map(hints)}, SchedulerMetrics(), logging.getLogger("test"))
+def requeueing(hints: Hints, profile: str = PROFILE) -> QueueingHints:
+    return QueueingHints({profile: hint_map(hints)}, SchedulerMetrics())
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_the_hints_of_the_rejector_plugins_decide(
     judge = requeueing(hints)
     pod = waiting(POD, *rejectors.split(), pending=pending.split())
     answers: list[HintAnswer] = []
-    strategy = judge.is_pod_worth_requeuing(pod, judge.interest(event), None, new, answers)
+    strategy = judge.is_pod_worth_requeuing(pod, judge.registered_for(event), None, new, answers)
     assert strategy == expected
     assert " ".join(f"{a.plugin_name}:{a.answer}" for a in answers) == asked
     assert sum(counted(judge).values()) == len(answers)
@@ -163,7 +162,7 @@ def test_the_hints_of_the_rejector_plugins_decide(
 def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     judge = requeueing({NODE_ADD: [("foo1", never)]}, profile="other")
     strategy = judge.is_pod_worth_requeuing(
-        waiting(POD, "foo1"), judge.interest(NODE_ADD), None, None
+        waiting(POD, "foo1"), judge.registered_for(NODE_ADD), None, None, []
     )
     assert strategy == AFTER_BACKOFF
     assert "No QueueingHintMap is registered for this profile" in caplog.text
@@ -171,7 +170,9 @@ def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFix
 
 def test_a_failing_hint_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     judge = requeueing({NODE_ADD: [("foo1", fail)]})
-    judge.is_pod_worth_requeuing(waiting(POD, "foo1"), judge.interest(NODE_ADD), None, None)
+    judge.is_pod_worth_requeuing(
+        waiting(POD, "foo1"), judge.registered_for(NODE_ADD), None, None, []
+    )
     assert counted(judge) == {("foo1", "NodeAdd", "Error"): 1}
     assert (
         "QueueingHintFn returns error: event=NodeAdd plugin=foo1 pod=ns1/pod1 err=unexpected error"
@@ -189,7 +190,7 @@ def test_hints_see_the_pod_and_both_objects() -> None:
 
     judge = requeueing({NODE_LABEL: [("foo1", look)]})
     pod, old, new = waiting(POD, "foo1"), make_node("n"), make_node("n", labels={"a": "b"})
-    judge.is_pod_worth_requeuing(pod, judge.interest(NODE_LABEL), old, new)
+    judge.is_pod_worth_requeuing(pod, judge.registered_for(NODE_LABEL), old, new, [])
     assert seen == [pod.pod_info, old, new]
 
 
@@ -208,12 +209,14 @@ def test_the_best_of_the_missed_events_counts(
 ) -> None:
     judge = requeueing({NODE_ADD: [("foo", queue)], NODE_LABEL: [("foo", skip), ("bar", queue)]})
     missed = [InFlightEvent(event, None, None) for event in events]
-    assert judge.strategy_after_attempt(waiting(POD, "foo", pending=pending), missed) == expected
+    assert (
+        judge.strategy_after_attempt(waiting(POD, "foo", pending=pending), missed, []) == expected
+    )
 
 
 def test_a_pod_that_was_not_in_flight_backs_off(caplog: pytest.LogCaptureFixture) -> None:
     judge = requeueing({})
-    assert judge.strategy_after_attempt(waiting(POD, "foo"), None) == AFTER_BACKOFF
+    assert judge.strategy_after_attempt(waiting(POD, "foo"), None, []) == AFTER_BACKOFF
     assert "in flight Pod isn't found in the scheduling queue" in caplog.text
 
 
@@ -341,5 +344,5 @@ def test_all_plugins_that_fail_are_named_at_once() -> None:
 def test_the_events_of_a_plugin_are_those_of_all_profiles() -> None:
     hints = hint_map({NODE_ADD: [("foo", queue)]}), hint_map({NODE_LABEL: [("foo", queue)]})
     maps = dict(zip(("one", "two"), hints, strict=True))
-    judge = Requeueing(maps, SchedulerMetrics(), logging.getLogger("test"))
+    judge = QueueingHints(maps, SchedulerMetrics())
     assert judge.events_of == {"foo": (NODE_ADD, NODE_LABEL)}

@@ -1,0 +1,440 @@
+"""Queueing hints: decide which waiting pods an event may make schedulable.
+
+A rejected pod waits until an event happens that one of its rejector plugins has registered for, and
+whose hint returns `Queue`:
+
+    no rejector plugin (an error)              ->  after backoff, for any event
+    wildcard event                             ->  after backoff; if it names a pod, that pod only
+    profile without hint map                   ->  after backoff
+    hint of a pending plugin returns Queue     ->  immediately
+    hint of another rejector returns Queue     ->  after backoff
+    a hint raises                              ->  counts as Queue
+    otherwise                                  ->  skip
+
+There may be tens of thousands of waiting pods, made from a few templates. So pods with the same
+`hint_group_key` share one call: the hints are called for one of them, and the answer is used for
+all. Two exceptions call the hints for each pod: an event about a pod of the group, and a hint that
+raises, as its error is logged with the name of the pod and may concern this pod only.
+Source: `isPodWorthRequeuing`, `isEventOfInterest` in `backend/queue/scheduling_queue.go`;
+`buildQueueingHintMap` in `pkg/scheduler/scheduler.go`; KEP-4247. The sharing is ours.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from scheduler.api.core import Pod
+from scheduler.framework.events import (
+    ALL_EVENTS,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+    QueueingHintFn,
+    match_any_cluster_event,
+    match_cluster_events,
+)
+from scheduler.framework.types import EXTENDER_NAME
+from scheduler.queue.queued_pod_info import HintAnswer, QueueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.interface import EnqueueExtensions, Plugin
+    from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue.active_queue import InFlightEvent
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue.unschedulable_pods import AlikePods
+    from scheduler.snapshot.pod_info import PodInfo
+
+    DependsOn = Callable[[PodInfo], Hashable]
+
+_log: Final = logging.getLogger(__name__)
+
+_ERROR: Final = "Error"
+
+
+class EventsToRegisterError(QueueError):
+    """`events_to_register` of some plugins raised; the text has a line for each of them."""
+
+    def __init__(self, failures: Mapping[str, Exception]) -> None:
+        super().__init__("\n".join(str(failure) for failure in failures.values()))
+        #: The exceptions by plugin name.
+        self.failures: Final = failures
+
+
+class QueueingHintFunction(NamedTuple):
+    """A queueing hint and the plugin whose rejections it is about.
+
+    `depends_on` returns the part of a waiting pod that the hint reads (`SharedHintsPlugin`). None
+    means that the hint may read all of the pod.
+    """
+
+    plugin_name: str
+    queueing_hint_fn: QueueingHintFn
+    depends_on: DependsOn | None = None
+
+
+class QueueingStrategy(enum.IntEnum):
+    """How an event moves a waiting pod; a higher value retries the pod sooner."""
+
+    #: The pod stays where it is.
+    QUEUE_SKIP = 0
+    #: The pod is retried once its backoff is over.
+    QUEUE_AFTER_BACKOFF = 1
+    #: The pod is retried at once.
+    QUEUE_IMMEDIATELY = 2
+
+
+class RegisteredHints:
+    """The hints that are registered for an event. Made once for each kind of event."""
+
+    __slots__ = ("by_profile", "event", "is_of_interest", "is_wildcard", "label", "rejectors")
+
+    def __init__(
+        self, event: ClusterEvent, by_profile: Mapping[str, Sequence[QueueingHintFunction]]
+    ) -> None:
+        self.event: Final = event
+        self.label: Final = event.label
+        self.is_wildcard: Final = event.is_wildcard
+        #: The hints to call by profile. A profile without hint map is not in it.
+        self.by_profile: Final = by_profile
+        #: The plugins with a hint for this event, as pairs of profile and plugin name.
+        self.rejectors: Final = tuple(
+            dict.fromkeys(
+                (profile, hint.plugin_name) for profile, of in by_profile.items() for hint in of
+            )
+        )
+        #: True if the event may move any pod at all.
+        self.is_of_interest: Final = self.is_wildcard or bool(self.rejectors)
+
+
+class Requeue(NamedTuple):
+    """A pod that an event may help, how soon it is retried, and the answers of the hints."""
+
+    pod: QueuedPodInfo
+    strategy: QueueingStrategy
+    answers: Sequence[HintAnswer]
+
+
+class Skip(NamedTuple):
+    """Pods by key that an event does not help, all because of the same answers."""
+
+    pods: Mapping[str, QueuedPodInfo]
+    answers: Sequence[HintAnswer]
+
+
+class Decisions(NamedTuple):
+    """The pods that an event retries, and those that its hints keep waiting."""
+
+    requeues: list[Requeue]
+    skips: list[Skip]
+
+
+def _always_queue(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """The hint of a plugin that has registered for an event without a hint."""
+    return QueueingHint.QUEUE
+
+
+def _nothing(pod: PodInfo) -> Hashable:
+    """The part of the pod that `_always_queue` reads."""
+    return ()
+
+
+def build_queueing_hint_map(
+    plugins: Iterable[Plugin], *, has_extenders: bool = False
+) -> dict[ClusterEvent, list[QueueingHintFunction]]:
+    """Return one profile's hints by the event that they are registered for.
+
+    `plugins` are those that can reject pods (`Framework.rejecting_plugins`). A plugin without
+    `events_to_register` is registered for all events, and so is the pseudo-plugin that stands for
+    the extenders, if there are any.
+    Raises `EventsToRegisterError` with the texts of all plugins that fail.
+    """
+    hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
+    failures: dict[str, Exception] = {}
+    if has_extenders:
+        _register(hint_map, EXTENDER_NAME, ALL_EVENTS, None)
+    for plugin in plugins:
+        if not hasattr(plugin, "events_to_register"):
+            _register(hint_map, plugin.name, ALL_EVENTS, None)
+            continue
+        try:
+            events = tuple(cast("EnqueueExtensions", plugin).events_to_register())
+        except Exception as failure:
+            failures[plugin.name] = failure
+        else:
+            depends_on = getattr(plugin, "hints_depend_on", None)
+            _register(hint_map, plugin.name, events, depends_on)
+    if failures:
+        causes = list(failures.values())
+        raise EventsToRegisterError(failures) from (
+            causes[0] if len(causes) == 1 else ExceptionGroup("events_to_register", causes)
+        )
+    return hint_map
+
+
+def _register(
+    hint_map: dict[ClusterEvent, list[QueueingHintFunction]],
+    plugin_name: str,
+    events: Sequence[ClusterEventWithHint],
+    depends_on: DependsOn | None,
+) -> None:
+    always = QueueingHintFunction(plugin_name, _always_queue, _nothing)
+    node_actions = ActionType.NONE
+    for event, hint in events:
+        if event.resource == EventResource.NODE:
+            node_actions |= event.action_type
+        function = QueueingHintFunction(plugin_name, hint, depends_on) if hint else always
+        hint_map.setdefault(event, []).append(function)
+    if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
+        # A new node is often tainted at first. Upstream's event handlers then keep its addition
+        # from the hints, and the plugin would miss that the node becomes usable later.
+        # https://github.com/kubernetes/kubernetes/issues/109437
+        taint = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+        hint_map.setdefault(taint, []).append(always)
+
+
+class QueueingHints:
+    """Calls the queueing hints of all profiles, and measures them."""
+
+    def __init__(
+        self,
+        queueing_hint_map: Mapping[str, Mapping[ClusterEvent, Sequence[QueueingHintFunction]]],
+        metrics: SchedulerMetrics,
+    ) -> None:
+        self.metrics: Final = metrics
+        self._hint_map: Final = queueing_hint_map
+        # Bounded by the kinds of objects times the kinds of changes.
+        self._registered: Final[dict[ClusterEvent, RegisteredHints]] = {}
+        #: The events that each plugin has registered for, in any profile.
+        self.events_of: Final[dict[str, tuple[ClusterEvent, ...]]] = {}
+        #: The `depends_on` of each plugin's hints, by profile and plugin name.
+        self._depends_on: Final[dict[tuple[str, str], dict[DependsOn | None, None]]] = {}
+        for profile, hints in queueing_hint_map.items():
+            for event, functions in hints.items():
+                for name, _, depends_on in functions:
+                    self.events_of[name] = (*self.events_of.get(name, ()), event)
+                    self._depends_on.setdefault((profile, name), {})[depends_on] = None
+
+    def registered_for(self, event: ClusterEvent) -> RegisteredHints:
+        """Return the hints for an event, those of more general registrations included."""
+        known = self._registered.get(event)
+        if known is None:
+            by_profile = {
+                profile: tuple(
+                    function
+                    for registered, functions in hints.items()
+                    if match_cluster_events(registered, event)
+                    for function in functions
+                )
+                for profile, hints in self._hint_map.items()
+            }
+            known = self._registered[event] = RegisteredHints(event, by_profile)
+        return known
+
+    def rejectors_of(self, pod: QueuedPodInfo) -> frozenset[tuple[str, str]]:
+        """Return the pod's rejector plugins, each with its profile.
+
+        Empty if any event moves the pod: it has no rejectors, or its profile has no hint map.
+        """
+        profile = pod.pod_info.spec.scheduler_name
+        if profile not in self._hint_map:
+            return frozenset()
+        return frozenset((profile, plugin) for plugin in pod.rejector_plugins)
+
+    def hint_group_key(self, pod: QueuedPodInfo) -> Hashable:
+        """Return the grouping key: pods with equal keys get equal answers from all hints.
+
+        The exception is an event about one of the pods. Equal keys mean the same profile, gate and
+        rejectors, and equal values for the parts of the pod that their hints read.
+        """
+        profile = pod.pod_info.spec.scheduler_name
+        if profile not in self._hint_map:
+            return pod.uid
+        unschedulable = tuple(sorted(pod.unschedulable_plugins))
+        pending = tuple(sorted(pod.pending_plugins))
+        parts: list[Hashable] = []
+        for plugin in (*unschedulable, *pending):
+            for depends_on in self._depends_on.get((profile, plugin), ()):
+                if depends_on is None:
+                    return pod.uid
+                parts.append(depends_on(pod.pod_info))
+        return (profile, pod.gating_plugin, unschedulable, pending, tuple(parts))
+
+    def decide_for_groups(
+        self,
+        groups: Iterable[AlikePods],
+        registered: RegisteredHints,
+        old_obj: object,
+        new_obj: object,
+    ) -> Decisions:
+        """Decide for all pods of these groups, with one call of the hints for each group."""
+        about = [obj.key for obj in (old_obj, new_obj) if isinstance(obj, Pod)]
+        decisions = Decisions([], [])
+        for group in groups:
+            first = next(iter(group.values()))
+            if not _can_move(first, registered):
+                continue
+            if len(group) == 1 or any(key in group for key in about):
+                self._decide_for_each(group.values(), registered, old_obj, new_obj, decisions)
+                continue
+            decision = self._decide(first, registered, old_obj, new_obj)
+            if any(answer.answer == _ERROR for answer in decision.answers):
+                decisions.requeues.append(decision)
+                others = list(group.values())[1:]
+                self._decide_for_each(others, registered, old_obj, new_obj, decisions)
+            elif decision.strategy != QueueingStrategy.QUEUE_SKIP:
+                decisions.requeues.extend(decision._replace(pod=pod) for pod in group.values())
+            elif decision.answers:
+                decisions.skips.append(Skip(group, decision.answers))
+        return decisions
+
+    def decide_for_each(
+        self,
+        pods: Iterable[QueuedPodInfo],
+        registered: RegisteredHints,
+        old_obj: object,
+        new_obj: object,
+    ) -> Decisions:
+        """Decide for each pod. A pod for which no hint was called and that stays is left out."""
+        decisions = Decisions([], [])
+        self._decide_for_each(pods, registered, old_obj, new_obj, decisions)
+        return decisions
+
+    def _decide_for_each(
+        self,
+        pods: Iterable[QueuedPodInfo],
+        registered: RegisteredHints,
+        old_obj: object,
+        new_obj: object,
+        decisions: Decisions,
+    ) -> None:
+        for pod in pods:
+            if not _can_move(pod, registered):
+                continue
+            decision = self._decide(pod, registered, old_obj, new_obj)
+            if decision.strategy != QueueingStrategy.QUEUE_SKIP:
+                decisions.requeues.append(decision)
+            elif decision.answers:
+                decisions.skips.append(Skip({pod.key: pod}, decision.answers))
+
+    def _decide(
+        self, pod: QueuedPodInfo, registered: RegisteredHints, old_obj: object, new_obj: object
+    ) -> Requeue:
+        answers: list[HintAnswer] = []
+        strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers)
+        return Requeue(pod, strategy, answers)
+
+    def is_pod_worth_requeuing(
+        self,
+        pod: QueuedPodInfo,
+        registered: RegisteredHints,
+        old_obj: object,
+        new_obj: object,
+        answers: list[HintAnswer],
+    ) -> QueueingStrategy:
+        """Decide for one pod by the table at the top of this module.
+
+        Calls the hints of the rejector plugins in the order of registration, and stops at the first
+        answer that decides. Appends the answers to `answers`.
+        """
+        unschedulable, pending = pod.unschedulable_plugins, pod.pending_plugins
+        if not unschedulable and not pending:
+            return QueueingStrategy.QUEUE_AFTER_BACKOFF
+        if registered.is_wildcard:
+            if new_obj is None or (isinstance(new_obj, Pod) and new_obj.metadata.uid == pod.uid):
+                return QueueingStrategy.QUEUE_AFTER_BACKOFF
+            return QueueingStrategy.QUEUE_SKIP
+        profile = pod.pod_info.spec.scheduler_name
+        functions = registered.by_profile.get(profile)
+        if functions is None:
+            _log.error(
+                "No QueueingHintMap is registered for this profile: profile=%s pod=%s",
+                profile, pod.key,
+            )  # fmt: skip
+            return QueueingStrategy.QUEUE_AFTER_BACKOFF
+
+        strategy = QueueingStrategy.QUEUE_SKIP
+        for function in functions:
+            plugin = function.plugin_name
+            if plugin not in unschedulable and plugin not in pending:
+                continue
+            hint, answer = self._call(function, pod, registered.label, old_obj, new_obj)
+            answers.append(answer)
+            if hint == QueueingHint.QUEUE:
+                if plugin in pending:
+                    return QueueingStrategy.QUEUE_IMMEDIATELY
+                if not pending:
+                    return QueueingStrategy.QUEUE_AFTER_BACKOFF
+                strategy = QueueingStrategy.QUEUE_AFTER_BACKOFF
+        return strategy
+
+    def strategy_after_attempt(
+        self,
+        pod: QueuedPodInfo,
+        missed: Iterable[InFlightEvent] | None,
+        answers: list[HintAnswer],
+    ) -> QueueingStrategy:
+        """Return the best strategy that any event during the pod's attempt leads to.
+
+        `missed` is None for a pod that was not in flight; it backs off. Only a bug or a failed
+        binding gives such a pod back. Source: `determineSchedulingHintForInFlightPod`.
+        """
+        if not pod.unschedulable_plugins and not pod.pending_plugins:
+            return QueueingStrategy.QUEUE_AFTER_BACKOFF
+        if missed is None:
+            _log.error(
+                "Error getting cluster events for pod: pod=%s err=in flight Pod isn't found in the "
+                "scheduling queue. If you see this error log, it's likely a bug in the scheduler",
+                pod.key,
+            )
+            return QueueingStrategy.QUEUE_AFTER_BACKOFF
+        # Only a pending plugin leads to more, so without one the rest of the events is skipped.
+        enough = (
+            QueueingStrategy.QUEUE_IMMEDIATELY
+            if pod.pending_plugins
+            else QueueingStrategy.QUEUE_AFTER_BACKOFF
+        )
+        best = QueueingStrategy.QUEUE_SKIP
+        for event, old_obj, new_obj in missed:
+            strategy = self.is_pod_worth_requeuing(
+                pod, self.registered_for(event), old_obj, new_obj, answers
+            )
+            best = max(best, strategy)
+            if best >= enough:
+                break
+        return best
+
+    def _call(
+        self,
+        function: QueueingHintFunction,
+        pod: QueuedPodInfo,
+        event_label: str,
+        old_obj: object,
+        new_obj: object,
+    ) -> tuple[QueueingHint, HintAnswer]:
+        plugin = function.plugin_name
+        started = self.metrics.stopwatch()
+        try:
+            hint = function.queueing_hint_fn(pod.pod_info, old_obj, new_obj)
+            answer = "Queue" if hint == QueueingHint.QUEUE else "QueueSkip"
+        except Exception as error:
+            # An attempt in vain is better than a pod that waits for an event that has passed.
+            _log.error(
+                "QueueingHintFn returns error: event=%s plugin=%s pod=%s err=%s",
+                event_label, plugin, pod.key, error, exc_info=error,
+            )  # fmt: skip
+            hint, answer = QueueingHint.QUEUE, _ERROR
+        self.metrics.queueing_hint_execution_duration.observe(
+            self.metrics.stopwatch() - started, plugin, event_label, answer
+        )
+        return hint, HintAnswer(plugin, event_label, answer)
+
+
+def _can_move(pod: QueuedPodInfo, registered: RegisteredHints) -> bool:
+    """Return False for a gated pod whose gating plugin has not registered for the event."""
+    return not pod.is_gated or match_any_cluster_event(registered.event, pod.gating_plugin_events)

@@ -1,0 +1,581 @@
+"""The scheduling queue: all pods that wait for a node, and when each is tried again.
+
+A state machine without threads, clock or I/O: the time is an argument, and each call returns the
+moves it has made (`Moves`). `scheduler.cycle.scheduling_queue` runs it.
+
+    add ----(PreEnqueue)---------------- rejected -----------------------.
+                 |                                                       |
+                 v                                                       |
+    .-------> ACTIVE <--------(PreEnqueue)----- activate, or a hint      |
+    |            |                              that means at once --.   |
+    | backoff    | pop                                               |   |
+    | over, or   v                                                   |   v
+    | activate   IN FLIGHT ---- no event it missed helps ------> UNSCHEDULABLE
+    |            ^    |  |                                         or GATED
+    |  pop while |    |  '---- done ----> OUTSIDE                      |
+    |  none is   |    |                                                |
+    |  active    |    | an event it missed helps                       |
+    |            |    v                                                |
+    '---------- BACKOFF <-----(PreEnqueue)----- an event or update ----'
+                                                helps, or 5 minutes are over
+
+Where an arrow leads to BACKOFF, a pod that does not back off, or no longer, becomes active instead.
+A pod that a PreEnqueue plugin rejects is gated, whatever its target was. `delete` removes a pod
+from every place but IN FLIGHT.
+
+Invariants: a pod is in one of the pools at most, and the pod's `place` is the pool's; a pod in
+flight is known by its uid, a pod in a pool by namespace and name; PreEnqueue plugins have passed
+every pod in ACTIVE and BACKOFF when it entered; an event while pods are in flight is kept for them
+until they are back. `PriorityQueue.check` verifies them.
+
+Default feature gates of v1.36: pods are popped from backoff (SchedulerPopFromBackoffQ), queueing
+hints always decide (SchedulerQueueingHints); no pod groups, asynchronous API calls or signatures.
+Source: `backend/queue/scheduling_queue.go`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Protocol
+
+from scheduler.framework.events import (
+    BACKOFF_COMPLETE,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    EVENT_UNSCHEDULED_POD_ADD,
+    EVENT_UNSCHEDULED_POD_UPDATE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
+    SCHEDULE_ATTEMPT_FAILURE,
+    ClusterEvent,
+)
+from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_less
+from scheduler.queue.backoff_queue import BackoffQueue
+from scheduler.queue.gating import Gate
+from scheduler.queue.hints import QueueingHints, QueueingStrategy
+from scheduler.queue.invariants import complaints, contents
+from scheduler.queue.nominator import Nominator
+from scheduler.queue.property_changes import pod_scheduling_properties_change
+from scheduler.queue.queued_pod_info import (
+    NO_MOVES,
+    POPPABLE,
+    HintsSkipped,
+    Move,
+    Moves,
+    Place,
+    PodAlreadyQueuedError,
+    QueuedPodInfo,
+    QueueStatistics,
+)
+from scheduler.queue.unschedulable_pods import UnschedulablePods
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue.gating import NamedPreEnqueuePlugin
+    from scheduler.queue.heap import SortKey
+    from scheduler.queue.hints import Decisions, QueueingHintFunction, RegisteredHints
+    from scheduler.queue.queued_pod_info import HintAnswer
+    from scheduler.snapshot.pod_info import PodInfo
+
+_log: Final = logging.getLogger(__name__)
+
+#: How often the pods that wait for an event are searched for those that have waited too long.
+LEFTOVER_FLUSH_SECONDS: Final = 30.0
+
+_POD_ADDED: Final = EVENT_UNSCHEDULED_POD_ADD.label
+_POD_UPDATED: Final = EVENT_UNSCHEDULED_POD_UPDATE.label
+
+#: Upstream's words for the pools in an error text.
+_QUEUE_NAMES: Final = {
+    Place.ACTIVE: "the active queue",
+    Place.BACKOFF: "the backoff queue",
+    Place.UNSCHEDULABLE: "unschedulable queue",
+    Place.GATED: "unschedulable queue",
+}
+
+
+class Pool(Protocol):
+    """Waiting pods by key. A pool sets the `place` of the pods that it is given."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]: ...
+
+    def get(self, key: str) -> QueuedPodInfo | None: ...
+
+    def add(self, pod: QueuedPodInfo) -> bool:
+        """Add a pod, or order it anew after a change; it replaces the one with the same key.
+
+        Return True if this counts as an arrival in metrics.
+        """
+        ...
+
+    def delete(self, key: str) -> QueuedPodInfo | None:
+        """Remove a pod; None if it is not here."""
+        ...
+
+    def in_order(self) -> list[QueuedPodInfo]: ...
+
+
+class PriorityQueue:
+    """The pods that wait for a node, the most urgent first.
+
+    `less` orders them; a queue-sort plugin that can express the same order as a tuple provides its
+    `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
+    (scheduler name), the latter as `build_queueing_hint_map` makes it. `pod_lister` returns a pod
+    as the informers know it, by namespace and name.
+
+    `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
+    `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
+    backoff as `active`. `unschedulable_reasons` is its metric `unschedulable_pods`: the number of
+    pods that wait because of a plugin, by plugin and profile. As upstream it is not counted down
+    for pods that are deleted while active or backing off.
+    """
+
+    def __init__(
+        self,
+        less: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
+        *,
+        pre_enqueue_plugins: Mapping[str, Sequence[NamedPreEnqueuePlugin]],
+        queueing_hint_map: Mapping[str, Mapping[ClusterEvent, Sequence[QueueingHintFunction]]],
+        pod_lister: Callable[[str, str], Pod | None],
+        metrics: SchedulerMetrics,
+        sort_key: Callable[[QueuedPodInfo], SortKey] | None = None,
+        initial_backoff_seconds: float = 1.0,
+        max_backoff_seconds: float = 10.0,
+        max_in_unschedulable_pods_seconds: float = 300.0,
+    ) -> None:
+        sort_key = sort_key_from_less(less) if sort_key is None else sort_key
+        self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
+        self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
+        self.nominator: Final = Nominator(pod_lister)
+        self.hints: Final = QueueingHints(queueing_hint_map, metrics)
+        self.active_q: Final = ActiveQueue(sort_key)
+        self.in_flight: Final = InFlight()
+        self.backoff_q: Final = BackoffQueue(
+            initial_backoff_seconds=initial_backoff_seconds,
+            max_backoff_seconds=max_backoff_seconds,
+            sort_key=sort_key,
+        )
+        self.unschedulable_pods: Final = UnschedulablePods(
+            self.hints.rejectors_of, self.hints.hint_group_key
+        )
+        #: The pools by upstream's names, and by the places of their pods.
+        self.pools: Final[Mapping[str, Pool]] = {
+            "activeQ": self.active_q,
+            "backoffQ": self.backoff_q,
+            "unschedulablePods": self.unschedulable_pods,
+        }
+        self.pool_at: Final[Mapping[Place, Pool]] = {
+            Place.ACTIVE: self.active_q,
+            Place.BACKOFF: self.backoff_q,
+            Place.UNSCHEDULABLE: self.unschedulable_pods,
+            Place.GATED: self.unschedulable_pods,
+        }
+        self._gate: Final = Gate(
+            plugins=pre_enqueue_plugins,
+            events_of=self.hints.events_of,
+            unschedulable_reasons=self.unschedulable_reasons,
+            metrics=metrics,
+        )
+        self._less: Final = less
+        self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
+        self._first_leftover_flush: float | None = None
+        self._last_leftover_flush = -math.inf
+
+    # Watch events of pods without a node.
+
+    def add(self, pod: PodInfo, now: float) -> Moves:
+        """Add a new pod. It becomes active, or is gated."""
+        info = QueuedPodInfo(pod, timestamp=now)
+        known = self.find(info.key)
+        if known is None:
+            return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now))
+        # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
+        info.place = known.place
+        passes = known.place in POPPABLE
+        if passes:
+            self._gate.run_pre_enqueue_plugins(info)
+            if info.is_gated:
+                return NO_MOVES
+        return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now, pre_enqueue=not passes))
+
+    def update(self, old: Pod, new: PodInfo, now: float) -> Moves:
+        """Replace a pod that has changed.
+
+        For a pod in flight, the change is kept as an event until the pod is given back. An active
+        pod or one that backs off stays where it is. For other waiting pods the change is an event:
+        the hints of the rejector plugins decide. An unknown pod is added.
+        """
+        events = pod_scheduling_properties_change(new.pod, old)
+        if self.in_flight.add_events_for(new.uid, old, new.pod, events):
+            return NO_MOVES
+        info = self.find(new.key)
+        if info is None:
+            info = QueuedPodInfo(new, timestamp=now)
+            return _moves(self._move(info, Place.ACTIVE, _POD_UPDATED, now))
+        info.pod_info = new
+        self.pool_at[info.place].add(info)
+        self.nominator.update_nominated_pod(old, new)
+        if info.place in POPPABLE:
+            return NO_MOVES
+        moved = []
+        for event in events:
+            registered = self.hints.registered_for(event)
+            answers: list[HintAnswer] = []
+            strategy = self.hints.is_pod_worth_requeuing(info, registered, old, new.pod, answers)
+            move = self._requeue(info, strategy, registered.label, now, answers)
+            moved.append(move)
+            if move.target in POPPABLE:
+                break
+        return Moves(moved)
+
+    def delete(self, pod: Pod, now: float) -> Moves:
+        """Remove a pod that was deleted or has got a node. A pod in flight stays until `done`."""
+        self.nominator.forget(pod.metadata.uid)
+        info = self.find(pod.key)
+        if info is None:
+            return NO_MOVES
+        source = info.place
+        self.pool_at[source].delete(info.key)
+        info.place = Place.OUTSIDE
+        if source not in POPPABLE:
+            self._count_reasons(info, -1)
+        return _moves(Move(now, info, source, Place.OUTSIDE))
+
+    # Attempts.
+
+    def pop_nowait(self, now: float) -> tuple[QueuedPodInfo | None, Moves]:
+        """Remove and return the most urgent pod; None if no pod can be popped.
+
+        While no pod is active this is the one whose backoff ends first, even before its end. The
+        pod is in flight until it is given back with `add_unschedulable_if_not_present`, or until
+        `done` is called.
+        """
+        moved = []
+        while (info := self.active_q.pop() or self.backoff_q.pop()) is not None:
+            if info.place == Place.BACKOFF:
+                self.incoming_pods[Place.ACTIVE, POP_FROM_BACKOFF_Q] += 1
+            move = self._move_to_in_flight(info, now)
+            moved.append(move)
+            if move.target == Place.IN_FLIGHT:
+                return info, Moves(moved)
+        return None, Moves(moved)
+
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo, now: float) -> Moves:
+        """Give back a popped pod that could not be scheduled; its rejector plugins are set.
+
+        The events during its attempt decide: it waits for the next event, backs off, or becomes
+        active. Its attempt is over in any case, as if `done` had been called.
+        Raises `PodAlreadyQueuedError` if a pod of its name is in the queue.
+        """
+        uid = info.uid
+        try:
+            self._refuse_if_queued(info.key)
+            if info.unschedulable_plugins or info.pending_plugins:
+                info.unschedulable_count += 1
+                info.consecutive_errors_count = 0
+            else:
+                info.consecutive_errors_count += 1
+            info.place = Place.IN_FLIGHT
+            info.timestamp = now
+            info.backoff_expiration = 0.0
+            info.was_flushed_from_unschedulable = False
+            self.nominator.refresh(info.pod_info)
+            self._count_reasons(info, +1)
+            answers: list[HintAnswer] = []
+            missed = self.in_flight.missed_by(uid)
+            strategy = self.hints.strategy_after_attempt(info, missed, answers)
+            return _moves(self._requeue(info, strategy, SCHEDULE_ATTEMPT_FAILURE, now, answers))
+        finally:
+            self.in_flight.done(uid)
+
+    def done(self, uid: str, now: float) -> Moves:
+        """End the attempt of a popped pod that will not be given back, or misses no more events.
+
+        A no-op for a pod that is not in flight.
+        """
+        info = self.in_flight.done(uid)
+        if info is None:
+            return NO_MOVES
+        info.place = Place.OUTSIDE
+        return _moves(Move(now, info, Place.IN_FLIGHT, Place.OUTSIDE))
+
+    def activate(self, pods: Mapping[str, PodInfo], now: float) -> Moves:
+        """Make waiting pods active, whatever their backoff; PreEnqueue plugins may reject them.
+
+        A pod in flight is retried after its backoff, if it is given back. Pods that are active or
+        unknown are skipped.
+        """
+        moved = []
+        for pod in pods.values():
+            info = self.find(pod.key)
+            move = None
+            if info is not None and info.place != Place.ACTIVE:
+                passed = info.place == Place.BACKOFF
+                move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
+                moved.append(move)
+            if move is None or move.target != Place.ACTIVE:
+                self.in_flight.add_events_for(pod.uid, None, pod.pod, (EVENT_FORCE_ACTIVATE,))
+        return Moves(moved)
+
+    # Events.
+
+    def move_all_to_active_or_backoff_queue(
+        self,
+        event: ClusterEvent,
+        old_obj: object,
+        new_obj: object,
+        now: float,
+        *,
+        pre_check: Callable[[PodInfo], bool] | None = None,
+    ) -> Moves:
+        """Move the waiting pods that an event may help.
+
+        `old_obj` and `new_obj` are the object before and after, None where there is none; they are
+        passed to the hints. Pods that fail `pre_check` are left out. An event that no plugin has
+        registered for is dropped; any other is kept for the pods in flight.
+        """
+        registered = self.hints.registered_for(event)
+        if not registered.is_of_interest:
+            return NO_MOVES
+        groups = self.unschedulable_pods.groups_for(registered)
+        arrival_of = self.unschedulable_pods.arrival_of
+        if pre_check is None:
+            decisions = self.hints.decide_for_groups(groups, registered, old_obj, new_obj)
+            decisions.requeues.sort(key=lambda requeue: arrival_of(requeue.pod))
+        else:
+            pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
+            pods.sort(key=arrival_of)
+            decisions = self.hints.decide_for_each(pods, registered, old_obj, new_obj)
+        moves = self._apply(decisions, registered, now)
+        self.in_flight.add_event(event, old_obj, new_obj)
+        return moves
+
+    # Time.
+
+    def flush_backoff_q_completed(self, now: float) -> Moves:
+        """Make the pods active whose backoff is over."""
+        completed = self.backoff_q.pop_all_backoff_completed(now)
+        return Moves(
+            [
+                self._move(info, Place.ACTIVE, BACKOFF_COMPLETE, now, pre_enqueue=False)
+                for info in completed
+            ]
+        )
+
+    def flush_unschedulable_pods_leftover(self, now: float) -> Moves:
+        """Move the pods that no event has helped for too long.
+
+        Called at start and then every 30 seconds: `next_deadline` counts in such steps from the
+        first call. Gated pods are marked and stay; but even they cause an event for the pods in
+        flight.
+        """
+        if self._first_leftover_flush is None:
+            self._first_leftover_flush = now
+        self._last_leftover_flush = now
+        overdue = self.unschedulable_pods.overdue(now, self._max_wait_seconds)
+        if not overdue:
+            return NO_MOVES
+        for info in overdue:
+            info.was_flushed_from_unschedulable = True
+        registered = self.hints.registered_for(EVENT_UNSCHEDULABLE_TIMEOUT)
+        decisions = self.hints.decide_for_each(overdue, registered, None, None)
+        moves = self._apply(decisions, registered, now)
+        self.in_flight.add_event(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
+        return moves
+
+    def flush_due(self, now: float) -> Moves:
+        """Run the flushes that are due, at the moments at which upstream's timers run them."""
+        moves = self.flush_backoff_q_completed(now)
+        leftover = self._leftover_deadline()
+        if self._first_leftover_flush is None or (leftover is not None and leftover <= now):
+            more = self.flush_unschedulable_pods_leftover(now)
+            moves = Moves([*moves.moved, *more.moved], more.skipped)
+        return moves
+
+    def next_deadline(self) -> float | None:
+        """Return when `flush_due` next has an effect, in epoch seconds; None if no pod waits.
+
+        It may lie in the past. A call that brings a pod here may make it earlier.
+        """
+        deadlines = (self.backoff_q.next_deadline(), self._leftover_deadline())
+        return min((d for d in deadlines if d is not None), default=None)
+
+    # For debugging, metrics and tests.
+
+    def find(self, key: str) -> QueuedPodInfo | None:
+        """Return a waiting pod by `namespace/name`; None if there is none. Not those in flight."""
+        for pool in self.pools.values():
+            if (info := pool.get(key)) is not None:
+                return info
+        return None
+
+    def pods_in_active_q(self) -> list[Pod]:
+        """Return the active pods, the most urgent first."""
+        return _pods(self.active_q.in_order())
+
+    def pods_in_backoff_q(self) -> list[Pod]:
+        """Return the pods that back off, in the order of their release."""
+        return _pods(self.backoff_q.in_order())
+
+    def pods_in_unschedulable_pods(self) -> list[Pod]:
+        """Return the pods that wait for an event, gated pods included, in the order of arrival."""
+        return _pods(self.unschedulable_pods)
+
+    def in_flight_pods(self) -> list[Pod]:
+        """Return the pods that were popped and are not done, the first popped first."""
+        return _pods(self.in_flight.pods())
+
+    def pending_pods(self) -> tuple[list[Pod], str]:
+        """Return all waiting pods, and upstream's line with the number in each pool."""
+        pods = [pod for pool in self.pools.values() for pod in _pods(pool.in_order())]
+        sizes = (f"{name}:{len(pool)}" for name, pool in self.pools.items())
+        return pods, "; ".join(sizes)
+
+    def statistics(self) -> QueueStatistics:
+        """Return the number of pods at each place; the first four are metric `pending_pods`."""
+        return QueueStatistics(
+            active=len(self.active_q),
+            backoff=len(self.backoff_q),
+            unschedulable=self.unschedulable_pods.unschedulable_total,
+            gated=self.unschedulable_pods.gated_total,
+            in_flight_pods=len(self.in_flight),
+            in_flight_events=self.in_flight.events_total,
+        )
+
+    def check(self) -> None:
+        """Verify every invariant; for tests, after each step. Slow.
+
+        Raises AssertionError with a line for each broken invariant and all that the queue holds.
+        """
+        wrong = list(complaints(self, self._less))
+        if wrong:
+            raise AssertionError("\n".join((*wrong, *contents(self))))
+
+    # The moves.
+
+    def _requeue(
+        self,
+        info: QueuedPodInfo,
+        strategy: QueueingStrategy,
+        event_label: str,
+        now: float,
+        answers: Sequence[HintAnswer],
+    ) -> Move:
+        """Move a pod as a strategy demands. A pod whose backoff is over becomes active at once."""
+        target = Place.ACTIVE
+        if strategy == QueueingStrategy.QUEUE_SKIP:
+            target = Place.UNSCHEDULABLE
+        elif strategy == QueueingStrategy.QUEUE_AFTER_BACKOFF and self.backoff_q.is_pod_backing_off(
+            info, now
+        ):
+            target = Place.BACKOFF
+        return self._move(info, target, event_label, now, answers)
+
+    def _move(
+        self,
+        info: QueuedPodInfo,
+        target: Place,
+        event_label: str,
+        now: float,
+        answers: Sequence[HintAnswer] = (),
+        *,
+        pre_enqueue: bool = True,
+    ) -> Move:
+        """Move a pod from its place to `target`; all arrivals in a pool are made here.
+
+        If a PreEnqueue plugin rejects it, the pod is gated instead. `pre_enqueue` is False for pods
+        that have passed PreEnqueue before, as those in backoff have.
+        """
+        source = info.place
+        if target in POPPABLE and pre_enqueue:
+            self._gate.run_pre_enqueue_plugins(info)
+            if info.is_gated:
+                target = Place.GATED
+        if target == Place.ACTIVE and info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        pool, left = self.pool_at[target], self.pool_at.get(source)
+        if left is not None and left is not pool:
+            left.delete(info.key)
+        if pool.add(info):
+            self._count_arrival(info, event_label)
+        if target not in POPPABLE:
+            self.nominator.refresh(info.pod_info)
+        elif target == Place.ACTIVE and event_label in (_POD_ADDED, _POD_UPDATED):
+            self.nominator.add_nominated_pod(info.pod_info, None)
+        return Move(now, info, source, info.place, event_label, tuple(answers))
+
+    def _move_to_in_flight(self, info: QueuedPodInfo, now: float) -> Move:
+        """Move a pod that was taken out of its pool; it is dropped if its uid is in flight."""
+        source = info.place
+        if self.in_flight.add(info):
+            self._count_reasons(info, -1)
+        else:
+            _log.error(
+                "Discarding the popped pod: the same pod is tracked in multiple places in the "
+                "scheduler: %s",
+                info.key,
+            )
+            info.place = Place.OUTSIDE
+        return Move(now, info, source, info.place)
+
+    def _count_arrival(self, info: QueuedPodInfo, event_label: str) -> None:
+        # Upstream's metric has no label for gated pods: they enter the unschedulable ones.
+        queue = Place.UNSCHEDULABLE if info.place == Place.GATED else info.place
+        self.incoming_pods[queue, event_label] += 1
+        _log.debug(
+            "Pod moved to an internal scheduling queue: pod=%s event=%s queue=%s",
+            info, event_label, info.place,
+        )  # fmt: skip
+
+    def _apply(self, decisions: Decisions, registered: RegisteredHints, now: float) -> Moves:
+        moved = []
+        for info, strategy, answers in decisions.requeues:
+            # Removed first: a pod that is gated again arrives anew, and is counted.
+            self.unschedulable_pods.delete(info.key)
+            moved.append(self._requeue(info, strategy, registered.label, now, answers))
+        skipped = [
+            HintsSkipped(
+                now, pods, next(iter(pods.values())).place, registered.label, tuple(answers)
+            )
+            for pods, answers in decisions.skips
+        ]
+        return Moves(moved, skipped)
+
+    def _refuse_if_queued(self, key: str) -> None:
+        if (known := self.find(key)) is not None:
+            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[known.place])
+
+    def _count_reasons(self, info: QueuedPodInfo, count: int) -> None:
+        profile = info.pod_info.spec.scheduler_name
+        for plugin in info.rejector_plugins:
+            self.unschedulable_reasons[plugin, profile] += count
+
+    def _leftover_deadline(self) -> float | None:
+        """Return the next flush at which the longest waiting pod is overdue."""
+        oldest = self.unschedulable_pods.oldest()
+        if oldest is None:
+            return None
+        since = oldest.timestamp
+        start = self._first_leftover_flush or 0.0
+        earliest = max(since + self._max_wait_seconds, self._last_leftover_flush)
+        ticks = math.floor((earliest - start) / LEFTOVER_FLUSH_SECONDS)
+        tick = start + ticks * LEFTOVER_FLUSH_SECONDS
+        # The same comparison as in the flush: rounded differently, the two might never agree.
+        while tick - since <= self._max_wait_seconds or tick <= self._last_leftover_flush:
+            tick += LEFTOVER_FLUSH_SECONDS
+        return tick
+
+
+def _moves(move: Move) -> Moves:
+    return Moves((move,))
+
+
+def _pods(infos: Iterable[QueuedPodInfo]) -> list[Pod]:
+    return [info.pod_info.pod for info in infos]
