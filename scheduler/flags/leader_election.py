@@ -1,4 +1,4 @@
-"""The flags of leader election, for `scheduler.cli`: each that is given overrides the file.
+"""The flags of leader election; each overrides the configuration file.
 
 Source: component-base `config/options/leaderelectionconfig.go`, kube-scheduler
 `app/options/options.go` (`ApplyLeaderElectionTo`).
@@ -6,57 +6,52 @@ Source: component-base `config/options/leaderelectionconfig.go`, kube-scheduler
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from scheduler.config import LeaderElectionConfiguration
-from scheduler.flags.types import DURATION
+from scheduler.flags.types import DURATION, Flag, flag_group, true_or_false
 
 if TYPE_CHECKING:
     from scheduler.config import KubeSchedulerConfiguration
 
-_Command = Callable[..., None]
-
-#: Parameter and field: `leader_elect_lease_duration` is `lease_duration`, and so on.
+#: Flags are named after fields: `leader_elect_lease_duration` sets `lease_duration`.
 _PREFIX: Final = "leader_elect_"
 _DEFAULTS: Final = LeaderElectionConfiguration()
 
 
 class ElectionOverrides:
-    """What the command line says about leader election, by the fields of the configuration."""
+    """The fields of the configuration of leader election that the command line sets."""
 
-    def __init__(self, **fields: object) -> None:
-        self._fields: Final = fields
+    def __init__(self, **flags: object) -> None:
+        self._fields: Final = {
+            name.removeprefix(_PREFIX): value for name, value in flags.items() if value is not None
+        }
 
     def applied_to(self, config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-        """The configuration with these values instead of its own."""
+        """Return the configuration with these fields replaced."""
         election = msgspec.structs.replace(config.leader_election, **self._fields)
         return msgspec.structs.replace(config, leader_election=election)
 
 
-def _duration(flag: str, default: object, words: str) -> Callable[[_Command], _Command]:
+def _duration(flag: str, default: object, words: str) -> Flag:
     return click.option(
         flag, metavar="DURATION", type=DURATION, show_default=str(default), help=words
     )
 
 
-def _text(flag: str, default: str, words: str) -> Callable[[_Command], _Command]:
+def _text(flag: str, default: str, words: str) -> Flag:
     return click.option(flag, metavar="NAME", show_default=default, help=words)
 
 
 _FLAGS: Final = (
-    click.option(
+    true_or_false(
         "--leader-elect",
-        metavar="[true|false]",
-        type=click.BOOL,
-        is_flag=False,
-        flag_value="true",
+        "Hold a lease while scheduling, and wait for it if another scheduler holds it.",
+        default=None,
         show_default="true",
-        help="Hold a lease while scheduling, and wait for it if another scheduler holds it.",
     ),
     _duration(
         "--leader-elect-lease-duration",
@@ -89,26 +84,6 @@ _FLAGS: Final = (
         "The lease's namespace.",
     ),
 )
-_PARAMETERS: Final = (
-    "leader_elect",
-    *(f"{_PREFIX}{name}" for name in _DEFAULTS.__struct_fields__ if name != "leader_elect"),
-)
 
-
-def leader_election_flags(command: _Command) -> _Command:
-    """Give a command these flags; it is called with all of them as one `election`."""
-
-    @functools.wraps(command)
-    def gathered(*arguments: object, **values: object) -> None:
-        own = {name: values.pop(name) for name in _PARAMETERS}
-        given = {_field(name): value for name, value in own.items() if value is not None}
-        command(*arguments, election=ElectionOverrides(**given), **values)
-
-    decorated: _Command = gathered
-    for flag in reversed(_FLAGS):
-        decorated = flag(decorated)
-    return decorated
-
-
-def _field(parameter: str) -> str:
-    return parameter.removeprefix(_PREFIX)
+#: Adds these flags to a command, which gets them as its argument `election`.
+leader_election_flags: Final = flag_group(_FLAGS, "election", ElectionOverrides)

@@ -1,17 +1,23 @@
-"""The flags of the scheduler's own port, for `scheduler.cli`.
+"""The flags of the scheduler's own port.
 
 Source: apiserver `pkg/server/options/{serving,authentication,authorization}.go` (`AddFlags`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from scheduler.flags.types import DURATION, IP_ADDRESS, PORT, WORDS
+from scheduler.flags.types import (
+    DURATION,
+    IP_ADDRESS,
+    PORT,
+    WORDS,
+    Flag,
+    flag_group,
+    true_or_false,
+)
 from scheduler.serving.options import (
     ALWAYS_ALLOW_PATHS,
     DEFAULT_PORT,
@@ -23,54 +29,17 @@ from scheduler.serving.options import (
 if TYPE_CHECKING:
     from scheduler.config.duration import Duration
 
-_Command = Callable[..., None]
-_TEN_SECONDS: Final = "10s"
 
-
-class _Flags(TypedDict):
-    """What click hands over, by the flags' names."""
-
-    bind_address: str
-    secure_port: int | None
-    cert_dir: str
-    tls_cert_file: str
-    tls_private_key_file: str
-    tls_min_version: str
-    tls_cipher_suites: tuple[str, ...]
-    client_ca_file: str
-    authentication_kubeconfig: str
-    authentication_skip_lookup: bool
-    authentication_tolerate_lookup_failure: bool
-    authentication_token_webhook_cache_ttl: Duration
-    authorization_kubeconfig: str
-    authorization_always_allow_paths: tuple[str, ...]
-    authorization_webhook_cache_authorized_ttl: Duration
-    authorization_webhook_cache_unauthorized_ttl: Duration
-
-
-def _text(flag: str, metavar: str, words: str) -> Callable[[_Command], _Command]:
+def _text(flag: str, metavar: str, words: str) -> Flag:
     return click.option(flag, metavar=metavar, default="", help=words)
 
 
-def _yes_or_no(flag: str, words: str, *, default: bool) -> Callable[[_Command], _Command]:
-    return click.option(
-        flag,
-        metavar="[true|false]",
-        type=click.BOOL,
-        is_flag=False,
-        flag_value="true",
-        default=default,
-        show_default=True,
-        help=words,
-    )
-
-
-def _lifetime(flag: str, words: str) -> Callable[[_Command], _Command]:
+def _lifetime(flag: str, words: str) -> Flag:
     return click.option(
         flag,
         metavar="DURATION",
         type=DURATION,
-        default=_TEN_SECONDS,
+        default="10s",
         show_default=True,
         help=words,
     )
@@ -112,15 +81,17 @@ _FLAGS: Final = (
         "Whom to ask for tokenreviews.authentication.k8s.io. If empty, all token requests are "
         "considered to be anonymous.",
     ),
-    _yes_or_no(
+    true_or_false(
         "--authentication-skip-lookup",
         "Do not look for the authority of client certificates in the cluster.",
         default=False,
+        show_default=True,
     ),
-    _yes_or_no(
+    true_or_false(
         "--authentication-tolerate-lookup-failure",
         "Start even if that authority cannot be looked up.",
         default=True,
+        show_default=True,
     ),
     _lifetime(
         "--authentication-token-webhook-cache-ttl", "How long an answer about a token is good."
@@ -144,40 +115,48 @@ _FLAGS: Final = (
 )
 
 
-def serving_flags(command: _Command) -> _Command:
-    """Give a command these flags; it is called with all of them as one `serving`."""
-
-    @functools.wraps(command)
-    def gathered(*arguments: object, **values: object) -> None:
-        own = {name: values.pop(name) for name in _Flags.__annotations__}
-        command(*arguments, serving=_options(cast("_Flags", own)), **values)
-
-    decorated: _Command = gathered
-    for flag in reversed(_FLAGS):
-        decorated = flag(decorated)
-    return decorated
-
-
-def _options(flags: _Flags) -> ServingOptions:
+def _options(
+    *,
+    bind_address: str,
+    secure_port: int | None,
+    cert_dir: str,
+    tls_cert_file: str,
+    tls_private_key_file: str,
+    tls_min_version: str,
+    tls_cipher_suites: tuple[str, ...],
+    client_ca_file: str,
+    authentication_kubeconfig: str,
+    authentication_skip_lookup: bool,
+    authentication_tolerate_lookup_failure: bool,
+    authentication_token_webhook_cache_ttl: Duration,
+    authorization_kubeconfig: str,
+    authorization_always_allow_paths: tuple[str, ...],
+    authorization_webhook_cache_authorized_ttl: Duration,
+    authorization_webhook_cache_unauthorized_ttl: Duration,
+) -> ServingOptions:
     return ServingOptions(
-        bind_address=flags["bind_address"],
-        secure_port=flags["secure_port"],
-        cert_dir=flags["cert_dir"],
-        tls_cert_file=flags["tls_cert_file"],
-        tls_private_key_file=flags["tls_private_key_file"],
-        tls_min_version=flags["tls_min_version"],
-        tls_cipher_suites=flags["tls_cipher_suites"],
+        bind_address=bind_address,
+        secure_port=secure_port,
+        cert_dir=cert_dir,
+        tls_cert_file=tls_cert_file,
+        tls_private_key_file=tls_private_key_file,
+        tls_min_version=tls_min_version,
+        tls_cipher_suites=tls_cipher_suites,
         authentication=AuthenticationOptions(
-            kubeconfig=flags["authentication_kubeconfig"],
-            client_ca_file=flags["client_ca_file"],
-            skip_lookup=flags["authentication_skip_lookup"],
-            tolerate_lookup_failure=flags["authentication_tolerate_lookup_failure"],
-            cache_seconds=flags["authentication_token_webhook_cache_ttl"].seconds,
+            kubeconfig=authentication_kubeconfig,
+            client_ca_file=client_ca_file,
+            skip_lookup=authentication_skip_lookup,
+            tolerate_lookup_failure=authentication_tolerate_lookup_failure,
+            cache_seconds=authentication_token_webhook_cache_ttl.seconds,
         ),
         authorization=AuthorizationOptions(
-            kubeconfig=flags["authorization_kubeconfig"],
-            always_allow_paths=flags["authorization_always_allow_paths"],
-            authorized_seconds=flags["authorization_webhook_cache_authorized_ttl"].seconds,
-            unauthorized_seconds=flags["authorization_webhook_cache_unauthorized_ttl"].seconds,
+            kubeconfig=authorization_kubeconfig,
+            always_allow_paths=authorization_always_allow_paths,
+            authorized_seconds=authorization_webhook_cache_authorized_ttl.seconds,
+            unauthorized_seconds=authorization_webhook_cache_unauthorized_ttl.seconds,
         ),
     )
+
+
+#: Adds these flags to a command, which gets them as its argument `serving`: ServingOptions.
+serving_flags: Final = flag_group(_FLAGS, "serving", _options)

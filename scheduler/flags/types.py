@@ -1,4 +1,4 @@
-"""What flags may hold, read as Go's flag library reads it and complained about in its words.
+"""Types and groups of flags. Values are parsed as Go's flag library does, with its error texts.
 
 Source: `github.com/spf13/pflag` (`ip.go`, `string_slice.go`, `duration.go`, `bool.go`).
 """
@@ -6,17 +6,19 @@ Source: `github.com/spf13/pflag` (`ip.go`, `string_slice.go`, `duration.go`, `bo
 from __future__ import annotations
 
 import csv
+import functools
 import ipaddress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
 from scheduler.api.field import quoted
 from scheduler.config.duration import Duration
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+#: A function that click makes a command of, and a decorator that adds a flag to it.
+Command: TypeAlias = Callable[..., None]
+Flag: TypeAlias = Callable[[Command], Command]
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[object]
@@ -26,20 +28,20 @@ else:
 
 
 class FlagType(_ParamType):
-    """A flag's type by the function that reads it, which raises ValueError for what it cannot."""
+    """A type of flags; `parse` raises ValueError for an invalid text."""
 
-    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
         self.name = name
-        self._read = read
+        self._parse = parse
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
-        """A text is read; a default is what it is."""
+        """Parse a text; pass a default through."""
         if not isinstance(value, str):
             return value
         try:
-            return self._read(value)
+            return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -74,11 +76,50 @@ def _words(text: str) -> tuple[str, ...]:
 
 #: `300ms`, `1h30m`; a `scheduler.config.duration.Duration`.
 DURATION: Final = FlagType("duration", Duration.parse)
-#: An address of either family, as a text.
+#: An IPv4 or IPv6 address, as a text.
 IP_ADDRESS: Final = FlagType("ip", _ip_address)
-#: A number; `auto`, which is ours, becomes None: whichever port is free.
+#: A port; `auto`, which is ours, becomes None: any free port.
 PORT: Final = FlagType("int", _port)
-#: How much to log: a number, not below 0.
+#: The log level: a number, not below 0.
 VERBOSITY: Final = FlagType("level", _verbosity)
-#: Words with commas between them, as a tuple.
+#: Words separated by commas, as a tuple.
 WORDS: Final = FlagType("strings", _words)
+
+
+def flag_group(flags: Sequence[Flag], argument: str, build: Callable[..., object]) -> Flag:
+    """Return a decorator that adds flags to a command, which gets all of them as one `argument`.
+
+    `build` makes the argument from the values of the flags, passed by their names.
+    """
+
+    def add_flags(command: Command) -> Command:
+        for flag in reversed(flags):
+            command = flag(command)
+        return command
+
+    parameters = click.command("flags")(add_flags(lambda: None)).params
+    names = [str(parameter.name) for parameter in parameters]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(*arguments: object, **values: object) -> None:
+            own = {name: values.pop(name) for name in names}
+            command(*arguments, **{argument: build(**own)}, **values)
+
+        return add_flags(gathered)
+
+    return decorate
+
+
+def true_or_false(flag: str, words: str, *, default: bool | None, show_default: bool | str) -> Flag:
+    """Return a flag that may be written `--x`, `--x=true` or `--x=false`, as in Go."""
+    return click.option(
+        flag,
+        metavar="[true|false]",
+        type=click.BOOL,
+        is_flag=False,
+        flag_value="true",
+        default=default,
+        show_default=show_default,
+        help=words,
+    )

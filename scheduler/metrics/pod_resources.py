@@ -1,6 +1,6 @@
 """Requests and limits of every pod, as /metrics/resources shows them.
 
-Computed from the pods whenever the page is asked for, in the text that Go's library writes.
+Computed from the pods at every request, in the text that Go's library writes.
 Source: `pkg/scheduler/metrics/resources/resources.go`, `Quantity.AsApproximateFloat64`.
 """
 

@@ -68,7 +68,7 @@ class ServedScheduler(Protocol):
 
     @property
     def leader_election_problem(self) -> Callable[[], str] | None:
-        """Return what is wrong with this leader, or nothing; None without leader election."""
+        """Return a check of this leader: its error text, if any; None without leader election."""
 
     def metrics_text(self, names: Collection[str]) -> bytes:
         """Return the metrics of these names, or all of them without names."""
@@ -85,7 +85,7 @@ class ServedScheduler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """A named check; `check` returns what is wrong, or an empty text."""
+    """A named check; `check` returns the error, or an empty text."""
 
     name: str
     check: Callable[[], str]
@@ -97,7 +97,7 @@ class HealthCheck:
 
 
 class HealthCounts(NamedTuple):
-    """How often a check has passed and failed, and its last result."""
+    """The numbers of passes and failures of a check, and its last result."""
 
     passed: int = 0
     failed: int = 0

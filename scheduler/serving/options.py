@@ -21,7 +21,7 @@ class ServingError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
-    """How requests are authenticated.
+    """Options for finding out the user of a request.
 
     Without `kubeconfig`, and outside a cluster, there is no server to review tokens: all tokens
     are ignored, and every client without a certificate is `system:anonymous`.
@@ -38,7 +38,7 @@ class AuthenticationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationOptions:
-    """How requests are authorized.
+    """Options for deciding if a request is allowed.
 
     Without `kubeconfig`, and outside a cluster, only `system:masters` may read other paths than
     `always_allow_paths`. A path may end in `*`.
@@ -52,7 +52,10 @@ class AuthorizationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServingOptions:
-    """Where and how to serve. A `secure_port` of 0 serves nothing, None takes any free port."""
+    """Address, certificate and access control of the port.
+
+    A `secure_port` of 0 serves nothing, None takes any free port.
+    """
 
     bind_address: str = "0.0.0.0"
     secure_port: int | None = DEFAULT_PORT

@@ -26,7 +26,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def text_reply(text: str, *, status: int = 200, nosniff: bool = True) -> web.Response:
-    """Return plain text; `nosniff` tells browsers to take it for that."""
+    """Return plain text; `nosniff` keeps browsers from guessing a type."""
     headers = _NOSNIFF if nosniff else None
     return bytes_reply(text.encode(), content_type=_TEXT, status=status, headers=headers)
 

@@ -1,4 +1,4 @@
-"""Sets up the port as its options say: socket, certificate, clients for reviews, endpoints.
+"""Sets up the port from its options: socket, certificate, clients for reviews, endpoints.
 
 Every error in the options is raised here as one ServingError, before the scheduler starts.
 Source: apiserver `options/{authentication,authorization}.go` (`ApplyTo`).

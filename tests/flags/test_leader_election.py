@@ -1,4 +1,4 @@
-"""The flags of leader election: upstream's names and defaults; what is given overrides the file."""
+"""The flags of leader election: upstream's names and defaults; a flag overrides the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULTS = default_config(SCHEME).leader_election
 
 
 def overridden(*args: str) -> LeaderElectionConfiguration:
-    """What these flags make of the defaults."""
+    """Return the defaults with these flags applied."""
     found: list[LeaderElectionConfiguration] = []
 
     @click.command()

@@ -1,4 +1,4 @@
-"""What /metrics answers: upstream's names and labels, in Prometheus' text format."""
+"""The page /metrics: upstream's names and labels, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_counters_without_labels_are_there_before_they_count() -> None:
     assert found["scheduler_preemption_attempts_total{}"] == 0
 
 
-def test_a_metric_that_nobody_has_written_to_is_left_out() -> None:
+def test_a_metric_without_values_is_left_out() -> None:
     found = samples(SchedulerMetrics())
     assert not any(name.startswith("scheduler_schedule_attempts") for name in found)
 
@@ -74,7 +74,7 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     assert "_created" not in text
 
 
-def test_leading_is_told_in_upstreams_words() -> None:
+def test_leader_election_has_upstreams_metrics() -> None:
     metrics = SchedulerMetrics()
     metrics.leader_election_master_status[("kube-scheduler",)] = 1
     metrics.leader_election_slowpath[("kube-scheduler",)] = 2
@@ -94,7 +94,7 @@ def test_leading_is_told_in_upstreams_words() -> None:
     )
 
 
-def test_some_metrics_can_be_asked_for_by_name() -> None:
+def test_metrics_can_be_selected_by_name() -> None:
     metrics = SchedulerMetrics()
     metrics.attempt_ended("scheduled", "default-scheduler", 0.003)
     page = Exposition(metrics)

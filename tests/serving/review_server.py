@@ -1,4 +1,4 @@
-"""An API server that knows whose tokens are whose and who may do what, and notes the questions."""
+"""An API server with tokens and permissions that records the reviews."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ReviewServer:
         await self._runner.cleanup()
 
     def user(self, token: str, name: str, *groups: str) -> None:
-        """Make a token belong to somebody."""
+        """Make a token belong to a user."""
         user = {"username": name, "groups": list(groups)}
         self.tokens[token] = {"authenticated": True, "user": user}
 

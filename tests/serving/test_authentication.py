@@ -1,4 +1,4 @@
-"""Whom a client certificate names."""
+"""Users from client certificates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_organizations_are_groups() -> None:
     assert list(user.extra) == ["authentication.kubernetes.io/credential-id"]
 
 
-def test_without_a_common_name_it_names_nobody() -> None:
+def test_a_certificate_without_a_common_name_has_no_user() -> None:
     assert user_from_certificate(_der((ORGANIZATION, "a"))) is None
 
 
@@ -62,7 +62,7 @@ def test_a_uid_is_one(uids: tuple[str, ...], complaint: str) -> None:
         user_from_certificate(_der((COMMON_NAME, "kate"), *((UID, uid) for uid in uids)))
 
 
-def test_who_has_proved_it_is_authenticated_once() -> None:
+def test_the_group_of_authenticated_users_is_added_once() -> None:
     assert User("a").authenticated().groups == ("system:authenticated",)
     assert User("a").authenticated().authenticated().groups == ("system:authenticated",)
     assert ANONYMOUS.authenticated() is ANONYMOUS

@@ -1,4 +1,4 @@
-"""What the port answers: byte for byte what kube-scheduler v1.36.3 has answered, where it does."""
+"""The answers of the port, byte for byte those of kube-scheduler v1.36.3 where it has them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def client(scheduler: Served) -> AsyncIterator[Client]:
         ("/readyz/sched-handler-sync", "ok"),
     ],
 )
-async def test_health_is_told_in_upstreams_words(client: Client, path: str, body: str) -> None:
+async def test_health_checks_have_upstreams_texts(client: Client, path: str, body: str) -> None:
     assert await client.ask(path) == (200, TEXT, body)
     is_single = path.count("/") == 2
     assert client.headers.get("X-Content-Type-Options") == (None if is_single else "nosniff")
@@ -95,7 +95,7 @@ async def test_it_is_not_ready_before_the_first_lists(
     assert (await client.ask("/healthz"))[2] == "ok"
 
 
-async def test_it_is_not_ready_once_it_is_told_to_stop(client: Client, scheduler: Served) -> None:
+async def test_it_is_not_ready_after_a_signal_to_stop(client: Client, scheduler: Served) -> None:
     scheduler.is_shutting_down = True
     status, _, body = await client.ask("/readyz")
     assert (status, body.splitlines()[0]) == (500, "[-]shutdown failed: reason withheld")
@@ -104,7 +104,7 @@ async def test_it_is_not_ready_once_it_is_told_to_stop(client: Client, scheduler
     )
 
 
-async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: Served) -> None:
+async def test_leader_election_has_a_health_check(scheduler: Served) -> None:
     problem = ""
     scheduler.leader_election_problem = lambda: problem
     endpoints = scheduler.endpoints()
@@ -127,7 +127,7 @@ async def test_who_stands_for_election_is_asked_whether_that_is_well(scheduler: 
         )
 
 
-async def test_numbers_come_as_prometheus_text(client: Client) -> None:
+async def test_metrics_are_prometheus_text(client: Client) -> None:
     kind = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     assert await client.ask("/metrics") == (200, kind, METRICS.decode())
     some = "/metrics?name[]=up&name[]=down"
@@ -148,7 +148,7 @@ async def test_resources_of_pods_are_shown_by_the_leader_alone(
         assert client.headers["Content-Length"] == "0"
 
 
-async def test_how_checks_went_is_counted(client: Client, scheduler: Served) -> None:
+async def test_results_of_health_checks_are_counted(client: Client, scheduler: Served) -> None:
     assert (await client.ask("/metrics/slis"))[2] == ""
     await client.ask("/healthz")
     await client.ask("/readyz")
@@ -186,7 +186,7 @@ async def test_the_configuration_is_shown_in_its_versioned_form(client: Client) 
     "path", ["/", "/nosuch", "/healthz/", "/healthz/none", "/configz/x", "/debug/pods/a",
              "/debug/pods/a/b/c", "/debug/pods//b", "/debug", "/flagz"],
 )  # fmt: skip
-async def test_other_paths_lead_nowhere(client: Client, path: str) -> None:
+async def test_other_paths_are_not_found(client: Client, path: str) -> None:
     assert await client.ask(path) == (404, TEXT, "404 page not found\n")
 
 
@@ -206,7 +206,7 @@ async def test_a_pod_has_a_story(client: Client) -> None:
     assert (await client.ask("/debug/pods"))[2] == '{"pods":["default/web"]}'
 
 
-async def test_of_other_pods_it_says_that_it_does_not_know_them(client: Client) -> None:
+async def test_a_pod_without_a_story_is_not_found(client: Client) -> None:
     status, kind, body = await client.ask("/debug/pods/default/nobody")
     assert (status, kind) == (404, "application/json")
     assert json.loads(body) == {

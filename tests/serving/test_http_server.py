@@ -1,4 +1,4 @@
-"""Who may ask: every way in and out, with an API server that is asked over real HTTP."""
+"""Access control: requests allowed and refused, with reviews over real HTTP."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def asker(reviews: ReviewServer) -> AsyncIterator[Asker]:
             yield asker
 
 
-async def test_nobody_in_particular_is_asked_about_and_refused(
+async def test_an_anonymous_request_is_reviewed_and_refused(
     asker: Asker, reviews: ReviewServer
 ) -> None:
     expected = _forbidden('forbidden: User "system:anonymous" cannot get path "/metrics"')
@@ -105,7 +105,7 @@ async def test_nobody_in_particular_is_asked_about_and_refused(
     ]
 
 
-async def test_who_may_is_told(asker: Asker, reviews: ReviewServer) -> None:
+async def test_an_allowed_user_gets_the_answer(asker: Asker, reviews: ReviewServer) -> None:
     user = {"username": "alice", "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}}
     reviews.tokens["good"] = {"authenticated": True, "user": user}
     reviews.access["alice"] = {"allowed": True}
@@ -121,7 +121,7 @@ async def test_who_may_is_told(asker: Asker, reviews: ReviewServer) -> None:
     }
 
 
-async def test_who_may_not_is_told_why(asker: Asker, reviews: ReviewServer) -> None:
+async def test_a_refusal_has_the_reason(asker: Asker, reviews: ReviewServer) -> None:
     reviews.user("t", "bob")
     reviews.access["bob"] = {"allowed": False, "denied": True, "reason": "because"}
     expected = _forbidden('forbidden: User "bob" cannot post path "/metrics": because')
@@ -161,14 +161,14 @@ async def test_masters_may_everything(asker: Asker, reviews: ReviewServer) -> No
     ],
 )
 @pytest.mark.parametrize("path", ["/metrics", "/healthz"])
-async def test_a_token_that_is_no_good_is_worse_than_none(
+async def test_an_invalid_token_is_refused_on_every_path(
     asker: Asker, reviews: ReviewServer, review: dict[str, Any] | Failure, path: str
 ) -> None:
     reviews.tokens["t"] = review
     assert await asker.ask(path, "t") == (401, UNAUTHORIZED)
 
 
-async def test_what_is_no_bearer_token_counts_for_nothing(
+async def test_a_request_without_a_token_is_not_reviewed_on_open_paths(
     asker: Asker, reviews: ReviewServer
 ) -> None:
     assert (await asker.ask("/healthz"))[0] == 200
@@ -185,7 +185,7 @@ async def test_what_is_no_bearer_token_counts_for_nothing(
         ),
     ],
 )
-async def test_without_an_opinion_nobody_passes(
+async def test_a_failed_review_refuses_the_request(
     asker: Asker, reviews: ReviewServer, review: dict[str, Any] | Failure, text: str
 ) -> None:
     reviews.access["system:anonymous"] = review
@@ -193,9 +193,7 @@ async def test_without_an_opinion_nobody_passes(
     assert await asker.ask("/metrics?x=1") == (500, expected)
 
 
-async def test_a_failing_review_is_asked_again_and_then_given_up(
-    asker: Asker, reviews: ReviewServer
-) -> None:
+async def test_a_failing_review_is_retried_four_times(asker: Asker, reviews: ReviewServer) -> None:
     reviews.access["system:anonymous"] = Failure(500, "InternalError", "oops")
     asked = asyncio.ensure_future(asker.ask())
     pauses = []
@@ -212,7 +210,7 @@ async def test_a_failing_review_is_asked_again_and_then_given_up(
     assert [low <= pause <= low * 1.2 for low, pause in zip(nominal, pauses, strict=True)]
 
 
-async def test_answers_are_good_for_a_while(asker: Asker, reviews: ReviewServer) -> None:
+async def test_reviews_are_cached(asker: Asker, reviews: ReviewServer) -> None:
     reviews.user("t", "alice")
     reviews.access["alice"] = {"allowed": True}
     for _ in range(2):
@@ -249,14 +247,16 @@ async def test_a_token_that_is_no_text_is_no_good(asker: Asker, reviews: ReviewS
     assert reviews.asked == []
 
 
-async def test_trouble_with_a_token_is_not_remembered(asker: Asker, reviews: ReviewServer) -> None:
+async def test_an_error_of_a_token_review_is_not_cached(
+    asker: Asker, reviews: ReviewServer
+) -> None:
     reviews.tokens["t"] = {"authenticated": False, "error": "not now"}
     assert (await asker.ask(token="t"))[0] == 401
     reviews.user("t", "root", "system:masters")
     assert (await asker.ask(token="t"))[0] == 200
 
 
-async def test_many_requests_with_one_token_are_one_question(
+async def test_concurrent_requests_with_one_token_are_one_review(
     asker: Asker, reviews: ReviewServer
 ) -> None:
     reviews.user("t", "root", "system:masters")
@@ -265,7 +265,7 @@ async def test_many_requests_with_one_token_are_one_question(
     assert len(reviews.asked) == 1
 
 
-async def test_with_nobody_to_ask_only_open_paths_are_answered() -> None:
+async def test_without_a_server_for_reviews_only_open_paths_are_allowed() -> None:
     clock = VirtualClock()
     access = AccessControl(
         Authenticator(None, cache_seconds=10.0, clock=clock),
@@ -292,7 +292,7 @@ async def test_an_api_server_that_is_gone_refuses(reviews: ReviewServer) -> None
             assert "Cannot connect to host 127.0.0.1:1" in body
 
 
-def test_a_star_stands_at_the_end() -> None:
+def test_a_star_is_allowed_at_the_end_of_a_path_alone() -> None:
     with pytest.raises(ServingError, match=r'^only trailing \* allowed in "a\*b"$'):
         OpenPaths(["/a*b"])
     paths = OpenPaths(["/a*", "/b", "/"])

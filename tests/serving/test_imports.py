@@ -1,4 +1,4 @@
-"""Who serves nothing pays for nothing: the server is loaded when something is served."""
+"""A process that serves nothing does not load the server."""
 
 from __future__ import annotations
 

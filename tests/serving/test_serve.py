@@ -1,4 +1,4 @@
-"""HTTPS as flags ask for it: certificates made, given and renewed; clients' certificates."""
+"""HTTPS from its options: certificates made, given and renewed; clients' certificates."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_without_a_certificate_one_is_made(caplog: pytest.LogCaptureFixtur
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
 
 
-async def test_a_made_certificate_is_kept_where_it_is_told(tmp_path: Path) -> None:
+async def test_a_made_certificate_is_kept_in_its_directory(tmp_path: Path) -> None:
     options = _options(cert_dir=str(tmp_path / "deep" / "certs"))
     certificate = tmp_path / "deep" / "certs" / "kube-scheduler.crt"
     key = certificate.with_suffix(".key")
@@ -129,7 +129,7 @@ def test_a_made_certificate_names_the_address_it_is_served_on() -> None:
 
 
 async def test_the_client_verifies_a_made_certificate_by_its_file(tmp_path: Path) -> None:
-    # The client reads the machine's clock, and so has whoever makes the certificate to.
+    # The client reads the machine's clock, so the certificate must be made by it too.
     clock = VirtualClock(SystemClock().now())
     async with _served(_options(cert_dir=str(tmp_path)), clock) as server:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "kube-scheduler.crt"))
@@ -168,7 +168,7 @@ def _client_context(certificate: str = "client.pem", key: str = "client.key") ->
     return context
 
 
-async def test_a_client_certificate_says_who_asks(tmp_path: Path) -> None:
+async def test_a_client_certificate_names_the_user(tmp_path: Path) -> None:
     async with ReviewServer() as reviews:
         reviews.access["client"] = {"allowed": True}
         kubeconfig = reviews.write_kubeconfig(tmp_path / "kubeconfig")
@@ -186,7 +186,7 @@ async def test_a_client_certificate_says_who_asks(tmp_path: Path) -> None:
     assert credential.startswith("X509SHA256=")
 
 
-async def test_a_client_certificate_of_somebody_else_is_refused(tmp_path: Path) -> None:
+async def test_a_client_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
     pair = generate_self_signed("127.0.0.1", now=1e9)
     (tmp_path / "ca.pem").write_bytes(pair.certificate)
     options = _options(
@@ -198,7 +198,7 @@ async def test_a_client_certificate_of_somebody_else_is_refused(tmp_path: Path) 
         assert await _get(f"{server.url}/healthz") == (200, "ok")
 
 
-async def test_the_cluster_says_who_signs_its_clients(
+async def test_the_cluster_publishes_the_authority_of_its_clients(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = VirtualClock()
@@ -245,7 +245,7 @@ async def test_a_failing_look_up_need_not_be_tolerated(tmp_path: Path) -> None:
             assert (await _get(f"{server.url}/healthz"))[0] == 200
 
 
-async def test_a_port_that_is_taken_is_said_at_once() -> None:
+async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
     with contextlib.closing(create_listener("127.0.0.1", None)) as taken:
         port = taken.getsockname()[1]
         where = f"127.0.0.1:{port}"
@@ -260,7 +260,7 @@ async def test_a_port_that_is_taken_is_said_at_once() -> None:
         assert str(raised.value) == text
 
 
-async def test_an_address_of_somebody_else_is_said() -> None:
+async def test_an_address_of_another_machine_is_an_error() -> None:
     with pytest.raises(ServingError, match=r"bind: cannot assign requested address$"):
         async with _served(_options(bind_address="192.0.2.1")):
             pass
@@ -314,7 +314,7 @@ def test_every_address_is_of_both_families() -> None:
         ),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_served_is_said_in_a_line(
+async def test_an_invalid_option_is_an_error_of_one_line(
     own: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(ServingError) as raised:
@@ -324,7 +324,7 @@ async def test_what_cannot_be_served_is_said_in_a_line(
     assert "\n" not in str(raised.value)
 
 
-async def test_a_key_that_does_not_fit_is_said() -> None:
+async def test_a_key_of_another_certificate_is_an_error() -> None:
     options = _options(
         tls_cert_file=str(TLS / "server.pem"), tls_private_key_file=str(TLS / "client.key")
     )
