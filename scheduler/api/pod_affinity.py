@@ -39,12 +39,7 @@ class AffinityTerm(NamedTuple):
     @property
     def wanted_labels(self) -> Collection[tuple[str, str]] | None:
         """Labels of which a pod that is meant has at least one; None if it may have none."""
-        if self.selector is NOTHING:
-            return ()
-        for requirement in self.selector.requirements:
-            if requirement.operator == "In":
-                return {(requirement.key, value) for value in requirement.values}
-        return None
+        return () if self.selector is NOTHING else self.selector.wanted_labels
 
 
 class WeightedTerm(NamedTuple):

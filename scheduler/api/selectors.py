@@ -18,7 +18,7 @@ from scheduler.api.names import label_key_complaints, label_value_complaints
 from scheduler.api.quantity import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from scheduler.api.core import LabelSelector
     from scheduler.api.field import FieldError
@@ -133,6 +133,14 @@ class Selector:
     def is_empty(self) -> bool:
         """Whether it selects everything for want of requirements."""
         return not self.requirements and not self._nothing
+
+    @property
+    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
+        """Labels of which every selected object has at least one; None if there are none."""
+        for requirement in self.requirements:
+            if requirement.operator == "In":
+                return {(requirement.key, value) for value in requirement.values}
+        return None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected."""

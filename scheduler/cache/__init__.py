@@ -1,4 +1,4 @@
-"""The scheduler's own view of the cluster, ahead of the API server by the pods it has assumed."""
+"""The scheduler's own copy of the cluster: the API server's objects, and assumed pods."""
 
 from scheduler.cache.cache import Cache, CacheStatistics
 from scheduler.cache.debugger import CacheDifference, compare, dump_nodes, dump_pods

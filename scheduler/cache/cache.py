@@ -1,7 +1,7 @@
-"""The cache: all nodes, and the pods that are on them or will be.
+"""The cache: all nodes, and the pods that are assumed on them or bound to them.
 
-A pod enters it when the scheduler assumes it on a node, before the API server has heard of it, or
-when the informer reports it bound:
+A pod is added when the scheduler assumes it on a node, before it is bound, or when the informer
+reports it bound:
 
       +-------------------------- add ---------------------------+
       |                                                          v
@@ -10,12 +10,12 @@ when the informer reports it bound:
       |<------forget-------+                                     |   +----+
       |<------------------------- remove ------------------------+
 
-This rests on three assumptions: no pod is assumed twice; an assumed pod sees no update or removal
-before it is confirmed or forgotten; a confirmed pod never changes its node. An assumed pod does not
-expire: if the binding was written, the informer will say so.
+It is an error to assume a pod twice, to update or remove an assumed pod before it is confirmed or
+forgotten, and to move a confirmed pod to another node. An assumed pod does not expire: if the
+binding was written, the informer will report it.
 
-A node may be unknown while pods are on it, because its event comes later or has come already; such
-a ghost is kept until its last pod is gone, and no snapshot shows it.
+A node may be unknown while pods are on it, because its event comes later or it was deleted first.
+Its row is kept until its last pod is removed; the snapshot does not contain it.
 Source: `pkg/scheduler/backend/cache/{interface,cache}.go`.
 """
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scheduler.api.core import Node, Pod
+    from scheduler.snapshot.columns import Row
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -40,7 +41,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CacheStatistics(NamedTuple):
-    """How much the cache holds."""
+    """The size of the cache."""
 
     nodes: int
     pods: int
@@ -48,7 +49,7 @@ class CacheStatistics(NamedTuple):
 
 
 class Cache:
-    """Every method is one step: it either happens or raises `CacheError` and changes nothing."""
+    """Nodes and pods. A method that raises `CacheError` has changed nothing."""
 
     def __init__(self) -> None:
         self._table: Final = NodeTable()
@@ -56,23 +57,23 @@ class Cache:
         self._images: Final = ImageStates()
         self._pods: Final[dict[str, PodInfo]] = {}
         self._assumed: Final[set[str]] = set()
-        # Rows that differ from the snapshot, in the order in which they first did.
-        self._changed_rows: Final[dict[int, None]] = {}
+        # Rows that differ from the snapshot, in order of their first change.
+        self._changed_rows: Final[dict[Row, None]] = {}
         self._nodes_changed = False
-        # The one that all this is the difference to.
+        # The snapshot that `update_snapshot` fills.
         self._snapshot: Snapshot | None = None
 
     # Pods.
 
     def assume_pod(self, pod: PodInfo) -> None:
-        """Count a pod on the node in its spec, though it is not bound there yet."""
+        """Add a pod to the node in its spec before it is bound there."""
         if _key(pod.pod) in self._pods:
             raise CacheError(f"pod {_named(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(pod.uid)
 
     def forget_pod(self, pod: PodInfo) -> None:
-        """Stop counting an assumed pod: it was not bound after all."""
+        """Remove an assumed pod that was not bound."""
         known = self._pods.get(_key(pod.pod))
         if known is None:
             return
@@ -86,7 +87,7 @@ class Cache:
         self._remove(known)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """Take in a bound pod that the informer has reported, assumed before or not."""
+        """Add a bound pod that the informer reported, or confirm an assumed one."""
         known = self._pods.get(_key(pod.pod))
         if known is not None and pod.uid not in self._assumed:
             raise CacheError(f"pod {_named(pod.pod)} was already in added state")
@@ -100,7 +101,7 @@ class Cache:
         self._add(pod)
 
     def update_pod(self, old: Pod, pod: PodInfo) -> None:
-        """Take in a change of a bound pod; raises `CacheCorruptedError` if it has moved."""
+        """Replace a bound pod; raises `CacheCorruptedError` if its node has changed."""
         known = self._pods.get(_key(old))
         if known is None:
             raise CacheError(
@@ -117,9 +118,9 @@ class Cache:
         self._add(pod)
 
     def remove_pod(self, pod: Pod) -> None:
-        """Stop counting a pod that is gone; raises `CacheCorruptedError` if it had moved.
+        """Remove a deleted pod; raises `CacheCorruptedError` if its node has changed.
 
-        A last known state without a node (its deletion was missed) is no contradiction.
+        `pod` may have no node: then its deletion was missed and this is its last known state.
         """
         known = self._pods.get(_key(pod))
         if known is None:
@@ -134,29 +135,29 @@ class Cache:
         self._remove(known)
 
     def get_pod(self, pod: Pod) -> PodInfo | None:
-        """The cache's view of a pod, None if it holds none."""
+        """Return the cache's copy of a pod; None if it has none."""
         return self._pods.get(_key(pod))
 
     def is_assumed_pod(self, pod: Pod) -> bool:
-        """Whether the pod is counted but not yet confirmed."""
+        """True if the pod is assumed and not yet confirmed."""
         return _key(pod) in self._assumed
 
     # Nodes.
 
     def add_node(self, node: Node) -> None:
-        """Take in a new node, or one whose pods came first; one already known is updated."""
+        """Add a node, or update it if it is known."""
         self._set_node(node)
 
     def update_node(self, node: Node) -> None:
-        """Take in a change of a node; one that was unknown, or a ghost, is added.
+        """Update a node, or add it if it is unknown.
 
-        What counts as changed is what differs from the cache's own record, not from what an
-        informer held before: the two may have missed different events.
+        It is compared with the cache's own copy, not with the informer's old object: the two may
+        have missed different events.
         """
         self._set_node(node)
 
     def remove_node(self, node: Node) -> None:
-        """Forget a node; while pods are left on it, it stays as a ghost."""
+        """Remove a node; its row is kept while pods are on it."""
         row = self._table.row_of.get(node.metadata.name)
         known = self._table.nodes[row] if row is not None else None
         if row is None or known is None:
@@ -165,16 +166,16 @@ class Cache:
         self._images.remove_node(known)
         self._table.set_node(row, None)
         self._nodes_changed = True
-        self._drop_ghost_without_pods(row)
+        self._free_row_if_unused(row)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes known, by name."""
+        """All known nodes, by name."""
         return {node.metadata.name: node for node in self._table.nodes if node is not None}
 
     @property
     def pods(self) -> Mapping[str, PodInfo]:
-        """The pods counted, by uid, those assumed included."""
+        """All pods by uid, assumed ones included."""
         return dict(self._pods)
 
     # The whole.
@@ -182,9 +183,9 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
 
-        It must be the same snapshot each time. Costs little when little has changed: changed rows
-        are copied; only nodes that come or go cause the order to be worked out again, and until
-        then a node that has changed its zone keeps its place (likewise upstream).
+        It must be the same snapshot each time. Changed rows are copied. The order of the nodes is
+        computed again only when nodes were added or deleted; until then a node whose zone has
+        changed keeps its position, as it does upstream.
         """
         assert self._snapshot is None or self._snapshot is snapshot, "a cache fills one snapshot"
         self._snapshot = snapshot
@@ -199,7 +200,7 @@ class Cache:
         self._nodes_changed = False
 
     def statistics(self) -> CacheStatistics:
-        """How much there is."""
+        """Return the numbers of nodes, pods and assumed pods."""
         return CacheStatistics(len(self._tree), len(self._pods), len(self._assumed))
 
     def check(self) -> None:
@@ -209,7 +210,9 @@ class Cache:
         assert self._assumed <= self._pods.keys(), "assumed pods that are unknown"
         for name, row in self._table.row_of.items():
             assert self._table.names[row] == name, f"row {row} is not {name}'s"
-            assert self._table.nodes[row] is not None or self._table.pods[row], f"idle ghost {name}"
+            assert self._table.nodes[row] is not None or self._table.pods[row], (
+                f"unused row of {name}"
+            )
         assert sorted(self._tree.list()) == sorted(self.nodes), "tree and table differ"
         self._table.check()
 
@@ -237,13 +240,13 @@ class Cache:
         del self._pods[pod.uid]
         self._assumed.discard(pod.uid)
         self._changed_rows[row] = None
-        self._drop_ghost_without_pods(row)
+        self._free_row_if_unused(row)
 
-    def _row(self, name: str) -> int:
+    def _row(self, name: str) -> Row:
         row = self._table.row_of.get(name)
         return self._table.add_row(name) if row is None else row
 
-    def _drop_ghost_without_pods(self, row: int) -> None:
+    def _free_row_if_unused(self, row: Row) -> None:
         if self._table.nodes[row] is None and not self._table.pods[row]:
             self._table.free_row(row)
             self._changed_rows.pop(row, None)

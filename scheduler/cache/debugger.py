@@ -1,4 +1,4 @@
-"""Is the cache what the API server has, and what is in it? For people, and for a regular check.
+"""Compares the cache with the informers' objects and prints its content.
 
 Source: `pkg/scheduler/backend/cache/debugger` (comparer and dumper).
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CacheDifference(NamedTuple):
-    """What the informers have and the scheduler does not (missed), and the other way round.
+    """Objects that only the informers have (missed) or only the cache has (redundant).
 
     Nodes by name, pods as `namespace/name (uid)`; all sorted.
     """
@@ -34,7 +34,7 @@ class CacheDifference(NamedTuple):
         return any(self)
 
     def lines(self) -> Iterator[str]:
-        """A line for each kind of object that differs."""
+        """Yield a line for each kind of object with differences."""
         for kind, missed, redundant in (
             ("nodes", self.missed_nodes, self.redundant_nodes),
             ("pods", self.missed_pods, self.redundant_pods),
@@ -59,10 +59,10 @@ class CacheDifference(NamedTuple):
 def compare(
     cache: Cache, *, nodes: Iterable[Node], pods: Iterable[Pod], queued: Iterable[Pod]
 ) -> CacheDifference:
-    """Hold the cache against the informers' `nodes` and `pods`.
+    """Compare the cache with the informers' `nodes` and `pods`.
 
-    `queued` are all pods in the queue or in flight: they are known as well. Pods of other
-    schedulers that have no node yet are nobody's business and must be left out of `pods`.
+    `queued` are all pods in the queue or in flight, which the scheduler knows as well. `pods` must
+    not have pods of other schedulers without a node.
     """
     actual_nodes = {node.metadata.name for node in nodes}
     known_nodes = cache.nodes.keys()
@@ -78,7 +78,7 @@ def compare(
 
 
 def dump_nodes(cache: Cache, nominated_on: Callable[[str], Iterable[PodInfo]]) -> Iterator[str]:
-    """A paragraph for each node: what it offers, what is taken, its pods and those expected."""
+    """Yield a paragraph per node: amounts requested and allocatable, pods, nominated pods."""
     by_node: defaultdict[str, list[PodInfo]] = defaultdict(list)
     for pod in cache.pods.values():
         by_node[pod.spec.node_name].append(pod)
@@ -106,7 +106,7 @@ def dump_nodes(cache: Cache, nominated_on: Callable[[str], Iterable[PodInfo]]) -
 
 
 def dump_pods(pods: Iterable[Pod]) -> Iterator[str]:
-    """A line for each pod."""
+    """Yield a line per pod."""
     for pod in pods:
         metadata, status = pod.metadata, pod.status
         yield (

@@ -1,4 +1,4 @@
-"""The order in which nodes are looked at: one of each zone in turn.
+"""The scheduling order of nodes: one of each zone in turn.
 
 Source: `pkg/scheduler/backend/cache/node_tree.go`, component-helpers `node/topology/helpers.go`.
 """
@@ -18,7 +18,7 @@ _REGION_LABELS: Final = (
 
 
 def zone_key(node: Node) -> str:
-    """A node's region and zone as one text, empty if it has neither (`GetZoneKey`)."""
+    """Return a node's region and zone as one text; empty if it has neither (`GetZoneKey`)."""
     labels = node.metadata.labels
     region, zone = (
         next((labels[key] for key in keys if key in labels), "")
@@ -38,11 +38,11 @@ class NodeTree:
         return sum(len(names) for names in self._zones.values())
 
     def add_node(self, node: Node) -> None:
-        """Add a node at the end of its zone; one that is there already stays where it is."""
+        """Add a node at the end of its zone; no-op if it is in that zone."""
         self._zones.setdefault(zone_key(node), {}).setdefault(node.metadata.name, None)
 
     def remove_node(self, node: Node) -> bool:
-        """Take a node out, its zone too if it was the last; False if it was not there."""
+        """Remove a node, and its zone with the last node; False if it was not there."""
         zone = zone_key(node)
         names = self._zones.get(zone, {})
         if node.metadata.name not in names:
@@ -61,7 +61,7 @@ class NodeTree:
         self.add_node(new)
 
     def list(self) -> list[str]:
-        """All names: the first of each zone, then the second of each, and so on."""
+        """Return all names: the first of each zone, then the second of each, and so on."""
         zones = [list(names) for names in self._zones.values()]
         longest = max(map(len, zones), default=0)
         return [names[i] for i in range(longest) for names in zones if i < len(names)]

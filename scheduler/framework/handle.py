@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import Condition, NominatingInfo, Rng
     from scheduler.metrics import SchedulerMetrics
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import IntArray, World
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
@@ -171,15 +171,15 @@ class Worlds(Protocol):
     """
 
     @property
-    def failures(self) -> Mapping[int, Exception]:
+    def failures(self) -> Mapping[World, Exception]:
         """The worlds in which a plugin could not follow a pod, and why."""
         ...
 
-    def add_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Put pods there: the first on the node of the first of `worlds`, and so on."""
         ...
 
-    def remove_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Take pods away that are there, likewise."""
         ...
 

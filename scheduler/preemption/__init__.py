@@ -1,12 +1,12 @@
-"""Preemption: which pods of lower priority would have to go, on which node, and how they go.
+"""Preemption: finds a node where evicting pods of lower priority makes room, and evicts them.
 
-    evaluator     who may preempt, where it would help, which node it is to be
+    evaluator     eligibility of the preemptor, candidate nodes, choice of the node
       dry_run     the victims on many nodes at once
-      budgets     which victims no disruption budget lets go
-      importance  which of two victims is spared first; which of the nodes is spared most
-    executor      evicts the victims, in the background unless told otherwise
+      budgets     the victims whose eviction violates a disruption budget
+      importance  the order in which victims are reprieved, and the choice of the node
+    executor      evicts the victims, in the background by default
 
-Nothing here waits for anything but the API server and extenders, and that through the handle.
+Only calls of the API server and of extenders are awaited, both through the handle.
 Source: `pkg/scheduler/framework/preemption`, v1.36.3, but for whole pod groups.
 """
 

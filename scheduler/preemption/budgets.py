@@ -1,4 +1,4 @@
-"""Disruption budgets: which of the victims on a node no budget lets go.
+"""Disruption budgets: finds the victims on a node whose eviction violates a budget.
 
 Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preemption.go`.
 """
@@ -23,19 +23,19 @@ class _Budget(NamedTuple):
     number: int
     selector: Selector
     disruptions_allowed: int
-    #: Pods on their way out already, by name.
+    #: The names of pods whose eviction has been processed.
     disrupted_pods: Collection[str]
 
 
 class Budgets:
-    """The disruption budgets of a cluster, as they are during one preemption.
+    """The disruption budgets of a cluster during one preemption.
 
-    A budget whose selector is malformed, empty or missing is about no pod.
+    A budget whose selector is malformed, empty or missing matches no pod.
     """
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._by_namespace: Final[dict[str, list[_Budget]]] = {}
-        self._about: Final[dict[PodKind, list[_Budget]]] = {}
+        self._of_kind: Final[dict[PodKind, list[_Budget]]] = {}
         for number, budget in enumerate(budgets):
             try:
                 selector = parse_label_selector(budget.spec.selector)
@@ -51,28 +51,28 @@ class Budgets:
         return bool(self._by_namespace)
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """The pods whose going, in this order, would violate a budget, and the others.
+        """Split pods into those whose eviction, in this order, violates a budget, and the others.
 
-        Each budget a pod falls under is charged for it, the budgets it violates as well.
+        Every pod counts against each budget that matches it, also against budgets that it violates.
         """
         violating: list[PodInfo] = []
         others: list[PodInfo] = []
-        charged: Counter[int] = Counter()
+        disruptions: Counter[int] = Counter()
         for pod in pods:
             violates = False
             for budget in self._budgets_of(pod):
                 if pod.name not in budget.disrupted_pods:
-                    charged[budget.number] += 1
-                    violates |= charged[budget.number] > budget.disruptions_allowed
+                    disruptions[budget.number] += 1
+                    violates |= disruptions[budget.number] > budget.disruptions_allowed
             (violating if violates else others).append(pod)
         return violating, others
 
     def _budgets_of(self, pod: PodInfo) -> list[_Budget]:
-        """The budgets a pod falls under; pods that are alike fall under the same."""
+        """Return the budgets that match a pod, cached by pod kind."""
         kind = pod.kind
-        budgets = self._about.get(kind)
+        budgets = self._of_kind.get(kind)
         if budgets is None:
             in_namespace = self._by_namespace.get(kind.namespace, ()) if kind.labels else ()
             budgets = [b for b in in_namespace if b.selector.matches(kind.labels)]
-            self._about[kind] = budgets
+            self._of_kind[kind] = budgets
         return budgets

@@ -1,13 +1,13 @@
-"""Victims: the fewest and least important pods whose going makes room, on many nodes at once.
+"""Finds the victims: the fewest and least important pods whose eviction makes room.
 
-On every node all pods of lower priority are taken away; where the pod still does not fit,
-preemption does not help. Then the pods are put back one by one, those first that no disruption
-budget lets go and the more important ones before the others, and those with which the pod no longer
-fits are the victims. All nodes go through this in lockstep:
+All pods of lower priority are removed from every node; where the preemptor still does not fit,
+preemption does not help. Then the pods are added again one by one (reprieve): first those whose
+eviction violates a disruption budget, and the more important ones before the others. Pods with
+which the preemptor does not fit are the victims. All nodes are processed at the same time:
 
-    take all lower pods away            one pass of the filters over all nodes
-    round k: put back the k-th of each  one pass over the nodes that have a k-th
-             take it away again where the pod does not fit
+    remove all pods of lower priority   one pass of the filters over all nodes
+    round k: add the k-th pod of each   one pass over the nodes that have a k-th pod
+             remove it again where the preemptor does not fit
 
 Source: `SelectVictimsOnNode`, `DryRunPreemption`.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from scheduler.preemption.importance import (
     OrderedScoreFuncs,
     by_importance,
 )
-from scheduler.snapshot.columns import ABSENT
+from scheduler.snapshot.columns import ABSENT, World
 from scheduler.snapshot.nodes import NodeInfo
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 
 _NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
-#: Nodes tried at a time: fewer cost more than they save, ...
+#: Nodes are tried in blocks of at least this size: smaller ones cost more than they save.
 _BLOCK_MIN: Final = 64
-#: ... and one more for so many candidates missing, for some nodes will not do.
+#: A block has one node more per so many missing candidates, as some nodes will not be candidates.
 _SPARE_EVERY: Final = 16
 
-#: Whether a pod on a node may be preempted by another pod at all.
+#: Returns True if a pod on a node may be preempted: `(node, victim, preemptor)`.
 IsEligiblePod = Callable[[NodeInfo, "PodInfo", "PodInfo"], bool]
 
 
 class VictimRules(NamedTuple):
-    """What a plugin may have its own way with; None is upstream's default.
+    """The rules that a plugin can replace; None is upstream's default.
 
     A victim has a lower priority than the preemptor, whatever `is_eligible_pod` says.
     """
@@ -64,7 +64,7 @@ class VictimRules(NamedTuple):
 
 
 class DryRunOutcome(NamedTuple):
-    """What came of some nodes: candidates by position, and the statuses of all others."""
+    """The candidates by position, and the statuses of all other nodes."""
 
     candidates: Mapping[int, Candidate]
     rejections: Rejections
@@ -91,20 +91,21 @@ class DryRun:
         self._now: Final = now
 
     def run(self, nodes: Nodes) -> DryRunOutcome:
-        """Try all of these nodes."""
+        """Find the victims on each of these nodes."""
         verdicts = _Statuses(len(nodes))
         positions, potential = self._potential_victims(nodes)
         if not len(positions):
             return DryRunOutcome({}, verdicts.rejections)
         verdicts.clear(positions)
         worlds = self._handle.worlds(self._state, self._pod, nodes.take(positions))
-        worlds.remove_pods(potential.worlds.tolist(), potential.pods)
+        worlds.remove_pods(potential.worlds, potential.pods)
         rejections = worlds.run_filters()
         fitting = np.arange(len(positions))
         if rejections is not None:
             verdicts.add(positions, rejections)
             fitting = fitting[rejections.passed]
-        reprieve = _Reprieve(worlds, *self._queues(potential, fitting), worlds_total=len(positions))
+        pods, violating = self._reprieve_order(potential, fitting)
+        reprieve = _Reprieve(worlds, fitting, pods, violating, worlds_total=len(positions))
         reprieve.run()
         names = nodes.names
         candidates: dict[int, Candidate] = {}
@@ -118,12 +119,12 @@ class DryRun:
             else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
-        for world, failure in worlds.failures.items():
-            verdicts.set(int(positions[world]), Status(Code.ERROR, str(failure), cause=failure))
+        for broken, failure in worlds.failures.items():
+            verdicts.set(int(positions[broken]), Status(Code.ERROR, str(failure), cause=failure))
         return DryRunOutcome(candidates, verdicts.rejections)
 
-    def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, _Roster]:
-        """The nodes that have pods to preempt, by position, and these pods, node by node."""
+    def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
+        """Return the positions of nodes with pods to preempt, and these pods: a world per node."""
         priority, is_eligible = self._pod.priority, self._rules.is_eligible_pod
         below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
@@ -134,40 +135,43 @@ class DryRun:
                 for node, pods in zip(nodes, found, strict=True)
             ]
         counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        roster = _Roster([pod for pods in found for pod in pods], counts[counts > 0])
-        return below[counts > 0], roster
+        pods = PodsByWorld([pod for pods in found for pod in pods], counts[counts > 0])
+        return below[counts > 0], pods
 
-    def _queues(self, potential: _Roster, fitting: IntArray) -> tuple[IntArray, _Roster, IntArray]:
-        """The worlds where the pod fits, the pods to put back there, in order, and how many of
-        these no budget lets go: they come first.
+    def _reprieve_order(
+        self, potential: PodsByWorld, fitting: IntArray
+    ) -> tuple[PodsByWorld, IntArray]:
+        """Return the pods to reprieve in each of the `fitting` worlds, in order.
+
+        Also returns the number of pods per world whose eviction violates a budget: the first ones.
         """
-        roster = potential.of_worlds(fitting)
+        pods = potential.select(fitting)
         more_important = self._rules.more_important_pod
-        if more_important is None and roster.have_started:
-            roster = roster.by_importance()
+        if more_important is None and pods.have_started:
+            pods = pods.by_importance()
         else:
-            roster = roster.mapped(lambda pods: by_importance(pods, self._now, more_important))
+            pods = pods.map(lambda some: by_importance(some, self._now, more_important))
         if not self._budgets:
-            return fitting, roster, np.zeros(len(fitting), dtype=np.int64)
-        split = [self._budgets.split(pods) for pods in roster]
-        pods = [pod for violating, others in split for pod in (*violating, *others)]
+            return pods, np.zeros(len(fitting), dtype=np.int64)
+        split = [self._budgets.split(some) for some in pods]
+        ordered = [pod for violating, others in split for pod in (*violating, *others)]
         numbers = np.array([len(violating) for violating, _ in split], dtype=np.int64)
-        return fitting, _Roster(pods, roster.counts), numbers
+        return PodsByWorld(ordered, pods.counts), numbers
 
     def _sorted(self, victims: Victims) -> Victims:
-        """The victims in order of importance, which the budgets have come before."""
+        """Return the victims in order of importance, without regard to budgets."""
         if 0 < victims.num_pdb_violations < len(victims.pods):
             pods = by_importance(victims.pods, self._now, self._rules.more_important_pod)
             return victims._replace(pods=pods)
         return victims
 
 
-class _Roster:
-    """Some pods of each of many worlds, all in one list: those of the first world, and so on."""
+class PodsByWorld:
+    """Some pods of each of many worlds, in one list: those of the first world, and so on."""
 
     def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
         self.pods: Final = pods
-        #: How many pods each world has; and where in the list they begin.
+        #: The number of pods of each world, and the position of the first one in the list.
         self.counts: Final = counts
         self.starts: Final[IntArray] = np.cumsum(counts) - counts
 
@@ -177,79 +181,86 @@ class _Roster:
             yield pods[start : start + count]
 
     @property
-    def worlds(self) -> IntArray:
+    def worlds(self) -> list[World]:
         """The world of each pod."""
+        return cast("list[World]", self._worlds.tolist())
+
+    @property
+    def _worlds(self) -> IntArray:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @property
     def have_started(self) -> bool:
-        """Whether all pods have a start time."""
+        """True if all pods have a start time."""
         return None not in [pod.started for pod in self.pods]
 
-    def of_worlds(self, worlds: IntArray) -> _Roster:
-        """The pods of some of the worlds, in this order."""
+    def select(self, worlds: IntArray) -> PodsByWorld:
+        """Return the pods of some of the worlds, which must be in ascending order."""
         if len(worlds) == len(self.counts):
             return self
         wanted = set(worlds.tolist())
         pods = [pod for world, some in enumerate(self) if world in wanted for pod in some]
-        return _Roster(pods, self.counts[worlds])
+        return PodsByWorld(pods, self.counts[worlds])
 
-    def by_importance(self) -> _Roster:
-        """The pods of each world in order of importance, once they have all started."""
+    def by_importance(self) -> PodsByWorld:
+        """Return the pods of each world in order of importance; all must have a start time."""
         if not len(self.counts) or int(self.counts.max()) == 1:
             return self
         pods = self.pods
         priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
         times = np.array([pod.started for pod in pods], dtype=np.float64)
-        order = np.lexsort((times, -priorities, self.worlds))
-        return _Roster([pods[place] for place in order.tolist()], self.counts)
+        order = np.lexsort((times, -priorities, self._worlds))
+        return PodsByWorld([pods[position] for position in order.tolist()], self.counts)
 
-    def mapped(self, arranged: Callable[[list[PodInfo]], list[PodInfo]]) -> _Roster:
-        """The pods of each world in another order."""
-        return _Roster([pod for pods in self for pod in arranged(pods)], self.counts)
+    def map(self, reorder: Callable[[list[PodInfo]], list[PodInfo]]) -> PodsByWorld:
+        """Return the pods of each world in another order."""
+        return PodsByWorld([pod for pods in self for pod in reorder(pods)], self.counts)
 
 
 class _Reprieve:
-    """Puts pods back in lockstep, and remembers those that had to go again.
+    """Adds removed pods again, one per world and round, and collects those that cannot stay.
 
-    `queues` has the pods to put back for each of `fitting`, the worlds in question; the first
-    `violating` ones of each violate a budget if they go.
+    `pods` are the pods to add in each of the `fitting` worlds; the eviction of the first
+    `violating` ones of each world violates a budget.
     """
 
     def __init__(
         self,
         worlds: Worlds,
         fitting: IntArray,
-        queues: _Roster,
+        pods: PodsByWorld,
         violating: IntArray,
         *,
         worlds_total: int,
     ) -> None:
         self._worlds: Final = worlds
         self._fitting: Final = fitting
-        self._queues: Final = queues
+        self._pods: Final = pods
         self._violating: Final = violating
         self._worlds_total: Final = worlds_total
-        self.victims: Final[dict[int, list[PodInfo]]] = {world: [] for world in fitting.tolist()}
-        #: How many of them violate a budget, where there are any.
-        self.violations: Final[Counter[int]] = Counter()
+        self.victims: Final[dict[World, list[PodInfo]]] = {
+            World(world): [] for world in fitting.tolist()
+        }
+        #: The number of victims in each world whose eviction violates a budget.
+        self.violations: Final[Counter[World]] = Counter()
 
     def run(self) -> None:
-        """Put everybody back that can stay."""
-        for turn in range(int(self._queues.counts.max(initial=0))):
-            self._run_round(turn)
+        """Reprieve every pod with which the preemptor still fits."""
+        for number in range(int(self._pods.counts.max(initial=0))):
+            self._run_round(number)
 
-    def _run_round(self, turn: int) -> None:
-        active = np.flatnonzero(self._queues.counts > turn)
+    def _run_round(self, number: int) -> None:
+        active = np.flatnonzero(self._pods.counts > number)
         if self._worlds.failures:
             broken = np.fromiter(self._worlds.failures, dtype=np.int64)
             active = active[~np.isin(self._fitting[active], broken)]
-        numbers = self._fitting[active]
-        worlds = numbers.tolist()
-        pods = [self._queues.pods[at] for at in (self._queues.starts[active] + turn).tolist()]
+        active_worlds = self._fitting[active]
+        worlds = cast("list[World]", active_worlds.tolist())
+        starts = self._pods.starts[active]
+        pods = [self._pods.pods[position] for position in (starts + number).tolist()]
         self._worlds.add_pods(worlds, pods)
-        all_of_them = len(worlds) == self._worlds_total
-        rejections = self._worlds.run_filters(None if all_of_them else numbers)
+        are_all = len(worlds) == self._worlds_total
+        rejections = self._worlds.run_filters(None if are_all else active_worlds)
         if rejections is None:
             return
         rejected = np.flatnonzero(~rejections.passed).tolist()
@@ -259,45 +270,44 @@ class _Reprieve:
             self.victims[world].append(pod)
         if self._violating.any():
             violating = self._violating[active]
-            self.violations.update(worlds[i] for i in rejected if turn < violating[i])
+            self.violations.update(worlds[i] for i in rejected if number < violating[i])
 
 
 class _Statuses:
-    """One status per node; at first, that there is nobody to preempt."""
+    """One status per node; initially that no pod can be preempted."""
 
     def __init__(self, total: int) -> None:
         self._codes: Final = np.zeros(total, dtype=np.int32)
         self._statuses: Final = [_NO_VICTIMS]
 
     def clear(self, positions: IntArray) -> None:
-        """Take back what was said of some nodes."""
+        """Remove the statuses of some nodes."""
         self._codes[positions] = ABSENT
 
     def add(self, positions: IntArray, rejections: Rejections) -> None:
-        """Take in verdicts on some nodes; those that pass are left alone."""
+        """Set the statuses of rejected nodes."""
         rejected = ~rejections.passed
         codes = rejections.codes[rejected].astype(np.int32)
         self._codes[positions[rejected]] = codes + len(self._statuses)
         self._statuses.extend(rejections.statuses)
 
     def set(self, position: int, status: Status) -> None:
-        """Say something of one node."""
+        """Set the status of one node."""
         self._codes[position] = len(self._statuses)
         self._statuses.append(status)
 
     @property
     def rejections(self) -> Rejections:
-        """All of them."""
         return Rejections(self._codes, self._statuses)
 
 
 def dry_run_preemption(
     dry_run: DryRun, nodes: Nodes, *, num_candidates: int
 ) -> tuple[list[Candidate], list[tuple[Nodes, Rejections]]]:
-    """Try nodes in their order until there are enough candidates.
+    """Try nodes in order until `num_candidates` are found, one of which violates no budget.
 
-    That is so many in all, and at least one that violates no budget; those come first in the
-    answer. Also returns what was said of the nodes that were tried.
+    Returns the candidates, those that violate no budget first, and the nodes tried with their
+    rejections.
     """
     non_violating: list[Candidate] = []
     violating: list[Candidate] = []
@@ -320,7 +330,7 @@ def dry_run_preemption(
 
 
 def error_statuses(tried: Sequence[tuple[Nodes, Rejections]]) -> list[Status]:
-    """What went wrong on nodes that were tried, in their order."""
+    """Return the Error statuses of the nodes that were tried, in order."""
     found = []
     for _, rejections in tried:
         broken = [status.code == Code.ERROR for status in rejections.statuses]

@@ -1,4 +1,4 @@
-"""One preemption: whether the pod may, where it would help, which node is best, and off it goes.
+"""One preemption: checks the pod's eligibility, finds candidates, chooses the node, preempts.
 
 Source: `pkg/scheduler/framework/preemption/preemption.go` (`Evaluator.Preempt`),
 `plugins/defaultpreemption/default_preemption.go` (`PodEligibleToPreemptOthers`).
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: From the number of nodes where preemption may help: with which of them to begin, and how many
-#: candidates are enough.
+#: Returns the index of the first node to try and the number of candidates that is enough, from
+#: the number of nodes where preemption may help.
 OffsetAndNumCandidates = Callable[[int], tuple[int, int]]
 
 _NOT_HELPFUL: Final = unresolvable("Preemption is not helpful for scheduling")
@@ -52,24 +52,24 @@ _TERMINATING: Final = "not eligible due to a terminating pod on the nominated no
 
 
 class Preemption(NamedTuple):
-    """What a preemption has found, for whoever explains it; see `PREEMPTION`."""
+    """The candidates and the choice of a preemption, for explanations; see `PREEMPTION`."""
 
     candidates: Sequence[Candidate]
     choice: Choice
-    #: The criteria behind the choice are upstream's, `importance.CRITERIA`.
+    #: True if the criteria are upstream's, `importance.CRITERIA`.
     has_default_criteria: bool
 
 
-#: Where a pod's cycle state holds what its preemption has found, if it got as far as a choice.
+#: The key in the cycle state; written once a node has been chosen.
 PREEMPTION: Final = StateKey[Preemption]("Preemption")
 
 
 class ExtenderError(Exception):
-    """An extender that cannot be ignored failed, or gave an answer that makes no sense."""
+    """An extender that is not ignorable failed or returned a node without victims."""
 
 
 class Evaluator:
-    """Makes room for pods that fit nowhere, for one plugin of one profile."""
+    """Runs preemptions for one plugin of one profile."""
 
     def __init__(
         self,
@@ -87,20 +87,20 @@ class Evaluator:
     async def preempt(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Find a node, have its victims go, and nominate the pod to it.
+        """Find a node, evict its victims, and nominate the pod to it.
 
-        Without a result the pod's nominated node stays as it is: after a failure, and while it is
-        not the pod's turn to preempt. With a result and a rejection nothing helps, and the pod is
-        nominated nowhere.
+        Without a result the pod's nominated node is unchanged: after a failure, and if the pod is
+        not eligible. With a result and a rejection no preemption helps, and the nomination is
+        cleared.
         """
         known = self._handle.lister("pods").get(pod.name, pod.namespace)
         if known is None:
             return None, Status(Code.ERROR, f'pod "{pod.name}" not found')
         if known is not pod.pod:
             pod = PodInfo(cast("Pod", known))
-        complaint = self._ineligible(pod, statuses)
-        if complaint is not None:
-            return None, unschedulable(complaint)
+        reason = self._ineligibility(pod, statuses)
+        if reason is not None:
+            return None, unschedulable(reason)
 
         candidates, tried, failures = self._find_candidates(state, pod, statuses)
         if not candidates:
@@ -125,11 +125,11 @@ class Evaluator:
         nominated = NominatingInfo(choice.best.name, NominatingMode.OVERRIDE)
         return PostFilterResult(nominated), None
 
-    def _ineligible(self, pod: PodInfo, statuses: NodeToStatus) -> str | None:
-        """Why the pod is not to preempt now; None if it is.
+    def _ineligibility(self, pod: PodInfo, statuses: NodeToStatus) -> str | None:
+        """Return the reason why the pod may not preempt now; None if it may.
 
-        A pod that has preempted already waits while its victims take their time to go, unless its
-        node has become impossible meanwhile.
+        A pod that has preempted waits until its victims have terminated, unless its nominated node
+        has become unresolvable.
         """
         if pod.spec.preemption_policy == "Never":
             return _NEVER
@@ -152,7 +152,7 @@ class Evaluator:
     def _find_candidates(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[list[Candidate], NodeToStatus, list[Status]]:
-        """The candidates, what was said of all other nodes, and what went wrong."""
+        """Return the candidates, the statuses of all other nodes, and the Error statuses."""
         snapshot = self._handle.snapshot
         outcome = NodeToStatus(snapshot.table.names, snapshot.table.row_of)
         outcome.absent_nodes_status = _NOT_HELPFUL
@@ -180,9 +180,9 @@ class Evaluator:
     async def _call_extenders(
         self, pod: PodInfo, candidates: Sequence[Candidate]
     ) -> Sequence[Candidate]:
-        """The candidates that extenders leave over, with the victims they want.
+        """Return the candidates that the extenders accept, with the victims that they choose.
 
-        Those that do not care for preemption may still turn the pod down once the victims are gone.
+        Extenders without preemption may still reject the pod after the victims have terminated.
         """
         extenders = [
             extender
@@ -192,7 +192,7 @@ class Evaluator:
         victims = {candidate.name: candidate.victims for candidate in candidates}
         for extender in extenders:
             try:
-                victims = await self._asked(extender, pod, victims)
+                victims = await self._call_extender(extender, pod, victims)
             except Exception as failure:
                 if not extender.is_ignorable:
                     raise ExtenderError(str(failure)) from failure
@@ -203,10 +203,10 @@ class Evaluator:
             return candidates
         return [Candidate(name, of_node) for name, of_node in victims.items()]
 
-    async def _asked(
+    async def _call_extender(
         self, extender: PreemptionExtender, pod: PodInfo, victims: dict[str, Victims]
     ) -> dict[str, Victims]:
-        """What one extender leaves over; nodes that it has no victims for make no sense."""
+        """Return the nodes that an extender accepts; nodes without victims are an error."""
         answer = await extender.process_preemption(pod, victims, self._handle.snapshot)
         empty = [name for name, of_node in answer.items() if not of_node.pods]
         if empty and not extender.is_ignorable:
@@ -224,6 +224,6 @@ def _is_terminating_by_preemption(pod: Pod) -> bool:
 
 
 def _aggregate(failures: Sequence[Status]) -> str:
-    """Several failures in one line, each text once, as apimachinery's `Aggregate` has it."""
+    """Return the distinct error texts in one line, in the format of apimachinery's `Aggregate`."""
     texts = dict.fromkeys(status.message for status in failures)
     return next(iter(texts)) if len(texts) == 1 else f"[{', '.join(texts)}]"

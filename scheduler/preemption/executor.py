@@ -1,12 +1,12 @@
-"""Carries a preemption out: the victims go, and pods that counted on the node think again.
+"""Evicts the victims of a preemption and clears nominations to the node of less important pods.
 
-    start --victims but the last, at a time--> the last victim --> done
-                    |                               |
-                    +----------- a failure ---------+--> done, the preemptor is tried at once
+    start --all victims but the last, in parallel--> the last victim --> done
+                    |                                     |
+                    +-------------- a failure ------------+--> done, the preemptor is activated
 
-Until it is done the preemptor stays out of the queue (`is_pod_running_preemption`), so that it does
-not preempt twice; while the last victim is under way it may come in as soon as that one is seen to
-go, for its going may be the very event that the preemptor waits for.
+Until it is done the preemptor is kept out of the active queue (`is_pod_running_preemption`), so
+that it does not preempt twice. During the eviction of the last victim it may enter the queue as
+soon as that victim is deleted, as this may be the event that the preemptor waits for.
 Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
 """
 
@@ -37,17 +37,17 @@ _NOWHERE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
 
 
 class Executor:
-    """Evicts victims in the name of one plugin."""
+    """Evicts victims for one plugin."""
 
     def __init__(self, plugin_name: str, handle: Handle) -> None:
         self._plugin_name: Final = plugin_name
         self._handle: Final = handle
-        #: The uids of pods whose preemption is under way, and the last victim where it is its turn.
+        #: The uids of preemptors, and the last victim once its eviction has started.
         self._preempting: Final[set[str]] = set()
         self._last_victims: Final[dict[str, Pod]] = {}
 
     def is_pod_running_preemption(self, uid: str) -> bool:
-        """Whether a pod must wait for its own preemption to be carried out."""
+        """True if a pod must wait for the end of its own preemption."""
         if uid not in self._preempting:
             return False
         last = self._last_victims.get(uid)
@@ -58,9 +58,9 @@ class Executor:
         return known is not None and cast("Pod", known).metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: PodInfo) -> Status | None:
-        """Make room on a node: in the background, if that feature is on, else before returning.
+        """Evict the victims, in the background if that feature is on; returns a status on failure.
 
-        Victims that are going already are left alone. A status tells of a failure.
+        Victims that are already terminating are skipped.
         """
         victims = [v for v in candidate.victims.pods if v.pod.metadata.deletion_timestamp is None]
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
@@ -100,13 +100,13 @@ class Executor:
             self._last_victims.pop(preemptor.uid, None)
             metrics.preemption_ended("success" if succeeded else "error", started)
         if not succeeded:
-            # No event may ever come for a pod whose victims stay.
+            # There may be no event for a pod whose victims were not evicted.
             self._handle.activate({preemptor.key: preemptor})
 
     async def _preempt_all(
         self, victims: Sequence[PodInfo], preemptor: PodInfo, node_name: str
     ) -> bool:
-        """Preempt all victims, the last one by itself and only if all others went well."""
+        """Evict all victims, the last one only after all others succeeded."""
         *others, last = victims
         try:
             if others:
@@ -121,9 +121,9 @@ class Executor:
         return True
 
     async def _preempt_pod(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> None:
-        """Have one victim go: from where it waits to be bound, if it does, or else for good."""
+        """Evict one victim: cancel its binding if it is not bound yet, else delete it."""
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
-        if self._is_stopped_on_its_way(victim):
+        if self._cancel_binding(victim):
             note += " (in kube-scheduler memory)."
         elif not await self._evict(victim, preemptor):
             _log.info("Victim %s of pod %s is already deleted", victim.key, preemptor.key)
@@ -144,8 +144,8 @@ class Executor:
             note=note,
         )
 
-    def _is_stopped_on_its_way(self, victim: PodInfo) -> bool:
-        """Whether a victim that is not bound yet goes back to the queue instead."""
+    def _cancel_binding(self, victim: PodInfo) -> bool:
+        """Cancel the binding cycle of a victim that is not bound yet; False if there is none."""
         waiting = self._handle.get_waiting_pod(victim.uid)
         if waiting is not None:
             return waiting.preempt(self._plugin_name, "preempted")
@@ -155,7 +155,7 @@ class Executor:
         return False
 
     async def _evict(self, victim: PodInfo, preemptor: PodInfo) -> bool:
-        """Say in the victim's status why it goes, and delete it; False if it is gone already."""
+        """Write the victim's disruption condition and delete it; False if it does not exist."""
         api = self._handle.api
         condition = Condition(
             _DISRUPTION_TARGET,
@@ -168,9 +168,9 @@ class Executor:
         ) and await api.delete_pod(victim.pod)
 
     async def _clear_nominations(self, node_name: str, preemptor: PodInfo) -> bool:
-        """Have pods of lower priority that were to run on the node look for another one.
+        """Clear the nominations of pods of lower priority to the node.
 
-        They may not fit there any more. False if one of them could not be told.
+        They may not fit there any more. Returns False if one of the writes failed.
         """
         succeeded = True
         for pod in self._handle.nominator.nominated_pods_for_node(node_name):

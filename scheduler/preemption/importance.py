@@ -1,4 +1,4 @@
-"""Which pod is more important than another, and which node loses least by a preemption.
+"""The order of importance of pods, and the choice of the node for a preemption.
 
 Source: `pkg/scheduler/util/utils.go` (`MoreImportantPod`, `GetEarliestPodStartTime`),
 `pkg/scheduler/framework/preemption/preemption.go` (`pickOneNodeForPreemption`).
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Victims
     from scheduler.snapshot.pod_info import PodInfo
 
-#: Whether the first pod is spared before the second one.
+#: Returns True if the first pod is to be reprieved before the second one.
 MoreImportantPod = Callable[["PodInfo", "PodInfo"], bool]
 
-#: Makes all priorities at least 0, so that more victims never sum up to less.
+#: Added to priorities so that none is negative and more victims never have a smaller sum.
 _PRIORITY_OFFSET: Final = 2**31
 
 
 class Candidate(NamedTuple):
-    """A node on which a pod would fit, and who would have to leave it."""
+    """A node on which the preemptor would fit, and the victims there."""
 
     name: str
     victims: Victims
 
 
-#: What speaks for a node; more is better.
+#: A score of a candidate; higher is better.
 ScoreFunc = Callable[[Candidate], float]
-#: The criteria for some candidates, the first one first; none for upstream's.
+#: Returns the score functions for some candidates, most significant first; none for upstream's.
 OrderedScoreFuncs = Callable[[Sequence[Candidate]], Sequence[ScoreFunc]]
 
 
 class Choice(NamedTuple):
-    """The best candidate, and by which criterion, counted from 0, each other one was left out."""
+    """The best candidate; `lost_by[node]` is the index of the criterion that eliminated a node."""
 
     best: Candidate
     lost_by: Mapping[str, int]
 
 
-#: By what upstream chooses, in words; the last one applies where all others are equal.
+#: Upstream's criteria in words; the last one applies where all others are equal.
 CRITERIA: Final = (
     "fewest violated disruption budgets",
     "lowest priority of the most important victim",
@@ -57,12 +57,12 @@ CRITERIA: Final = (
 def by_importance(
     pods: Iterable[PodInfo], now: float, more_important: MoreImportantPod | None = None
 ) -> list[PodInfo]:
-    """Pods in order of importance, the most important one first.
+    """Return pods in order of importance, the most important one first.
 
-    By default that is the one of higher priority, or else the one that started earlier. A pod that
-    has not started counts as starting now, `now` being epoch seconds. Of several such pods the last
-    one comes first: upstream asks the clock for each comparison and finds each pod to be earlier
-    than the one it is compared with, and its sort of a dozen elements turns them round.
+    By default that is the one of higher priority, else the one that started earlier. A pod without
+    start time counts as started at `now`, in epoch seconds. Several such pods are in reverse order:
+    upstream reads the clock in each comparison, so that each pod is earlier than the one it is
+    compared with, and its sort of up to a dozen elements reverses them.
     """
     if more_important is not None:
 
@@ -71,18 +71,18 @@ def by_importance(
 
         return sorted(pods, key=functools.cmp_to_key(compared))
     pods = list(pods)
-    keys = [_importance(pod, now, place) for place, pod in enumerate(pods)]
-    return [pods[place] for place in sorted(range(len(pods)), key=keys.__getitem__)]
+    keys = [_importance(pod, now, position) for position, pod in enumerate(pods)]
+    return [pods[position] for position in sorted(range(len(pods)), key=keys.__getitem__)]
 
 
-def _importance(pod: PodInfo, now: float, place: int) -> tuple[int, float, int]:
+def _importance(pod: PodInfo, now: float, position: int) -> tuple[int, float, int]:
     if pod.started is None:
-        return -pod.priority, now, -place
-    return -pod.priority, pod.started, place
+        return -pod.priority, now, -position
+    return -pod.priority, pod.started, position
 
 
 def earliest_start_time(pods: Sequence[PodInfo], now: float) -> float:
-    """When the first of the pods with the highest priority among these started, epoch seconds."""
+    """Return the earliest start time of the pods with the highest priority, in epoch seconds."""
     highest, earliest = pods[0].priority, pods[0].started
     for pod in pods[1:]:
         if pod.priority < highest:
@@ -100,10 +100,10 @@ def pick_one_node_for_preemption(
     now: float,
     ordered_score_funcs: OrderedScoreFuncs | None = None,
 ) -> Choice:
-    """The node to preempt on: each criterion leaves over those that are best by it.
+    """Choose the node to preempt on: each criterion keeps the candidates that are best by it.
 
-    There must be a candidate. Where several are left the first one is taken; upstream, walking a
-    map, takes any.
+    There must be a candidate. Of several left, the first one is chosen; upstream iterates over a
+    map and chooses any.
     """
     score_funcs = ordered_score_funcs(candidates) if ordered_score_funcs is not None else ()
     lost_by: dict[str, int] = {}
@@ -127,7 +127,7 @@ def pick_one_node_for_preemption(
     return Choice(left[0], lost_by)
 
 
-#: What speaks for each of some candidates.
+#: Returns a score per candidate; higher is better.
 _Criterion = Callable[[Sequence[Candidate]], list[float]]
 
 
@@ -136,7 +136,7 @@ def _one_by_one(score: ScoreFunc) -> _Criterion:
 
 
 def _criteria(now: float) -> Sequence[_Criterion]:
-    """Upstream's criteria, as `CRITERIA` names them."""
+    """Return upstream's criteria, in the order of `CRITERIA`."""
     return (
         lambda candidates: [-c.victims.num_pdb_violations for c in candidates],
         lambda candidates: [-c.victims.pods[0].priority for c in candidates],

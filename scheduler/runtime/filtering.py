@@ -20,7 +20,7 @@ from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.meter import measured
 from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
-from scheduler.snapshot.columns import ABSENT, IntArray
+from scheduler.snapshot.columns import ABSENT, IntArray, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -191,8 +191,8 @@ class Filters:
             return rejections
         positions = np.array(list(nominated), dtype=np.int64)
         worlds = Worlds(self, state, pod, nodes.take(positions))
-        numbers = np.repeat(np.arange(len(nominated)), [len(pods) for pods in nominated.values()])
-        worlds.add_pods(numbers.tolist(), [pod for pods in nominated.values() for pod in pods])
+        added = [(World(n), pod) for n, pods in enumerate(nominated.values()) for pod in pods]
+        worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections

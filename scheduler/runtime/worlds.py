@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import IntArray, World
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -109,14 +109,14 @@ class Worlds:
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
         self._extensions: Final = filters.extensions(self._states)
-        self._failures: Final[dict[int, PluginFailedError]] = {}
+        self._failures: Final[dict[World, PluginFailedError]] = {}
 
     @property
-    def failures(self) -> dict[int, PluginFailedError]:
+    def failures(self) -> dict[World, PluginFailedError]:
         """The error of AddPod or RemovePod, by world in which one failed."""
         return self._failures
 
-    def add_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
         if not self._extensions:
             self._what_if.add_pods(worlds, pods)
@@ -127,7 +127,7 @@ class Worlds:
                 if plugin.add_pod is not None:
                     self._run_extension(plugin, "AddPod", plugin.add_pod, some, theirs)
 
-    def remove_pods(self, worlds: Sequence[int], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
         if not self._extensions:
             self._what_if.remove_pods(worlds, pods)
@@ -169,7 +169,7 @@ class Worlds:
         plugin: PodExtensions,
         upstream_name: str,
         change_pod: _ChangePod,
-        worlds: Sequence[int],
+        worlds: Sequence[World],
         pods: Sequence[PodInfo],
     ) -> None:
         states, failures, node_of = self._states, self._failures, self._what_if.node
@@ -191,11 +191,11 @@ class Worlds:
 
 
 def _one_per_world(
-    worlds: Sequence[int], pods: Sequence[PodInfo]
-) -> Iterator[tuple[list[int], list[PodInfo]]]:
+    worlds: Sequence[World], pods: Sequence[PodInfo]
+) -> Iterator[tuple[list[World], list[PodInfo]]]:
     """Split the changes into rounds with at most one pod per world, in order."""
-    rounds: list[tuple[list[int], list[PodInfo]]] = []
-    seen: dict[int, int] = {}
+    rounds: list[tuple[list[World], list[PodInfo]]] = []
+    seen: dict[World, int] = {}
     for world, pod in zip(worlds, pods, strict=True):
         index = seen.get(world, 0)
         seen[world] = index + 1

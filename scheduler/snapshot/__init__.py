@@ -1,4 +1,4 @@
-"""The columnar world: the cluster as arrays, and the views of it that plugins get."""
+"""The cluster as arrays, and the views of it that plugins get."""
 
 from scheduler.snapshot.columns import BoolArray, Codes, IntArray
 from scheduler.snapshot.node_table import NodeTable

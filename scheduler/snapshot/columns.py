@@ -1,8 +1,8 @@
 """Columns of the node table: one array per fact, and dictionary encoding for everything textual.
 
 A text (or tuple, or set) that describes a node is stored once, and each row holds its small integer
-*code*; -1 means that the row has none. A question about texts is then asked once per distinct text
-and the answers are gathered, which is what makes thousands of rows as cheap as one.
+*code*; -1 means no value. A function of the text is then called once per distinct text, and its
+results are gathered by code, so that thousands of rows cost little more than one.
 """
 
 from __future__ import annotations
@@ -37,25 +37,24 @@ ABSENT: Final = -1
 
 _FALSE: Final = np.False_
 
-#: From this many combinations of flags on, those that do not occur are left out.
+#: Up to this many combinations of flags, removing those that do not occur costs more than it saves.
 _COMBINATIONS_MAX: Final = 16
 
-#: Below this many values a dictionary is not worth compacting.
+#: A dictionary with fewer values is not compacted.
 _COMPACT_MIN: Final = 64
 
 
 def grown(array: NDArray[S], capacity: int, fill: int = 0) -> NDArray[S]:
-    """A longer copy of a column, the new rows filled."""
+    """Return a longer copy of a column, the new rows filled."""
     longer = np.full(capacity, fill, dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def seen_from(column: NDArray[S], rows: slice | IntArray) -> NDArray[S]:
-    """Some rows of a column, not to be written to: plugins read the snapshot, nobody writes it.
+    """Return some rows of a column, read-only: plugins must not write to the snapshot.
 
-    That goes for copies as well, though writing to them would do no harm: whether an array is one
-    depends on what earlier plugins have turned down.
+    Copies are read-only too, as it depends on the rows whether the result is a copy.
     """
     seen = column[rows] if isinstance(rows, slice) else column.take(rows)
     seen.setflags(write=False)
@@ -63,10 +62,9 @@ def seen_from(column: NDArray[S], rows: slice | IntArray) -> NDArray[S]:
 
 
 def uniform(length: int, value: S) -> NDArray[S]:
-    """An array of equal values that is one value in memory; not to be written to.
+    """Return a read-only array of equal values that takes the memory of one value.
 
-    Where a question has the same answer for all nodes, which is the rule, this costs next to
-    nothing, and `uniform_value` tells those who go on with it.
+    Most scores and filters have the same result for all nodes; `uniform_value` finds such arrays.
     """
     array: NDArray[S] = np.ndarray((length,), value.dtype, np.array(value), strides=(0,))
     array.flags.writeable = False
@@ -74,7 +72,7 @@ def uniform(length: int, value: S) -> NDArray[S]:
 
 
 def uniform_value(array: NDArray[S]) -> S | None:
-    """The value of an array made by `uniform`; None for any other array, and for an empty one."""
+    """Return the value of an array made by `uniform`; None for other arrays and empty ones."""
     if array.strides == (0,) and len(array):
         value: S = array[0]
         return value
@@ -82,7 +80,7 @@ def uniform_value(array: NDArray[S]) -> S | None:
 
 
 def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool, ...]]]:
-    """Dictionary-encode which combination of several flags each row has.
+    """Dictionary-encode the combination of flags of each row.
 
     Returns a code per row and the combinations that occur, by code. There must be at least one
     array of flags. Takes a few passes per array, whatever the number of combinations.
@@ -108,7 +106,7 @@ def encode_flags(flags: Sequence[BoolArray]) -> tuple[IntArray, list[tuple[bool,
 class Interned(Generic[V]):
     """A dictionary-encoded column: a code per row, and the distinct values.
 
-    Values that no row holds any more keep their code until half of the dictionary is dead; then it
+    Values that no row has any more keep their code until they are half of the dictionary; then it
     is compacted. Codes are therefore valid only until the next `set`.
     """
 
@@ -117,11 +115,9 @@ class Interned(Generic[V]):
         self.values: list[V | None] = []
         self._index: dict[V, int] = {}
         self._references: list[int] = []
-        #: Changes whenever codes are given out anew.
-        self.version = 0
 
     def set(self, row: int, value: V | None) -> None:
-        """Give a row its value; None for none."""
+        """Set the value of a row; None removes it."""
         old = int(self.codes[row])
         code = ABSENT if value is None else self._intern(value)
         if code == old:
@@ -135,15 +131,15 @@ class Interned(Generic[V]):
                 self._retire(old)
 
     def code_of(self, value: V) -> int:
-        """The code of a value; `ABSENT` if no row has it."""
+        """Return the code of a value; `ABSENT` if no row has it."""
         return self._index.get(value, ABSENT)
 
     def resize(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Grow the column to this many rows."""
         self.codes = grown(self.codes, capacity, fill=ABSENT)
 
     def rearranged(self, rows: IntArray, old_rows: IntArray, capacity: int) -> Interned[V]:
-        """A column of the same values in other places: `rows` get what `old_rows` have here."""
+        """Return a column whose `rows` have the values that `old_rows` have here."""
         column: Interned[V] = Interned(capacity)
         column.codes[rows] = self.codes[old_rows]
         column.values = list(self.values)
@@ -157,9 +153,9 @@ class Interned(Generic[V]):
         return column
 
     def gathered(self, rows: slice | IntArray) -> Interned[V]:
-        """The values of some rows, renumbered from 0, as a column that is not to be written to.
+        """Return a read-only column of some rows, renumbered from 0.
 
-        It shares this column's dictionary, and is good until the next `set` here.
+        It shares this column's dictionary and is valid until the next `set` here.
         """
         column: Interned[V] = Interned(0)
         column.codes = seen_from(self.codes, rows)
@@ -168,7 +164,6 @@ class Interned(Generic[V]):
         return column
 
     def view(self, rows: slice | IntArray) -> Codes[V]:
-        """The column as seen from some rows."""
         return Codes(seen_from(self.codes, rows), self)
 
     def _intern(self, value: V) -> int:
@@ -182,7 +177,7 @@ class Interned(Generic[V]):
 
     def _drop(self, code: int) -> None:
         value = self.values[code]
-        assert value is not None, "a code is dropped once"
+        assert value is not None, "a code is removed once"
         del self._index[value]
         self.values[code] = None
 
@@ -202,13 +197,12 @@ class Interned(Generic[V]):
         self.values = [self.values[code] for code in live]
         self._references = [self._references[code] for code in live]
         self._index = {value: code for code, value in enumerate(self.values) if value is not None}
-        self.version += 1
 
 
 class Codes(Generic[V]):
-    """A dictionary-encoded column as a plugin sees it: one value, or none, per row in view.
+    """A dictionary-encoded column as a plugin gets it: one value or None per row in view.
 
-    `where` and `map` ask a rule once per distinct value; None stands for a row without a value.
+    `where` and `map` call a function once per distinct value, and with None for rows without one.
     """
 
     __slots__ = ("_column", "codes")
@@ -226,28 +220,28 @@ class Codes(Generic[V]):
 
     @property
     def values(self) -> list[V | None]:
-        """Every distinct value by its code; None where a value has gone out of use."""
+        """Every distinct value by its code; None for codes that no row has any more."""
         return self._column.values
 
     @property
     def present(self) -> BoolArray:
-        """Which rows have a value."""
+        """True for rows with a value."""
         return self.codes >= 0
 
-    def where(self, rule: Callable[[V | None], bool]) -> BoolArray:
-        """Which rows' values meet a rule."""
+    def where(self, accepts: Callable[[V | None], bool]) -> BoolArray:
+        """Return True for rows whose value is accepted."""
         values = self._column.values
         answers = np.zeros(len(values) + 1, dtype=np.bool_)
         for code, value in enumerate(values):
             if value is not None:
-                answers[code] = rule(value)
-        answers[ABSENT] = rule(None)
+                answers[code] = accepts(value)
+        answers[ABSENT] = accepts(None)
         if not answers.any():
             return uniform(len(self.codes), _FALSE)
         return cast("BoolArray", answers.take(self.codes, mode="wrap"))
 
     def isin(self, values: Iterable[V]) -> BoolArray:
-        """Which rows have one of these values. Cheaper than `where` when most values are unique."""
+        """Return True for rows with one of these values; cheaper than `where` for rare values."""
         wanted = [code for value in values if (code := self._column.code_of(value)) != ABSENT]
         if not wanted:
             return uniform(len(self.codes), _FALSE)
@@ -258,22 +252,24 @@ class Codes(Generic[V]):
         return cast("BoolArray", answers.take(self.codes, mode="wrap"))
 
     @overload
-    def map(self, rule: Mapping[V, int], default: int = 0) -> IntArray: ...
+    def map(self, numbers: Mapping[V, int], default: int = 0) -> IntArray: ...
 
     @overload
-    def map(self, rule: Callable[[V | None], int]) -> IntArray: ...
+    def map(self, numbers: Callable[[V | None], int]) -> IntArray: ...
 
-    def map(self, rule: Mapping[V, int] | Callable[[V | None], int], default: int = 0) -> IntArray:
-        """An integer per row, by a table (with a default for what is not in it) or by a rule."""
+    def map(
+        self, numbers: Mapping[V, int] | Callable[[V | None], int], default: int = 0
+    ) -> IntArray:
+        """Return an integer per row, by a table (with a default) or by a function of the value."""
         values = self._column.values
-        if isinstance(rule, Mapping):
+        if isinstance(numbers, Mapping):
             answers = [default] * (len(values) + 1)
-            for key, answer in rule.items():
+            for key, answer in numbers.items():
                 if (code := self._column.code_of(key)) != ABSENT:
                     answers[code] = answer
         else:
-            absent = rule(None)
-            answers = [absent if value is None else rule(value) for value in values]
+            absent = numbers(None)
+            answers = [absent if value is None else numbers(value) for value in values]
             answers.append(absent)
         if answers.count(answers[ABSENT]) == len(answers):
             return uniform(len(self.codes), np.int64(answers[ABSENT]))

@@ -1,9 +1,9 @@
-"""Which images lie on which nodes.
+"""The container images on the nodes.
 
-Kept by the cache as node objects come and go, and copied into the snapshot image by image. The size
-of an image is what the first node that reported it said, for as long as any node has it.
+The cache updates them with node objects, and the snapshot copies them image by image. The size of
+an image is the size that the first node with it reported.
 Source: `pkg/scheduler/backend/cache/cache.go` (`addNodeImageStates`). Unlike upstream, whose copies
-count an image's nodes as of the last change of *each* node, everybody here sees the same count.
+count an image's nodes as of the last change of *each* node, all nodes here have the same count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Image(NamedTuple):
-    """One image: its size, and the names of the nodes that have it."""
+    """The size of an image and the names of the nodes with it."""
 
     size_bytes: int
     node_names: frozenset[str]
@@ -35,7 +35,7 @@ class ImageStates:
         self._changed: set[str] = set()
 
     def add_node(self, node: Node) -> None:
-        """Take note of a node's images."""
+        """Add a node's images."""
         for image in node.status.images:
             for name in image.names:
                 self._sizes.setdefault(name, image.size_bytes)
@@ -43,7 +43,7 @@ class ImageStates:
                 self._changed.add(name)
 
     def remove_node(self, node: Node) -> None:
-        """Forget a node's images, as an earlier `add_node` with the same object noted them."""
+        """Remove a node's images; `node` is the object that `add_node` got."""
         for image in node.status.images:
             for name in image.names:
                 if (nodes := self._nodes.get(name)) is None:
@@ -54,7 +54,7 @@ class ImageStates:
                     del self._nodes[name], self._sizes[name]
 
     def take_changes(self) -> dict[str, Image | None]:
-        """What has changed since the last call: images as they are now, None for those gone."""
+        """Return the images that changed since the last call; None for those without nodes."""
         changes = {
             name: Image(self._sizes[name], frozenset(self._nodes[name]))
             if name in self._nodes
@@ -73,11 +73,11 @@ class ImageTable:
         self._masks: Final[dict[str, BoolArray]] = {}
 
     def get(self, name: str) -> Image | None:
-        """An image that some node has, else None."""
+        """Return an image; None if no node has it."""
         return self._images.get(name)
 
     def mask(self, name: str, row_of: Mapping[str, int], rows_total: int) -> BoolArray:
-        """Which rows have an image, one flag per row of the snapshot's table; worked out once."""
+        """Return True for rows with the image, one flag per row of the snapshot's table; cached."""
         mask = self._masks.get(name)
         if mask is None:
             mask = np.zeros(rows_total, dtype=np.bool_)
@@ -87,7 +87,7 @@ class ImageTable:
         return mask
 
     def apply(self, changes: Mapping[str, Image | None]) -> None:
-        """Take over changes from the cache's `ImageStates`."""
+        """Apply the changes of the cache's `ImageStates`."""
         for name, image in changes.items():
             self._masks.pop(name, None)
             if image is None:
@@ -96,7 +96,7 @@ class ImageTable:
                 self._images[name] = image
 
     def forget_rows(self) -> None:
-        """Rows have moved: what was worked out for them no longer holds."""
+        """Drop the cached masks: the rows of nodes have changed."""
         self._masks.clear()
 
     def names(self) -> Iterable[str]:

@@ -1,10 +1,9 @@
 """The node table: a row per node, an array per fact.
 
-The cache owns one and keeps it up to date; the snapshot owns another and copies the rows that
-changed; a what-if holds a few hypothetical rows in a third. Facts about pods (requests, counts,
-ports) change with every pod and live in plain columns. Facts about the node object (labels, taints,
-whatever a plugin derives) live in columns that are made on first use and filled again only for rows
-whose node object changed.
+The cache owns one; the snapshot owns another and copies the rows that changed; a what-if table is
+a third with a few hypothetical rows. Requests, counts and ports change with every pod and are in
+plain columns. Values that follow from the node object (labels, taints, values that plugins compute)
+are in derived columns, which are made on first use and updated when a node object changes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.lru_cache import LruCache
-from scheduler.snapshot.columns import IntArray, Interned, grown
+from scheduler.snapshot.columns import IntArray, Interned, Row, grown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound="Hashable")
 PortSet = frozenset["HostPort"]
 
-#: Columns derived from node objects that a table keeps; the least recently used one goes first.
+#: The number of derived columns that a table caches.
 DERIVED_COLUMNS_MAX: Final = 256
 
 #: Changes of rows that a table remembers; older results are computed anew.
@@ -36,7 +35,7 @@ CHANGES_MAX: Final = 8192
 #: Results per node that a table caches (`NodeTable.cached`), 40 KB each at 5,000 nodes.
 RESULTS_MAX: Final = 256
 
-#: The lowest priority on a row without pods: above any that a pod can have.
+#: The lowest priority on a row without pods: higher than that of any pod.
 NO_PRIORITY: Final = 2**31
 
 _NO_PORTS: Final[PortSet] = frozenset()
@@ -54,22 +53,22 @@ class _Result:
 
 
 class NodeTable:
-    """Rows of nodes. A row is a slot: freed when its node goes, used again for the next one.
+    """Rows of nodes. The row of a deleted node is used again for the next new one.
 
     Counts are in the scheduler's units: cpu in thousandths of a core, all else in whole units.
-    Nobody but the table's owner writes to it.
+    Only the table's owner may write to it.
     """
 
     def __init__(self, capacity: int = _CAPACITY_MIN) -> None:
-        self.row_of: Final[dict[str, int]] = {}
+        self.row_of: Final[dict[str, Row]] = {}
         self.names: Final[list[str]] = []
         self.nodes: Final[list[Node | None]] = []
         self.pods: Final[list[dict[str, PodInfo]]] = []
         self.host_ports: Final[list[PortSet]] = []
-        self._free: list[int] = []
+        self._free: Final[list[Row]] = []
         self._capacity = max(capacity, _CAPACITY_MIN)
         self.pod_count = self._zeros()
-        #: No pod of the row has a lower priority than this.
+        #: A lower bound of the priorities of the row's pods.
         self.lowest_priority = self._zeros() + NO_PRIORITY
         self.requested: Final[dict[str, IntArray]] = {}
         self.non_zero_requested: Final[dict[str, IntArray]] = {
@@ -80,27 +79,29 @@ class NodeTable:
         self._bounds: Final[dict[str, tuple[int, int]]] = {}
         self._nothing = self._zeros()
         self._port_column: Interned[PortSet] | None = None
-        self._derived: dict[Callable[[Node], Hashable], Interned[Hashable]] = {}
+        self._derived: Final[LruCache[Callable[[Node], Hashable], Interned[Hashable]]] = LruCache(
+            DERIVED_COLUMNS_MAX
+        )
         #: The rows whose counts changed, in order; the numbers of these changes begin with
         #: `_first_change`, and `_version` is the number of the next one.
-        self._changes: Final[list[int]] = []
+        self._changes: Final[list[Row]] = []
         self._first_change = 0
         self._results: Final[LruCache[Hashable, _Result]] = LruCache(RESULTS_MAX)
 
     def __len__(self) -> int:
-        """The number of slots in use or free; every column is at least this long."""
+        """The number of rows, used and free; every column is at least this long."""
         return len(self.names)
 
     # Rows.
 
-    def add_row(self, name: str) -> int:
-        """Give a node that has no row one; it has no node object and no pods yet."""
+    def add_row(self, name: str) -> Row:
+        """Add a row without node object and pods; returns it."""
         self._bounds.clear()
         if self._free:
             row = self._free.pop()
             self.names[row] = name
         else:
-            row = len(self.names)
+            row = Row(len(self.names))
             if row == self._capacity:
                 self._grow()
             self.names.append(name)
@@ -110,16 +111,16 @@ class NodeTable:
         self.row_of[name] = row
         return row
 
-    def free_row(self, row: int) -> None:
-        """Give up a row without pods; the next `add_row` may use it again."""
+    def free_row(self, row: Row) -> None:
+        """Free a row without pods; `add_row` may use it again."""
         assert not self.pods[row], "a row with pods cannot be freed"
         self.set_node(row, None)
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self._free.append(row)
 
-    def copy_row(self, row: int, source: NodeTable, source_row: int) -> None:
-        """Make a row equal to a row of another table. Costs little where the node is the same."""
+    def copy_row(self, row: Row, source: NodeTable, source_row: Row) -> None:
+        """Copy a row of another table; cheap if the node object is the same."""
         if self.nodes[row] is not source.nodes[source_row]:
             self.set_node(row, source.nodes[source_row])
         self.pods[row] = dict(source.pods[source_row])
@@ -134,14 +135,14 @@ class NodeTable:
         self._note_change(row)
 
     def rearranged(self, source: NodeTable, names: Sequence[str]) -> NodeTable:
-        """A table with these nodes of `source`, in this order, keeping this table's columns.
+        """Return a table with these nodes of `source`, in this order.
 
-        What this table has derived from node objects is carried over where the object is the same.
+        Derived columns are copied from this table for nodes whose object is the same.
         """
         table = NodeTable(len(names))
         rows = np.array([source.row_of[name] for name in names], dtype=np.int64)
         table.names.extend(names)
-        table.row_of.update((name, row) for row, name in enumerate(names))
+        table.row_of.update((name, Row(row)) for row, name in enumerate(names))
         table.pods.extend(dict(source.pods[row]) for row in rows)
         table.host_ports.extend(source.host_ports[row] for row in rows)
         table.nodes.extend(None for _ in names)
@@ -155,7 +156,7 @@ class NodeTable:
         return table
 
     def _adopt_columns(self, old: NodeTable, nodes: Sequence[Node | None]) -> None:
-        """Take over the columns of a former table for nodes that have not changed since."""
+        """Copy the columns of a former table for nodes that have not changed."""
         old_rows = np.array([old.row_of.get(name, -1) for name in self.names], dtype=np.int64)
         same = np.array(
             [r >= 0 and old.nodes[r] is node for r, node in zip(old_rows, nodes, strict=True)],
@@ -169,12 +170,12 @@ class NodeTable:
         for row in kept.tolist():
             self.nodes[row] = nodes[row]
         for row in np.flatnonzero(~same).tolist():
-            self.set_node(row, nodes[row])
+            self.set_node(Row(row), nodes[row])
 
     # Writing.
 
-    def set_node(self, row: int, node: Node | None) -> None:
-        """Give a row its node object, None for a ghost: a node that is gone but still has pods."""
+    def set_node(self, row: Row, node: Node | None) -> None:
+        """Set the node object of a row; None for a node that is unknown but has pods."""
         old = self.nodes[row]
         self.nodes[row] = node
         if old is None or node is None or old.status.allocatable != node.status.allocatable:
@@ -185,23 +186,24 @@ class NodeTable:
             for name, count in offered.items():
                 self._column(self.allocatable, name)[row] = count
             self._note_change(row)
-        for rule in [rule for rule in self._derived if not self._derive_row(rule, row, node)]:
-            del self._derived[rule]
+        failed = [value_of for value_of in self._derived if not self._derive(value_of, row, node)]
+        for value_of in failed:
+            del self._derived[value_of]
 
-    def _derive_row(self, rule: Callable[[Node], Hashable], row: int, node: Node | None) -> bool:
-        """Bring one derived column up to date; False if its rule fails.
+    def _derive(self, value_of: Callable[[Node], Hashable], row: Row, node: Node | None) -> bool:
+        """Update a row of a derived column; False if `value_of` raises.
 
-        The column is then given up, and whoever asks for it next meets the error: one plugin's bug
-        must not keep the table from being right for all the others.
+        The column is then dropped, and the next `derive` raises the error: a bug in one plugin must
+        not stop the update of the table, which all plugins use.
         """
         try:
-            self._derived[rule].set(row, rule(node) if node is not None else None)
+            self._derived[value_of].set(row, value_of(node) if node is not None else None)
         except Exception:
             return False
         return True
 
-    def add_pod(self, row: int, pod: PodInfo) -> None:
-        """Count a pod on a row."""
+    def add_pod(self, row: Row, pod: PodInfo) -> None:
+        """Add a pod to a row."""
         assert pod.uid not in self.pods[row], f"{pod} is on {self.names[row]} already"
         self.pods[row][pod.uid] = pod
         self._count(row, pod, 1)
@@ -210,19 +212,19 @@ class NodeTable:
         if pod.host_ports:
             self._set_ports(row, self.host_ports[row].union(pod.host_ports))
 
-    def remove_pod(self, row: int, uid: str) -> PodInfo:
-        """Stop counting a pod on a row; raises KeyError if it is not there."""
+    def remove_pod(self, row: Row, uid: str) -> PodInfo:
+        """Remove a pod from a row and return it; raises KeyError if it is not there."""
         pod = self.pods[row].pop(uid)
         self._count(row, pod, -1)
         if pod.priority == self.lowest_priority[row]:
-            left_over = (other.priority for other in self.pods[row].values())
-            self.lowest_priority[row] = min(left_over, default=NO_PRIORITY)
+            left = (other.priority for other in self.pods[row].values())
+            self.lowest_priority[row] = min(left, default=NO_PRIORITY)
         if pod.host_ports:
-            left = (port for other in self.pods[row].values() for port in other.host_ports)
-            self._set_ports(row, frozenset(left))
+            ports = (port for other in self.pods[row].values() for port in other.host_ports)
+            self._set_ports(row, frozenset(ports))
         return pod
 
-    def _count(self, row: int, pod: PodInfo, sign: int) -> None:
+    def _count(self, row: Row, pod: PodInfo, sign: int) -> None:
         requests = pod.requests
         self.pod_count[row] += sign
         for name, count in requests.resources.items():
@@ -231,7 +233,7 @@ class NodeTable:
         self.non_zero_requested[resources.MEMORY][row] += sign * requests.non_zero_memory
         self._note_change(row)
 
-    def _set_ports(self, row: int, ports: PortSet) -> None:
+    def _set_ports(self, row: Row, ports: PortSet) -> None:
         if ports is self.host_ports[row]:
             return
         self.host_ports[row] = ports
@@ -241,7 +243,7 @@ class NodeTable:
     # Reading.
 
     def column(self, columns: dict[str, IntArray], name: str) -> IntArray:
-        """A resource's column; zeros for one that nobody has mentioned."""
+        """Return the column of a resource; zeros for an unknown one."""
         return columns.get(name, self._nothing)
 
     def allocatable_bounds(self, name: str) -> tuple[int, int]:
@@ -268,7 +270,7 @@ class NodeTable:
             result.version = self._version
         return result.values
 
-    def _note_change(self, row: int) -> None:
+    def _note_change(self, row: Row) -> None:
         if len(self._changes) == CHANGES_MAX:
             self._first_change += CHANGES_MAX // 2
             del self._changes[: CHANGES_MAX // 2]
@@ -279,27 +281,25 @@ class NodeTable:
         return self._first_change + len(self._changes)
 
     def port_column(self) -> Interned[PortSet]:
-        """The sets of host ports in use, dictionary-encoded; rows without any have none."""
+        """Return the column of host ports in use; rows without ports have no value."""
         if self._port_column is None:
             self._port_column = Interned(self._capacity)
             for row, ports in enumerate(self.host_ports):
                 self._port_column.set(row, ports or None)
         return self._port_column
 
-    def derive(self, rule: Callable[[Node], V | None]) -> Interned[V]:
-        """The column of what `rule` says of each node; made on first use, kept up to date after.
+    def derive(self, value_of: Callable[[Node], V | None]) -> Interned[V]:
+        """Return the derived column of `value_of(node)`; it is cached and kept up to date.
 
-        `rule` must be pure, and equal rules must be equal objects: it is the column's key.
+        `value_of` must be pure. It is the cache key: functions with equal results must be equal.
         """
-        interned = self._derived.pop(rule, None)
+        interned = self._derived.touch(value_of)
         if interned is None:
-            if len(self._derived) >= DERIVED_COLUMNS_MAX:
-                del self._derived[next(iter(self._derived))]
             interned = Interned(self._capacity)
             for row, node in enumerate(self.nodes):
                 if node is not None:
-                    interned.set(row, rule(node))
-        self._derived[rule] = interned
+                    interned.set(row, value_of(node))
+            self._derived.put(value_of, interned)
         return cast("Interned[V]", interned)
 
     def check(self) -> None:
@@ -319,7 +319,7 @@ class NodeTable:
             ports = {port for pod in pods.values() for port in pod.host_ports}
             assert self.host_ports[row] == ports, f"host ports of {name}"
 
-    # Room.
+    # Capacity.
 
     def _zeros(self) -> IntArray:
         return np.zeros(self._capacity, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""What plugins see of nodes: `Nodes`, many rows at once, and `NodeInfo`, one row.
+"""The views of a node table that plugins get: `Nodes`, many rows at once, and `NodeInfo`, one row.
 
-Both read the same arrays. Arrays handed out are read-only: the snapshot belongs to the cycle.
+Both read the same arrays. The arrays that they return are read-only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.node_selectors import METADATA_NAME
-from scheduler.snapshot.columns import BoolArray, Codes, IntArray, seen_from
+from scheduler.snapshot.columns import BoolArray, Codes, IntArray, Row, seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ V = TypeVar("V", bound="Hashable")
 
 @functools.lru_cache(maxsize=1024)
 class LabelOf:
-    """The rule `node -> its value of one label`; one object per key, to serve as a column key."""
+    """The function from a node to its value of one label: the cache key of a derived column."""
 
     __slots__ = ("key",)
 
@@ -38,12 +38,12 @@ class LabelOf:
         self.key: Final = key
 
     def __call__(self, node: Node) -> str | None:
-        """The node's value of the label, None without it."""
+        """Return the node's value of the label; None if it does not have the label."""
         return node.metadata.labels.get(self.key)
 
 
 def _taints(node: Node) -> tuple[Taint, ...]:
-    """The node's taints without their times, which tell many nodes apart and decide nothing."""
+    """Return the node's taints without their times, which no plugin reads."""
     taints = node.spec.taints
     if all(taint.time_added is None for taint in taints):
         return taints
@@ -59,7 +59,7 @@ def _name(node: Node) -> str:
 
 
 class NodeImage(NamedTuple):
-    """An image as seen from some rows: its size, how many nodes have it, and which of the rows."""
+    """An image: its size, the number of nodes with it, and a flag per row in view."""
 
     size_bytes: int
     num_nodes: int
@@ -67,10 +67,10 @@ class NodeImage(NamedTuple):
 
 
 class Nodes:
-    """Some rows of a node table, in order: what a vectorised plugin is given.
+    """Some rows of a node table, in order: the argument of vectorised plugins.
 
-    Every array has one entry per row in view. Resources are counted in thousandths of a core for
-    cpu and in whole units for all else.
+    Every array has one entry per row in view. Cpu is in thousandths of a core, all other resources
+    are in whole units.
     """
 
     __slots__ = ("_base_rows", "_images", "_rows", "_table", "total")
@@ -88,7 +88,7 @@ class Nodes:
         self._rows: Final = rows
         self._images: Final = images
         self._base_rows: Final = base_rows
-        #: The number of nodes in the whole cluster, whatever is in view.
+        #: The number of nodes in the whole cluster.
         self.total: Final = total
 
     def __len__(self) -> int:
@@ -100,39 +100,39 @@ class Nodes:
 
     def __iter__(self) -> Iterator[NodeInfo]:
         table, base_rows = self._table, self._base_rows
-        return (NodeInfo(table, row, base_rows) for row in self.rows)
+        return (NodeInfo(table, Row(row), base_rows) for row in self.rows)
 
     def __repr__(self) -> str:
         return f"<Nodes: {len(self)} of {self.total}>"
 
     @property
     def table(self) -> NodeTable:
-        """The table that these are rows of, for whoever copies them (`WhatIf`). Do not write."""
+        """The table of these rows, for copies (`WhatIf`). Do not write to it."""
         return self._table
 
     @property
     def rows(self) -> range | list[int]:
-        """The table rows in view, for whoever keeps things by row (the runtime)."""
+        """The table rows in view."""
         rows = self._rows
         return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
 
     @property
     def row_array(self) -> IntArray:
-        """Likewise, as an array."""
+        """The table rows in view, as an array."""
         rows = self._rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
     @property
     def base_rows(self) -> IntArray:
-        """The rows of the snapshot that these are, or are hypothetical versions of.
+        """The snapshot's rows of these nodes, also if they are rows of a what-if table.
 
-        What a plugin has worked out in PreFilter for all nodes, one entry per node, is indexed with
-        this in Filter, where the nodes may be some of them, or what-ifs.
+        They are indexes into arrays that a plugin computed in PreFilter, one entry per node of the
+        snapshot.
         """
         return self.row_array if self._base_rows is None else self._base_rows[self._rows]
 
     def name(self, index: int) -> str:
-        """The name of one node in view."""
+        """Return the name of the node at a position in this view."""
         return self._table.names[self._row(index)]
 
     @property
@@ -143,7 +143,7 @@ class Nodes:
         return names[rows] if isinstance(rows, slice) else [names[row] for row in rows.tolist()]
 
     def position(self, name: str) -> int | None:
-        """Where a node stands in this view; None if it is not in it."""
+        """Return the position of a node in this view; None if it is not in it."""
         row = self._table.row_of.get(name)
         if row is None:
             return None
@@ -154,7 +154,7 @@ class Nodes:
         return int(found[0]) if len(found) else None
 
     def positions(self, names: Iterable[str]) -> dict[str, int]:
-        """Where some nodes stand in this view, those left out that are not in it."""
+        """Return the positions of nodes in this view; nodes that are not in it are left out."""
         row_of, rows = self._table.row_of, self._rows
         wanted = [(name, row_of[name]) for name in names if name in row_of]
         if isinstance(rows, slice):
@@ -177,7 +177,7 @@ class Nodes:
         )
 
     def take(self, which: BoolArray | IntArray) -> Nodes:
-        """Fewer of these nodes: by a mask or by positions in this view."""
+        """Return some of these nodes, by a mask or by positions in this view."""
         rows = self._rows
         positions = cast("IntArray", which.nonzero()[0] if which.dtype == bool else which)
         if isinstance(rows, slice):
@@ -187,7 +187,7 @@ class Nodes:
         return self._others(chosen)
 
     def slice(self, start: int, stop: int) -> Nodes:
-        """The nodes from one position up to another one not before it, copying nothing."""
+        """Return the nodes from `start` up to `stop`, which is not less. Copies nothing."""
         rows = self._rows
         if isinstance(rows, slice):
             chosen: slice | IntArray = slice(rows.start + start, min(rows.start + stop, rows.stop))
@@ -196,7 +196,7 @@ class Nodes:
         return self._others(chosen)
 
     def joined(self, others: Sequence[Nodes]) -> Nodes:
-        """These nodes and then those, all of one table."""
+        """Return these nodes followed by others of the same table."""
         rows: slice | IntArray = self._rows
         for other in others:
             if isinstance(rows, slice) and isinstance(other._rows, slice):
@@ -212,12 +212,12 @@ class Nodes:
     # Facts about node objects.
 
     def labels(self, key: str) -> Codes[str]:
-        """The nodes' values of one label."""
+        """Return the values of one label."""
         return self.derive(LabelOf(key))
 
     @property
     def name_codes(self) -> Codes[str]:
-        """The nodes' names, encoded: for `isin` and the like."""
+        """The names as a dictionary-encoded column."""
         return self.derive(_name)
 
     @property
@@ -227,19 +227,19 @@ class Nodes:
 
     @property
     def unschedulable(self) -> BoolArray:
-        """Which nodes are cordoned."""
+        """True for cordoned nodes."""
         return self.derive(_unschedulable).isin((True,))
 
-    def derive(self, rule: Callable[[Node], V | None]) -> Codes[V]:
-        """A column of a plugin's own: what `rule` says of each node object.
+    def derive(self, value_of: Callable[[Node], V | None]) -> Codes[V]:
+        """Return a derived column: `value_of(node)` of each node object.
 
-        Worked out once per node object, not per pod. `rule` must be pure, hashable, and the same
-        object each time (a module-level function, say).
+        It is computed once per node object, not per pod. `value_of` must be pure, hashable and the
+        same object each time, such as a module-level function.
         """
-        return self._table.derive(rule).view(self._rows)
+        return self._table.derive(value_of).view(self._rows)
 
     def accepted_by(self, requirement: Requirement) -> BoolArray:
-        """Which nodes' labels meet one requirement of a selector."""
+        """Return True for nodes whose labels meet one requirement of a selector."""
         codes = self.labels(requirement.key)
         if requirement.operator == "In":
             return codes.isin(requirement.values)
@@ -248,7 +248,7 @@ class Nodes:
         return codes.where(requirement.accepts)
 
     def meeting(self, term: Term) -> BoolArray:
-        """Which nodes meet one term of a node selector (`Term.matches`, all nodes at once)."""
+        """Return True for nodes that match one term of a node selector (`Term.matches`)."""
         if term.errors:
             return np.zeros(len(self), dtype=np.bool_)
         met = np.ones(len(self), dtype=np.bool_)
@@ -263,14 +263,14 @@ class Nodes:
         return met
 
     def selected_by(self, selector: NodeSelectorMatcher) -> BoolArray:
-        """Which nodes a node selector selects: those that meet one of its terms."""
+        """Return True for nodes that match one of the terms of a node selector."""
         selected = np.zeros(len(self), dtype=np.bool_)
         for term in selector.terms:
             selected |= self.meeting(term)
         return selected
 
     def allowed_by(self, affinity: RequiredNodeAffinity) -> BoolArray:
-        """Which nodes a pod's node selector and required node affinity allow."""
+        """Return True for nodes that match a pod's node selector and required node affinity."""
         terms = affinity.terms
         allowed = np.ones(len(self), dtype=np.bool_) if terms is None else self.selected_by(terms)
         if affinity.node_selector is not None:
@@ -281,7 +281,7 @@ class Nodes:
     # Facts about the pods on the nodes.
 
     def allocatable(self, resource: str) -> IntArray:
-        """How much of a resource each node offers; 0 where it does not know it."""
+        """Return the allocatable amount of a resource; 0 for nodes without it."""
         return self._view(self._table.column(self._table.allocatable, resource))
 
     def allocatable_bounds(self, resource: str) -> tuple[int, int]:
@@ -297,11 +297,11 @@ class Nodes:
         return seen_from(values, self._rows)
 
     def requested(self, resource: str) -> IntArray:
-        """How much of a resource the pods on each node have asked for."""
+        """Return the sum of the requests of the pods on each node."""
         return self._view(self._table.column(self._table.requested, resource))
 
     def non_zero_requested(self, resource: str) -> IntArray:
-        """Likewise for cpu and memory, with upstream's defaults for containers that do not ask."""
+        """Return the sum of the requests with upstream's defaults; only for cpu and memory."""
         return self._view(self._table.column(self._table.non_zero_requested, resource))
 
     def unrequested(self, resource: str) -> IntArray:
@@ -327,82 +327,79 @@ class Nodes:
 
     @property
     def pod_count(self) -> IntArray:
-        """How many pods each node has."""
         return self._view(self._table.pod_count)
 
     @property
     def pods(self) -> list[Mapping[str, PodInfo]]:
-        """The pods on each node, by uid: to be read, not written to."""
+        """The pods on each node, by uid. Do not write to them."""
         pods = self._table.pods
         rows = self._rows
         return [*pods[rows]] if isinstance(rows, slice) else [pods[row] for row in rows.tolist()]
 
     @property
     def lowest_priority(self) -> IntArray:
-        """What no pod of each node is below in priority; `NO_PRIORITY` where there is no pod."""
+        """A lower bound of the pods' priorities per node; `NO_PRIORITY` for nodes without pods."""
         return self._view(self._table.lowest_priority)
 
     @property
     def host_ports(self) -> Codes[PortSet]:
-        """The host ports in use on each node; none where there are none."""
+        """The host ports in use; nodes without any have no value."""
         return self._table.port_column().view(self._rows)
 
     def image(self, name: str) -> NodeImage | None:
-        """An image by its full name, and which of these nodes have it; None if no node has."""
+        """Return an image by its full name; None if no node has it."""
         image = self._images.get(name) if self._images is not None else None
         if image is None or self._images is None:
             return None
         mask = self._images.mask(name, self._table.row_of, len(self._table))
         return NodeImage(image.size_bytes, len(image.node_names), seen_from(mask, self._rows))
 
-    def _row(self, index: int) -> int:
+    def _row(self, index: int) -> Row:
         rows = self._rows
-        return range(rows.start, rows.stop)[index] if isinstance(rows, slice) else int(rows[index])
+        if isinstance(rows, slice):
+            return Row(range(rows.start, rows.stop)[index])
+        return Row(int(rows[index]))
 
     def _view(self, column: IntArray) -> IntArray:
         return seen_from(column, self._rows)
 
 
 class NodeInfo:
-    """One node with its pods: what a per-node plugin is given. Reads a row of the node table."""
+    """One node with its pods, read from a row of a node table: the argument of per-node plugins."""
 
     __slots__ = ("_base_rows", "_row", "_table")
 
-    def __init__(self, table: NodeTable, row: int, base_rows: IntArray | None = None) -> None:
+    def __init__(self, table: NodeTable, row: Row, base_rows: IntArray | None = None) -> None:
         self._table: Final = table
         self._row: Final = row
         self._base_rows: Final = base_rows
 
     @property
-    def base_row(self) -> int:
-        """The row of the snapshot that this node is, or is a hypothetical version of."""
-        return self._row if self._base_rows is None else int(self._base_rows[self._row])
+    def base_row(self) -> Row:
+        """The snapshot's row of this node, also if it is a row of a what-if table."""
+        return self._row if self._base_rows is None else Row(int(self._base_rows[self._row]))
 
     @property
     def name(self) -> str:
-        """The node's name."""
         return self._table.names[self._row]
 
     @property
     def node(self) -> Node:
-        """The node object."""
         node = self._table.nodes[self._row]
-        assert node is not None, "a snapshot holds no ghosts"
+        assert node is not None, "a snapshot has no rows without node object"
         return node
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The node's labels."""
         return self.node.metadata.labels
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """The node's taints."""
         return self.node.spec.taints
 
     @property
     def unschedulable(self) -> bool:
-        """Whether the node is cordoned."""
+        """True if the node is cordoned."""
         return self.node.spec.unschedulable
 
     @property
@@ -412,32 +409,31 @@ class NodeInfo:
 
     @property
     def pod_count(self) -> int:
-        """How many there are."""
         return len(self._table.pods[self._row])
 
     @property
     def host_ports(self) -> PortSet:
-        """The host ports they take."""
+        """The host ports in use."""
         return self._table.host_ports[self._row]
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """What the node offers, by resource, in the scheduler's units."""
+        """The allocatable amounts by resource, in the scheduler's units."""
         return self._counts(self._table.allocatable)
 
     @property
     def allowed_pods(self) -> int:
-        """How many pods the node takes."""
+        """The allocatable number of pods."""
         return int(self._table.column(self._table.allocatable, resources.PODS)[self._row])
 
     @property
     def requested(self) -> dict[str, int]:
-        """What its pods have asked for, by resource."""
+        """The sum of the pods' requests by resource."""
         return self._counts(self._table.requested)
 
     @property
     def non_zero_requested(self) -> dict[str, int]:
-        """Likewise for cpu and memory, with defaults for containers that do not ask."""
+        """The sum of the pods' requests of cpu and memory, with upstream's defaults."""
         return self._counts(self._table.non_zero_requested)
 
     def _counts(self, columns: Mapping[str, IntArray]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A pod with everything worked out once that plugins ask of it again and again."""
+"""A pod with the values that plugins need and that are computed once from it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
+from scheduler.lru_cache import LruCache
 from scheduler.snapshot.pod_kind import PodKind, kind_of
 from scheduler.snapshot.pod_volumes import PodVolumes, volumes_of
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class PodRequests:
-    """A pod's requests, counted: cpu in thousandths of a core, everything else in units.
+    """A pod's requests as integers: cpu in thousandths of a core, all else in whole units.
 
-    `non_zero_cpu` and `non_zero_memory` put upstream's defaults (100m, 200Mi) in place of what a
-    container does not ask for; scores use them so that empty pods do not look free.
+    `non_zero_cpu` and `non_zero_memory` use upstream's defaults (100m, 200Mi) for containers
+    without a request, so that pods without requests do not score as free.
     """
 
     __slots__ = ("non_zero_cpu", "non_zero_memory", "resources")
@@ -38,11 +39,10 @@ class PodRequests:
 
 
 class PodInfo:
-    """A pod as the scheduler handles it: the object, and what follows from it.
+    """A pod object and values computed from it; plugins get it where upstream's get a `*v1.Pod`.
 
-    Immutable; an update of the pod makes a new one. Plugins get this wherever upstream's get a
-    `*v1.Pod`: the API object is `pod`, its parts are in reach without digging. `like` is a twin
-    that asks for the same, to take over what was worked out for it.
+    Immutable; an update of the pod makes a new one. `like` is a PodInfo of a pod with equal
+    requests, ports, volumes, labels and affinity, whose computed values are used.
     """
 
     __slots__ = (
@@ -59,12 +59,12 @@ class PodInfo:
 
     def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
-        #: What tells this pod from another of the same name.
+        #: Differs between pods of the same name.
         self.uid: Final = pod.metadata.uid
         #: The pod's priority; a pod without one has 0.
         self.priority: Final = priority_of(pod)
         start_time = pod.status.start_time
-        #: When the kubelet took the pod on, in epoch seconds; None if it has not.
+        #: The start time that the kubelet reported, in epoch seconds; None before.
         self.started: Final = None if start_time is None else start_time.timestamp()
         self.requests: Final[PodRequests] = _requests_of(pod) if like is None else like.requests
         self.host_ports: Final[tuple[HostPort, ...]] = (
@@ -75,18 +75,16 @@ class PodInfo:
         self._kind: PodKind | None = None if like is None else like._kind
 
     def assigned_to(self, node_name: str) -> PodInfo:
-        """This pod as it will be once it is bound to a node."""
+        """Return this pod as it will be once it is bound to a node."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
         return PodInfo(msgspec.structs.replace(self.pod, spec=spec), like=self)
 
     @property
     def name(self) -> str:
-        """The pod's name."""
         return self.pod.metadata.name
 
     @property
     def namespace(self) -> str:
-        """The pod's namespace."""
         return self.pod.metadata.namespace
 
     @property
@@ -96,24 +94,21 @@ class PodInfo:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The pod's labels."""
         return self.pod.metadata.labels
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The pod's annotations."""
         return self.pod.metadata.annotations
 
     @property
     def spec(self) -> PodSpec:
-        """What the pod wants."""
         return self.pod.spec
 
     @property
     def spec_requests(self) -> Mapping[str, int]:
-        """What the pod asks for by its spec alone, counted: what a node must have room for.
+        """The requests by the spec alone: the amounts that a node must have free.
 
-        Differs from `requests` only where the kubelet has already reported on the pod.
+        They differ from `requests` only where the kubelet has reported on the pod's containers.
         """
         if _is_reported_on(self.pod):
             return resources.counted(resources.pod_requests(self.pod))
@@ -121,8 +116,9 @@ class PodInfo:
 
     @property
     def non_zero_container_requests(self) -> Mapping[str, int]:
-        """What the pod's containers ask for by their specs, with upstream's defaults for those that
-        do not ask for cpu or memory; requests of the pod as a whole do not count.
+        """The requests of the containers' specs, with upstream's defaults for cpu and memory.
+
+        Pod-level requests do not count.
         """
         if _is_reported_on(self.pod) or self.pod.spec.resources is not None:
             return resources.counted(
@@ -139,7 +135,7 @@ class PodInfo:
 
     @property
     def kind(self) -> PodKind:
-        """What selectors and affinity terms can tell of the pod, shared by all that are alike."""
+        """The pod kind, which all pods with equal labels, affinity and so on share."""
         kind = self._kind
         if kind is None:
             kind = self._kind = kind_of(self.pod)
@@ -158,42 +154,40 @@ class PodInfo:
 
 
 def priority_of(pod: Pod) -> int:
-    """The priority of a pod; 0 if admission has not set one (`corev1helpers.PodPriority`)."""
+    """Return the pod's priority; 0 if admission has not set one (`corev1helpers.PodPriority`)."""
     return pod.spec.priority or 0
 
 
-class _Counted(NamedTuple):
-    """What a spec's requests come from, kept so that no other object gets its place in memory."""
+class _CachedRequests(NamedTuple):
+    """The requests of a spec, which is kept alive: the cache key has the `id()`s of its parts."""
 
     spec: PodSpec
     requests: PodRequests
 
 
-#: By the identity of the parts of the spec: pods from one template share them (`PartSharing`).
-_counted: Final[dict[tuple[int, ...], _Counted]] = {}
-_COUNTED_MAX: Final = 4096
+#: By the `id()`s of the parts of the spec: pods from one template share them (`PartSharing`).
+_requests: Final[LruCache[tuple[int, ...], _CachedRequests]] = LruCache(4096)
 
 
 def _requests_of(pod: Pod) -> PodRequests:
-    """A pod's requests, shared between pods that ask for the same.
+    """Return the pod's requests, shared between pods with equal ones.
 
-    Most pods come from a few templates, and 150,000 of them need not hold 150,000 dictionaries.
+    Most pods come from a few templates, so that 150,000 pods do not hold 150,000 dictionaries.
     """
     if _is_reported_on(pod):
         return _count_requests(pod)
     spec = pod.spec
     overhead = id(spec.overhead) if spec.overhead else 0
     key = (id(spec.containers), id(spec.init_containers), overhead, id(spec.resources))
-    known = _counted.get(key)
-    if known is None:
-        if len(_counted) >= _COUNTED_MAX:
-            _counted.clear()
-        known = _counted[key] = _Counted(spec, _count_requests(pod))
-    return known.requests
+    cached = _requests.touch(key)
+    if cached is None:
+        cached = _CachedRequests(spec, _count_requests(pod))
+        _requests.put(key, cached)
+    return cached.requests
 
 
 def _is_reported_on(pod: Pod) -> bool:
-    """Whether the kubelet has said what the pod's containers have got."""
+    """True if the kubelet has reported the resources of the pod's containers."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses or status.resources)
 

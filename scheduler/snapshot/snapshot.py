@@ -1,8 +1,8 @@
-"""The snapshot: the cluster as one scheduling cycle sees it.
+"""The snapshot: the state of the cluster during one scheduling cycle.
 
 Its table holds the nodes in scheduling order, so that a run of nodes is a slice of every column and
-looking at all of them copies nothing. It changes in one place only, `update`, which the cache calls
-at the start of a cycle.
+reading all of them copies nothing. Only `update` changes it; the cache calls it at the start of a
+cycle.
 Source: `pkg/scheduler/backend/cache/snapshot.go`.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.snapshot.columns import Slot
+from scheduler.snapshot.columns import Row, Slot
 from scheduler.snapshot.images import Image, ImageTable
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -45,7 +45,7 @@ class Snapshot:
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
         self.volume_index: Final = VolumeIndex()
-        #: The indices' number for each node, in scheduling order: its row in the cache.
+        #: The slot of each node, in scheduling order.
         self._slots: IntArray = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Snapshot:
 
     @property
     def names(self) -> Sequence[str]:
-        """All node names, in scheduling order (zones taken in turn)."""
+        """The names of all nodes, in scheduling order (one of each zone in turn)."""
         return self.table.names
 
     @property
@@ -65,11 +65,11 @@ class Snapshot:
         return Nodes(self.table, slice(0, len(self)), total=len(self), images=self.images)
 
     def get(self, name: str) -> NodeInfo:
-        """One node by name; raises `NodeNotFoundError`."""
+        """Return a node by name; raises `NodeNotFoundError`."""
         return NodeInfo(self.table, self.row(name))
 
-    def row(self, name: str) -> int:
-        """The position of a node in scheduling order; raises `NodeNotFoundError`."""
+    def row(self, name: str) -> Row:
+        """Return the position of a node in scheduling order; raises `NodeNotFoundError`."""
         row = self.table.row_of.get(name)
         if row is None:
             raise NodeNotFoundError(name)
@@ -77,10 +77,7 @@ class Snapshot:
 
     @property
     def slots(self) -> IntArray:
-        """What the indices know each node by, in scheduling order. Not to be written to.
-
-        A node keeps its slot for as long as it is there; another may have it afterwards.
-        """
+        """The slot of each node in the pod indexes, in scheduling order. Do not write to it."""
         return self._slots
 
     def count_pods(self, weight: PodWeight) -> IntArray:
@@ -94,14 +91,14 @@ class Snapshot:
         self,
         source: NodeTable,
         *,
-        changed_rows: Iterable[int],
+        changed_rows: Iterable[Row],
         order: Sequence[str] | None,
         images: Mapping[str, Image | None],
     ) -> None:
         """Make the snapshot equal to the cache's table.
 
-        `changed_rows` are rows of `source`; `order` is given when nodes have come or gone, and then
-        names all nodes there are.
+        `changed_rows` are rows of `source`. `order` has the names of all nodes if nodes were added
+        or deleted, else it is None.
         """
         if order is not None:
             self.table = self.table.rearranged(source, order)

@@ -1,8 +1,8 @@
-"""Hypothetical nodes: what a node would be with pods added or taken away.
+"""What-if tables: hypothetical nodes with pods added or removed.
 
-A what-if is a small node table of its own, so that plugins look at hypothetical rows through the
-same `Nodes` as at real ones, and nothing they see can leak into the snapshot. What is counted is
-copied column by column; what follows from the node objects, which no pod changes, is shared.
+A what-if table is a small node table of its own, so that plugins read hypothetical rows through the
+same `Nodes` as real ones, and changes do not reach the snapshot. Counts are copied column by
+column; columns derived from node objects, which no pod changes, are shared.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import numpy as np
 
 from scheduler.api import resources
+from scheduler.snapshot.columns import Row
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from scheduler.api.core import Node
-    from scheduler.snapshot.columns import IntArray, Interned
+    from scheduler.snapshot.columns import IntArray, Interned, World
     from scheduler.snapshot.node_table import PortSet
     from scheduler.snapshot.pod_info import PodInfo, PodRequests
 
@@ -27,10 +28,10 @@ V = TypeVar("V", bound="Hashable")
 
 
 class WhatIf:
-    """Copies of some nodes, hypothetical ones maybe, in the same order, to be changed at will.
+    """Copies of some nodes, in the same order, whose pods can be changed: one world per node.
 
-    They know their labels, taints, pods and counts, but nothing of images. Good for as long as the
-    nodes they were made of do not change.
+    They have labels, taints, pods and counts, but no images. Valid until the nodes that they were
+    made from change.
     """
 
     def __init__(self, nodes: Nodes) -> None:
@@ -40,42 +41,41 @@ class WhatIf:
 
     @property
     def nodes(self) -> Nodes:
-        """The hypothetical nodes, as plugins see them."""
         rows = slice(0, len(self._table))
         return Nodes(self._table, rows, total=self._total, base_rows=self._base_rows)
 
-    def node(self, row: int) -> NodeInfo:
-        """One of them, as it now is."""
-        return NodeInfo(self._table, row, self._base_rows)
+    def node(self, world: World) -> NodeInfo:
+        """Return the node of one world."""
+        return NodeInfo(self._table, Row(world), self._base_rows)
 
-    def add_pod(self, row: int, pod: PodInfo) -> None:
-        """Put a pod on a hypothetical node."""
-        self._table.add_pod(row, pod)
+    def add_pod(self, world: World, pod: PodInfo) -> None:
+        """Add a pod in one world."""
+        self._table.add_pod(Row(world), pod)
 
-    def remove_pod(self, row: int, uid: str) -> PodInfo:
-        """Take a pod off a hypothetical node; raises KeyError if it is not there."""
-        return self._table.remove_pod(row, uid)
+    def remove_pod(self, world: World, uid: str) -> PodInfo:
+        """Remove a pod in one world and return it; raises KeyError if it is not there."""
+        return self._table.remove_pod(Row(world), uid)
 
-    def add_pods(self, rows: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Put many pods where they belong at once: the first on the first of `rows`, and so on."""
-        self._table.add_pods(rows, pods)
+    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+        """Add the first pod in the first of `worlds`, and so on."""
+        self._table.add_pods(worlds, pods)
 
-    def remove_pods(self, rows: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Take many pods away at once, likewise; raises KeyError if one is not there."""
-        self._table.remove_pods(rows, pods)
+    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+        """Remove the first pod from the first of `worlds`, and so on; raises KeyError."""
+        self._table.remove_pods(worlds, pods)
 
 
 class _HypotheticalTable(NodeTable):
-    """Some rows of another table, under new numbers."""
+    """Some rows of another table, renumbered from 0: the row of a node is its world."""
 
     def __init__(self, nodes: Nodes) -> None:
         super().__init__(len(nodes))
         self._source: Final = nodes.table
         self._rows: Final = nodes.row_array
-        self._ports_changed: Final[set[int]] = set()
+        self._ports_changed: Final[set[Row]] = set()
         source, rows = self._source, self._rows
         self.names.extend(nodes.names)
-        self.row_of.update((name, row) for row, name in enumerate(self.names))
+        self.row_of.update((name, Row(row)) for row, name in enumerate(self.names))
         for row in rows.tolist():
             self.nodes.append(source.nodes[row])
             self.pods.append(dict(source.pods[row]))
@@ -90,34 +90,36 @@ class _HypotheticalTable(NodeTable):
         ):
             column.update((name, counts.take(rows)) for name, counts in of.items())
 
-    def add_pods(self, rows: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Count many pods, each on its row."""
-        for row, pod in zip(rows, pods, strict=True):
+    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+        """Add many pods, each to its world."""
+        for world, pod in zip(worlds, pods, strict=True):
+            row = Row(world)
             on_row = self.pods[row]
             assert pod.uid not in on_row, f"{pod} is on {self.names[row]} already"
             on_row[pod.uid] = pod
             if pod.host_ports:
                 self._set_ports(row, self.host_ports[row].union(pod.host_ports))
-        changed = np.array(rows, dtype=np.int64)
+        changed = np.array(worlds, dtype=np.int64)
         self._count_all(changed, pods, 1)
-        # Mostly they are pods that were there before; a bound that is too low does no harm.
+        # Any lower bound is right, and few readers need an exact one in a dry run.
         self.lowest_priority[changed] = _LOWEST_PRIORITY
 
-    def remove_pods(self, rows: Sequence[int], pods: Sequence[PodInfo]) -> None:
-        """Stop counting many pods, each on its row; raises KeyError if one is not there."""
-        for row, pod in zip(rows, pods, strict=True):
+    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+        """Remove many pods, each from its world; raises KeyError if one is not there."""
+        for world, pod in zip(worlds, pods, strict=True):
+            row = Row(world)
             on_row = self.pods[row]
             del on_row[pod.uid]
             if pod.host_ports:
                 left = (port for other in on_row.values() for port in other.host_ports)
                 self._set_ports(row, frozenset(left))
-        self._count_all(np.array(rows, dtype=np.int64), pods, -1)
+        self._count_all(np.array(worlds, dtype=np.int64), pods, -1)
 
     def _count_all(self, rows: IntArray, pods: Sequence[PodInfo], sign: int) -> None:
-        """Add to or subtract from the columns; pods that ask for the same are looked at once."""
+        """Add `sign` times the requests to the columns, once per distinct request and column."""
         np.add.at(self.pod_count, rows, sign)
-        asked_for = [pod.requests for pod in pods]
-        distinct = dict.fromkeys(asked_for)
+        requested = [pod.requests for pod in pods]
+        distinct = dict.fromkeys(requested)
         if len(distinct) == 1:
             (requests,) = distinct
             for name, count in requests.resources.items():
@@ -126,7 +128,7 @@ class _HypotheticalTable(NodeTable):
                 np.add.at(self.non_zero_requested[name], rows, sign * of(requests))
             return
         number_of = {requests: n for n, requests in enumerate(distinct)}
-        which = np.fromiter(map(number_of.__getitem__, asked_for), np.int64, count=len(asked_for))
+        which = np.fromiter(map(number_of.__getitem__, requested), np.int64, count=len(requested))
         for name in {name for requests in number_of for name in requests.resources}:
             counts = _counts((requests[name] for requests in number_of), sign)
             np.add.at(self._column(self.requested, name), rows, counts.take(which))
@@ -134,7 +136,7 @@ class _HypotheticalTable(NodeTable):
             counts = _counts(map(of, number_of), sign)
             np.add.at(self.non_zero_requested[name], rows, counts.take(which))
 
-    def _set_ports(self, row: int, ports: PortSet) -> None:
+    def _set_ports(self, row: Row, ports: PortSet) -> None:
         self._ports_changed.add(row)
         super()._set_ports(row, ports)
 
@@ -143,7 +145,7 @@ class _HypotheticalTable(NodeTable):
         return self._source.allocatable_bounds(name)
 
     def port_column(self) -> Interned[PortSet]:
-        """The ports of the nodes these are versions of, but for those rows that have changed."""
+        """Return the column of the source table, with the rows whose ports have changed here."""
         if self._port_column is None:
             rows = np.arange(len(self), dtype=np.int64)
             column = self._source.port_column().rearranged(rows, self._rows, self._capacity)
@@ -152,16 +154,17 @@ class _HypotheticalTable(NodeTable):
             self._port_column = column
         return self._port_column
 
-    def derive(self, rule: Callable[[Node], V | None]) -> Interned[V]:
-        """What `rule` says of the nodes these are versions of: the node objects are the same."""
-        column = self._derived.get(rule)
+    def derive(self, value_of: Callable[[Node], V | None]) -> Interned[V]:
+        """Return the column of the source table: the node objects are the same."""
+        column = self._derived.touch(value_of)
         if column is None:
-            column = self._source.derive(cast("Callable[[Node], Hashable]", rule))
-            self._derived[rule] = column = column.gathered(self._rows)
+            source = self._source.derive(cast("Callable[[Node], Hashable]", value_of))
+            column = source.gathered(self._rows)
+            self._derived.put(value_of, column)
         return cast("Interned[V]", column)
 
 
-#: Below any priority that a pod can have.
+#: A lower bound of all priorities.
 _LOWEST_PRIORITY: Final = -(2**31)
 
 

@@ -31,6 +31,7 @@ from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.status import Rejections, Status
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.registry import Registry
+from scheduler.snapshot.columns import World
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing.builders import snapshot_of
@@ -206,13 +207,13 @@ class _Trial:
         guest = PodInfo(msgspec.structs.replace(pod.pod, metadata=metadata), like=pod)
         guest = guest.assigned_to(nodes.name(0))
         what_if, supposed = WhatIf(nodes), state.clone()
-        what_if.add_pod(0, guest)
-        self._status("add_pod", supposed, pod, guest, what_if.node(0))
+        what_if.add_pod(World(0), guest)
+        self._status("add_pod", supposed, pod, guest, what_if.node(World(0)))
         self._verdicts(supposed, pod, what_if.nodes)
         if self._verdicts(state, pod, nodes) != list(verdicts):
             self.fail("let a dry run change the state of the real one: its state needs a clone()")
-        what_if.remove_pod(0, guest.uid)
-        self._status("remove_pod", supposed, pod, guest, what_if.node(0))
+        what_if.remove_pod(World(0), guest.uid)
+        self._status("remove_pod", supposed, pod, guest, what_if.node(World(0)))
         if self._verdicts(supposed, pod, what_if.nodes) != list(verdicts):
             self.fail("filters differently after a pod has come and gone in a dry run")
 

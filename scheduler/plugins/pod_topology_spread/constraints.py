@@ -69,7 +69,7 @@ class MatchingPods:
     A selector without requirements counts none, as upstream's `countPodsMatchSelector`.
     """
 
-    __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces")
+    __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces", "wanted_labels")
 
     needs_affinity_terms: Final = False
 
@@ -80,6 +80,7 @@ class MatchingPods:
         self._key: Final = (namespace, *requirements)
         self._hash: Final = hash(self._key)
         self.namespaces: Final = frozenset((namespace,))
+        self.wanted_labels: Final = selector.wanted_labels
 
     @property
     def counts_nothing(self) -> bool:
