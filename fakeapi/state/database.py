@@ -221,12 +221,29 @@ class Database:
         changes = list(log.newer_than(start))[::-1]
         for change in changes:
             written.entries.append(_entry(change))
-        if self.is_new:
+        if not self.is_new:
+            self._delete_superseded(collection, written.number)
+        else:
             rows = [
                 _Row(revision.resource_version, written.number, False, revision.json())
                 for revision in collection.at_version(start).values()
             ]
             self._insert([*rows, *(_row(change, written.number) for change in changes)])
+
+    def _delete_superseded(self, collection: Collection, number: int) -> None:
+        """Delete the rows that the log of a restored collection does not reach back to.
+
+        The file of a process that was killed may hold a longer log than the store restores. Of
+        those changes only the objects as of the start of the log are kept.
+        """
+        start = collection.log.compacted_version
+        kept = {revision.resource_version for revision in collection.at_version(start).values()}
+        found = self._connection.execute(
+            "SELECT version FROM revisions WHERE collection = ? AND version <= ?", (number, start)
+        ).fetchall()
+        gone = [(version,) for (version,) in found if version not in kept]
+        self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
+        self._connection.execute("UPDATE collections SET start = ? WHERE id = ?", (start, number))
 
     def _of(self, collection: Collection) -> _Written:
         """What the file has of a collection; in a transaction, for it may have to get a number."""

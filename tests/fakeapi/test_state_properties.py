@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakeapi.state import database
 from fakeapi.state.contents import Contents, contents_of, put_into
 from fakeapi.state.database import Database
 from fakeapi.store.store import Compacted, Store
@@ -113,9 +114,12 @@ class Life:
         else:
             take(self.store, step)
 
-    def restart(self) -> None:
+    def restart(
+        self, *, end: Callable[[Database], None] | None = None, log_size: int | None = None
+    ) -> None:
+        self._log_size = log_size or self._log_size
         self._database.commit()
-        self._end(self._database)
+        (end or self._end)(self._database)
         self._begin()
 
     def stop(self) -> None:
@@ -160,4 +164,40 @@ def test_objects_outlive_faults_too(steps: list[tuple[Any, ...]], log_size: int)
             assert {key: revision.object for key, revision in mine.items()} == {
                 key: revision.object for key, revision in theirs.items()
             }
+        life.stop()
+
+
+ends = st.sampled_from([Database.close, Database.abandon])
+histories = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(RESOURCES), st.sampled_from("abc")),
+        st.tuples(st.just("remove"), st.sampled_from(RESOURCES), st.sampled_from("abc")),
+        st.just(("commit",)),
+        st.tuples(st.just("restart"), ends, st.integers(1, 6)),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)  # files, on a machine that may be busy
+@given(steps=histories)
+def test_nothing_is_lost_or_revived_over_kills_and_clean_stops(
+    steps: list[tuple[Any, ...]],
+) -> None:
+    """A killed process leaves rows that a later one, with a log of its own size, must not keep."""
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database, "_FORGET_EVERY", 3)
+        life = Life(Path(directory, "state.db"), 6, Database.close)
+        for step in [*steps, ("restart", Database.close, 6), ("restart", Database.abandon, 6)]:
+            if step[0] == "restart":
+                before = {r: life.store.collection(r).revisions for r in RESOURCES}
+                life.restart(end=step[1], log_size=step[2])
+                for resource, known in before.items():
+                    now = life.store.collection(resource).revisions
+                    assert {key: found.object for key, found in now.items()} == {
+                        key: found.object for key, found in known.items()
+                    }
+            else:
+                life.take(step)
         life.stop()
