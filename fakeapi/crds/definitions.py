@@ -198,13 +198,22 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         unconditional_update=False,
         scale=scale,
         structure=structure,
-        # Objects may be older than the schema; those that are not stay as they are.
-        from_stored=structure.as_stored if _has_changed(definition) else None,
+        from_stored=_from_stored(definition, structure, is_other=is_other),
         printer=custom_printer(mappings(version.get("additionalPrinterColumns"))),
         deprecation_warning=_deprecation_warning(version, f"{group}/{name} {kind}"),
         is_ending=has_condition(definition, TERMINATING),
         stored_version=f"{group}/{text(storage.get('name'))}",
     )
+
+
+def _from_stored(
+    definition: Json, structure: CustomStructure, *, is_other: bool
+) -> Callable[[Json], Json] | None:
+    """Return the conversion of stored objects; None while they are as the version shows them."""
+    if is_other:
+        return structure.as_version
+    # Objects may be older than the schema.
+    return structure.as_stored if _has_changed(definition) else None
 
 
 def _has_changed(definition: Json) -> bool:

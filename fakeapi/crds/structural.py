@@ -69,6 +69,15 @@ class CustomStructure:
         pruning.prune(result, pruning.as_root(node), [])
         return result
 
+    def as_version(self, obj: Json) -> Json:
+        """Return a stored object as this version shows it: pruned to the version's own schema.
+
+        Source: schemaCoercingConverter in customresource_handler.go.
+        """
+        result = self.as_stored(obj)
+        pruning.prune(result, pruning.as_root(self._node), [])
+        return result
+
     def unknown_fields(self, value: Json) -> list[str]:
         """Paths of the fields that `complete` leaves out."""
         unknown: list[str] = []
