@@ -436,7 +436,7 @@ async def test_what_the_server_refuses_waits_for_a_change(
         ("delete: true", "erase: true", ':29: Stage "gone": spec.next.erase: no such field'),
         ("delete: true", "delete: 'yes'", "spec.next.delete: expected true or false"),
         ("apiGroup: v1, kind: Pod", "apiGroup: v1", "resourceRef.kind: required"),
-        ("'.status.phase'", "'.a[] | foo(.x)'", "function not defined: foo/1"),
+        ("'.status.phase'", "'.a[] | foo(.x)'", "foo/1 is not defined"),
         ("operator: Exists", "operator: Is", 'expected one of In, NotIn, .*, not "Is"'),
         ("operator: Exists", "operator: In", "values: required for In"),
         ("values: [Pending]", "values: [1]", r"values\[0\]: expected a string"),

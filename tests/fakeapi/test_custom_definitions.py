@@ -341,7 +341,8 @@ async def test_what_another_version_does_not_know_is_lost(api: ApiClient) -> Non
     path = WIDGETS.replace("/v1/", "/v2/")
     given = {**widget(), "apiVersion": "example.com/v2", "spec": {"other": "x"}}
     await api.create(path, given)
-    assert (await api.get(f"{path}/w")).body["spec"] == {"color": "red"}
+    assert (await api.get(f"{WIDGETS}/w")).body["spec"] == {"color": "red"}
+    assert (await api.get(f"{path}/w")).body["spec"] == {}  # neither version knows both
 
 
 async def test_a_new_storage_version_is_remembered(api: ApiClient) -> None:

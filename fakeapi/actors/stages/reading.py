@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from fakeapi.actors import jq
-from fakeapi.actors.stages import fields
+from fakeapi.actors.stages import fields, jq
 from fakeapi.actors.stages.errors import StageError
 from fakeapi.actors.stages.fields import FieldsError
 from fakeapi.actors.stages.functions import function_names
@@ -314,8 +313,8 @@ def _jq(written: str, path: _Path) -> JqQuery:
     if not written:
         raise FieldsError(path, "required")
     try:
-        return JqQuery(jq.compiled(written))
-    except jq.JqSyntaxError as error:
+        return JqQuery(jq.Query(written))
+    except jq.JqError as error:
         raise FieldsError(path, f"{written}: {error}") from error
 
 

@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fakeapi.actors.jq import JqError
+from fakeapi.actors.stages.jq import JqError
 from fakeapi.actors.templates.sprig import duration_seconds
 from fakeapi.crds import cel_rules
 from fakeapi.types import times
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from fakeapi.actors.jq import Query
+    from fakeapi.actors.stages.jq import Query
 
 __all__ = ["Amount", "CelQuery", "Delay", "JqQuery", "Observed", "Requirement", "Selector"]
 
@@ -31,23 +31,6 @@ class Observed:
 
     def __init__(self, obj: Json) -> None:
         self.obj = obj
-        self._floats: object = None
-
-    @property
-    def floats(self) -> object:
-        """The object with all numbers as floats, as Go decodes JSON."""
-        if self._floats is None:
-            self._floats = _floats(self.obj)
-        return self._floats
-
-
-def _floats(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _floats(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_floats(item) for item in value]
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if is_number and isinstance(value, int) else value
 
 
 class Expression(Protocol):
@@ -64,11 +47,12 @@ class JqQuery:
     query: Query
 
     def __call__(self, observed: Observed) -> list[object]:
-        """Its results."""
+        """Return its results; numbers are floats, as Go decodes JSON."""
         try:
-            return [found for found in self.query(observed.floats) if found is not None]
+            found = [one for one in self.query(observed.obj) if one is not None]
         except JqError:
             return []
+        return [float(one) if type(one) is int else one for one in found]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
