@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from scheduler.api.core import Node, Pod
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -116,7 +116,9 @@ DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
 _MISMATCH: Final = unresolvable("node(s) didn't match Pod's required features")
 
 #: The features that the pod needs.
-_REQUIREMENTS: Final = StateKey[frozenset[str]]("PreFilterNodeDeclaredFeatures")
+_REQUIREMENTS: Final = StateKey[frozenset[str]](
+    "PreFilterNodeDeclaredFeatures", 'error reading "{}" from cycle-state: not found'
+)
 
 _GATE: Final = "NodeDeclaredFeatures"
 
@@ -146,12 +148,7 @@ class NodeDeclaredFeatures(Plugin):
         """Reject nodes that do not declare all features the pod needs."""
         if not self._is_enabled:
             return None
-        try:
-            requirements = state.read(_REQUIREMENTS)
-        except CycleStateError as error:
-            raise LookupError(
-                f'error reading "{_REQUIREMENTS.name}" from cycle-state: {error}'
-            ) from error
+        requirements = state.read(_REQUIREMENTS)
         declared = nodes.derive(self.features.declared_by)
         return reject(declared.where(lambda has: has is None or not requirements <= has), _MISMATCH)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api.core import Pod
 from scheduler.api.host_ports import HostPort, conflicts, host_ports
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _NO_FREE_PORTS: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
-_WANTED: Final = StateKey[tuple[HostPort, ...]]("PreFilterNodePorts")
+_WANTED: Final = StateKey[tuple[HostPort, ...]](
+    "PreFilterNodePorts", 'reading "{}" from cycleState: not found'
+)
 
 
 class NodePorts(Plugin):
@@ -45,10 +47,7 @@ class NodePorts(Plugin):
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        try:
-            wanted = state.read(_WANTED)
-        except CycleStateError as error:
-            raise LookupError(f'reading "{_WANTED.name}" from cycleState: {error}') from error
+        wanted = state.read(_WANTED)
         taken = nodes.host_ports.where(lambda used: used is not None and conflicts(wanted, used))
         return reject(taken, _NO_FREE_PORTS)
 

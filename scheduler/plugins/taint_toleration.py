@@ -18,7 +18,7 @@ from scheduler.api.tolerations import (
     taint_text,
 )
 from scheduler.framework.arithmetic import default_normalize_score
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 _UNTOLERATED: Final = unresolvable("node(s) had untolerated taint(s)")
 
 #: The tolerations that can match a PreferNoSchedule taint.
-_TOLERATIONS: Final = StateKey[tuple[Toleration, ...]]("PreScoreTaintToleration")
+_TOLERATIONS: Final = StateKey[tuple[Toleration, ...]](
+    "PreScoreTaintToleration", 'failed to read "{}" from cycleState: not found'
+)
 
 
 class TaintToleration(Plugin):
@@ -68,12 +70,7 @@ class TaintToleration(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return each node's number of PreferNoSchedule taints that the pod does not tolerate."""
-        try:
-            tolerations = state.read(_TOLERATIONS)
-        except CycleStateError as error:
-            raise LookupError(
-                f'failed to read "{_TOLERATIONS.name}" from cycleState: {error}'
-            ) from error
+        tolerations = state.read(_TOLERATIONS)
         return nodes.taints.map(lambda taints: _count_intolerable(taints, tolerations))
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from scheduler.api.core import Pod
 from scheduler.api.disks import Disk, conflicts
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -80,7 +80,9 @@ class _OncePodClaims:
         return in_use > 0
 
 
-_CLAIMS: Final = StateKey[_OncePodClaims]("PreFilterVolumeRestrictions")
+_CLAIMS: Final = StateKey[_OncePodClaims](
+    "PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState'
+)
 
 
 class VolumeRestrictions(Plugin):
@@ -108,14 +110,14 @@ class VolumeRestrictions(Plugin):
         """Reject nodes with a conflicting disk, and all nodes while a claim is in use."""
         mounted = self._conflicting(pod.volumes.disks, nodes)
         return reject_by(
-            (mounted, _NO_AVAILABLE_DISK), (_read(state).in_use_for(nodes), _CLAIM_IN_USE)
+            (mounted, _NO_AVAILABLE_DISK), (state.read(_CLAIMS).in_use_for(nodes), _CLAIM_IN_USE)
         )
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        _read(state).change(node, added, 1)
+        state.read(_CLAIMS).change(node, added, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        _read(state).change(node, removed, -1)
+        state.read(_CLAIMS).change(node, removed, -1)
 
     def _conflicting(self, disks: Iterable[Disk], nodes: Nodes) -> BoolArray:
         """Return the nodes with a pod whose disks conflict with one of the disks."""
@@ -163,13 +165,6 @@ class VolumeRestrictions(Plugin):
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return volumes_and_namespace(pod)
-
-
-def _read(state: CycleState) -> _OncePodClaims:
-    try:
-        return state.read(_CLAIMS)
-    except CycleStateError as error:
-        raise LookupError(f'cannot read "{_CLAIMS.name}" from cycleState') from error
 
 
 def _conflict(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:

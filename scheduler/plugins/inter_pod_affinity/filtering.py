@@ -393,4 +393,6 @@ def _clones(counted: Mapping[str, Domains]) -> dict[str, Domains]:
 
 
 #: Where PreFilter leaves its counts.
-FILTER_STATE: Final = StateKey[FilterState]("PreFilterInterPodAffinity")
+FILTER_STATE: Final = StateKey[FilterState](
+    "PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found'
+)

@@ -22,7 +22,7 @@ from scheduler.api.core import Namespace, Node, Pod
 from scheduler.api.quantity import INT64_MAX
 from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -65,7 +65,9 @@ _Preferred = Mapping[str, SumOfMatchingTerms]
 
 
 #: The weights of what speaks for and against each domain, by topology key.
-_SCORES: Final = StateKey[tuple[Domains, ...]]("PreScoreInterPodAffinity")
+_SCORES: Final = StateKey[tuple[Domains, ...]](
+    "PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found'
+)
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
@@ -128,14 +130,14 @@ class InterPodAffinity(Plugin):
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        _filter_state(state).change(added.kind, node, 1)
+        state.read(FILTER_STATE).change(added.kind, node, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        _filter_state(state).change(removed.kind, node, -1)
+        state.read(FILTER_STATE).change(removed.kind, node, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes without the company the pod requires, and those too near the wrong pods."""
-        return _filter_state(state).rejections(nodes.base_rows)
+        return state.read(FILTER_STATE).rejections(nodes.base_rows)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Add up what is preferred, by domain; skip where nobody prefers anything.
@@ -168,12 +170,7 @@ class InterPodAffinity(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """The sum of the weights of each node's domains."""
-        try:
-            scores = state.read(_SCORES)
-        except CycleStateError as error:
-            raise LookupError(
-                f'failed to read "{_SCORES.name}" from cycleState: {error}'
-            ) from error
+        scores = state.read(_SCORES)
         rows = nodes.base_rows
         total = scores[0].at(rows)
         for domains in scores[1:]:
@@ -301,15 +298,6 @@ class InterPodAffinity(Plugin):
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return pod.kind
-
-
-def _filter_state(state: CycleState) -> FilterState:
-    try:
-        return state.read(FILTER_STATE)
-    except CycleStateError as error:
-        raise LookupError(
-            f'error reading "{FILTER_STATE.name}" from cycleState: {error}'
-        ) from error
 
 
 def _has_preferences(pod: Pod) -> bool:

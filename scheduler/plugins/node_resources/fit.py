@@ -16,7 +16,7 @@ import numpy as np
 from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -65,7 +65,9 @@ _TOO_MANY_PODS: Final = unschedulable("Too many pods")
 _HOPELESS: Final = unresolvable()
 
 #: What the pod asks for, counted.
-_REQUESTS: Final = StateKey["Mapping[str, int]"]("PreFilterNodeResourcesFit")
+_REQUESTS: Final = StateKey["Mapping[str, int]"](
+    "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
+)
 
 #: What the pod asks for of each resource that is scored.
 _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
@@ -119,12 +121,7 @@ class NodeResourcesFit(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that lack something, each with everything that it lacks."""
-        try:
-            requests = state.read(_REQUESTS)
-        except CycleStateError as error:
-            raise LookupError(
-                f'error reading "{_REQUESTS.name}" from cycleState: {error}'
-            ) from error
+        requests = state.read(_REQUESTS)
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
         backed = backed_by_devices(self.handle, names)
         return _rejections(nodes, [_Wanted(n, requests[n], n in backed) for n in names])

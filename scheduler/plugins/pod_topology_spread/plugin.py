@@ -18,7 +18,7 @@ from scheduler.api.field import FieldError, FieldErrors
 from scheduler.api.names import label_key_complaints
 from scheduler.api.selectors import SelectorError
 from scheduler.config.types import FeatureGates, PluginArgs
-from scheduler.framework.cycle_state import CycleState, CycleStateError, StateKey
+from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -51,8 +51,12 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 #: The state of a cycle.
-PRE_FILTER_STATE: Final = StateKey[PreFilterState]("PreFilterPodTopologySpread")
-PRE_SCORE_STATE: Final = StateKey[PreScoreState]("PreScorePodTopologySpread")
+PRE_FILTER_STATE: Final = StateKey[PreFilterState](
+    "PreFilterPodTopologySpread", 'reading "{}" from cycleState: not found'
+)
+PRE_SCORE_STATE: Final = StateKey[PreScoreState](
+    "PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found'
+)
 
 #: The feature gate behind `matchLabelKeys`, on by default.
 _MATCH_LABEL_KEYS: Final = "MatchLabelKeysInPodTopologySpread"
@@ -170,14 +174,14 @@ class PodTopologySpread(Plugin):
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
-        _pre_filter_state(state).change(added, node.base_row, 1)
+        state.read(PRE_FILTER_STATE).change(added, node.base_row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
-        _pre_filter_state(state).change(removed, node.base_row, -1)
+        state.read(PRE_FILTER_STATE).change(removed, node.base_row, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes without a topology key, and nodes in domains with too many pods."""
-        return _pre_filter_state(state).rejections(nodes.base_rows)
+        return state.read(PRE_FILTER_STATE).rejections(nodes.base_rows)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Count matching pods by domain; skip pods without soft constraints.
@@ -204,10 +208,10 @@ class PodTopologySpread(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return the weighted number of pods in each node's domains."""
-        return _pre_score_state(state).scores(nodes)
+        return state.read(PRE_SCORE_STATE).scores(nodes)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        return _pre_score_state(state).normalized(scores)
+        return state.read(PRE_SCORE_STATE).normalized(scores)
 
     def _constraints_of(self, pod: PodInfo, action: str) -> tuple[SpreadConstraint, ...]:
         """Return constraints with this action: the pod's, or the profile's if the pod has none."""
@@ -302,22 +306,6 @@ class PodTopologySpread(Plugin):
         takes_labels = any(constraint.match_label_keys for constraint in own)
         labels = tuple(sorted(pod.labels.items())) if takes_labels else ()
         return pod.namespace, same_parts(own), labels
-
-
-def _pre_filter_state(state: CycleState) -> PreFilterState:
-    try:
-        return state.read(PRE_FILTER_STATE)
-    except CycleStateError as error:
-        raise LookupError(f'reading "{PRE_FILTER_STATE.name}" from cycleState: {error}') from error
-
-
-def _pre_score_state(state: CycleState) -> PreScoreState:
-    try:
-        return state.read(PRE_SCORE_STATE)
-    except CycleStateError as error:
-        raise LookupError(
-            f'error reading "{PRE_SCORE_STATE.name}" from cycleState: {error}'
-        ) from error
 
 
 def _is_involved(changed: Pod, pod: PodInfo) -> bool:
