@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods attract and repel one another by topology domain."""
+"""InterPodAffinity: keep pods together or apart by topology domain."""
 
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 

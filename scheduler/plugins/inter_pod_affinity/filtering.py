@@ -1,13 +1,14 @@
-"""What InterPodAffinity counts: which pods are meant by whose terms, and how many per domain.
+"""Count the pods that match affinity terms per topology domain, and filter all nodes at once.
 
-A domain is the set of nodes with one value of a topology key. Pods are counted by rules, per node
-(`scheduler.snapshot.pod_index`), and the counts of a domain's nodes are added up, all domains at
-once. There are two directions:
+A domain is the set of nodes with one value of a topology key. Rules count pods per node
+(`scheduler.snapshot.pod_index`); the counts of a domain's nodes are added up for all domains at
+once. Terms match in both directions:
 
-    terms of the incoming pod     mean existing pods    `MatchesAllTerms`, `SumOfMatchingTerms`
-    terms of existing pods        mean the incoming pod `CountOfExistingTerms`, `SumOfExistingTerms`
+    terms of the incoming pod, matched with existing pods: `MatchesAllTerms`, `SumOfMatchingTerms`
+    terms of existing pods, matched with the incoming pod: `CountOfExistingTerms`,
+    `SumOfExistingTerms`
 
-`FilterState` is what PreFilter has counted in both, and judges nodes by it.
+`FilterState` holds the counts of PreFilter.
 Mirrors `filtering.go` and `scoring.go` of `pkg/scheduler/framework/plugins/interpodaffinity`.
 """
 
@@ -38,15 +39,17 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_kind import PodKind, PodWeight
     from scheduler.snapshot.snapshot import Snapshot
 
-_NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
-_TOO_NEAR: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
-_UNWELCOME: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+_NO_AFFINITY: Final = unresolvable("node(s) didn't match pod affinity rules")
+_ANTI_AFFINITY: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
+_EXISTING_ANTI_AFFINITY: Final = unschedulable(
+    "node(s) didn't satisfy existing pods anti-affinity rules"
+)
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class _Rule:
-    """A rule that is what its key is. Rules are compared far more often than made."""
+    """Base of rules, which are compared by type and key. The hash is computed once."""
 
     __slots__ = ("_hash", "_key")
 
@@ -64,10 +67,10 @@ class _Rule:
 
 
 class MatchesAllTerms(_Rule):
-    """Counts the pods that every one of the incoming pod's terms means; none if it has no term.
+    """Count the pods that match all terms of the incoming pod; none if it has no term.
 
-    Namespace selectors are asked about a namespace without labels: what they select has been put
-    into `namespaces` before. Source: `podMatchesAllAffinityTerms`.
+    The namespaces that a namespace selector selects are in the term's `namespaces`. So the selector
+    is evaluated without labels. Source: `podMatchesAllAffinityTerms`.
     """
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
@@ -83,20 +86,18 @@ class MatchesAllTerms(_Rule):
         )
 
     def __call__(self, kind: PodKind) -> int:
-        """1 for each pod."""
-        return int(self.means(kind.namespace, kind.labels))
+        return int(self.matches(kind.namespace, kind.labels))
 
-    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether the terms mean a pod with these labels."""
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return bool(self._terms) and all(
             term.matches(namespace, labels, _NO_LABELS) for term in self._terms
         )
 
 
 class SumOfMatchingTerms(_Rule):
-    """Adds up the weights of those of the incoming pod's terms that mean a pod.
+    """Add up the weights of the incoming pod's terms that match a pod.
 
-    Namespace selectors are asked as by `MatchesAllTerms`.
+    Namespace selectors are evaluated as by `MatchesAllTerms`.
     """
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
@@ -121,7 +122,7 @@ class SumOfMatchingTerms(_Rule):
 
 
 class CountOfExistingTerms(_Rule):
-    """Counts required anti-affinity terms of existing pods: those that are among some terms."""
+    """Count the required anti-affinity terms of a pod that are in a set of terms."""
 
     __slots__ = ("terms",)
 
@@ -133,14 +134,13 @@ class CountOfExistingTerms(_Rule):
         self.terms: Final = terms
 
     def __call__(self, kind: PodKind) -> int:
-        """How many terms of one pod are."""
         return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
 
 
 class SumOfExistingTerms(_Rule):
-    """Adds up the weights of existing pods' other terms that are among some terms.
+    """Add up the weights of the affinity terms of a pod that are in a set of terms.
 
-    Preferred anti-affinity counts against, required affinity for `hard_weight`.
+    Preferred anti-affinity is negative, required affinity counts `hard_weight`.
     Source: `processExistingPod`.
     """
 
@@ -162,8 +162,8 @@ class SumOfExistingTerms(_Rule):
         return weight - sum(w for w, term in affinity.preferred_anti_affinity if term in terms)
 
 
-def is_open(term: AffinityTerm) -> bool:
-    """Whether it depends on the namespaces there are which pods a term means."""
+def selects_namespaces(term: AffinityTerm) -> bool:
+    """True if the term selects namespaces by their labels."""
     selector = term.namespace_selector
     return selector is not NOTHING and not selector.is_empty
 
@@ -171,7 +171,7 @@ def is_open(term: AffinityTerm) -> bool:
 def by_topology_key(
     terms: Iterable[tuple[int, AffinityTerm]],
 ) -> dict[str, tuple[tuple[int, AffinityTerm], ...]]:
-    """Weighted terms, sorted out by topology key."""
+    """Group weighted terms by topology key."""
     found: dict[str, list[tuple[int, AffinityTerm]]] = {}
     for weight, term in terms:
         found.setdefault(term.topology_key, []).append((weight, term))
@@ -179,7 +179,7 @@ def by_topology_key(
 
 
 def _namespaces_of(term: AffinityTerm) -> frozenset[str] | None:
-    """The namespaces that a term of an incoming pod looks at; None for all."""
+    """Return the namespaces of an incoming pod's term; None for all."""
     return None if term.namespace_selector.matches(_NO_LABELS) else term.namespaces
 
 
@@ -194,10 +194,10 @@ def _any_of(sets: list[frozenset[str] | None]) -> frozenset[str] | None:
 
 
 class Domains:
-    """What pods count for in each domain of a topology key, as seen from each node of a snapshot.
+    """The sum of counts or weights in each domain of a topology key.
 
-    A dry run changes nodes one by one, each in a world of its own: `change` is seen from the node
-    changed, and from no other node of its domain.
+    A dry run changes each node in a world of its own: `change` affects the sum at this node, but
+    not at other nodes of its domain.
     """
 
     __slots__ = ("_changes", "_is_empty", "_numbers", "_sums")
@@ -211,37 +211,37 @@ class Domains:
 
     @classmethod
     def empty(cls, nodes_total: int) -> Self:
-        """No pod counts on any node of the snapshot, so far."""
+        """Return domains without any pod."""
         return cls(np.zeros(nodes_total, dtype=np.int64), np.zeros(1), is_empty=True)
 
     def __bool__(self) -> bool:
-        """Whether pods count for anything in any domain, or something has been changed."""
+        """True if a sum is not 0 or a dry run has changed a node."""
         return not self._is_empty or self._changes is not None
 
     @property
     def total(self) -> int:
-        """The sum over all domains, whatever has been changed."""
+        """The sum over all domains without changes."""
         return int(self._sums.sum())
 
     def at(self, rows: IntArray) -> FloatArray:
-        """The sum of the domain of each of these rows; 0 for nodes without the key."""
+        """Return the sum of each row's domain; 0 for nodes without the key."""
         sums = self._sums.take(self._numbers.take(rows))
         if self._changes is not None:
             sums += self._changes.take(rows)
         return sums
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Which of these rows have the topology key."""
+        """Return the rows that have the topology key."""
         return self._numbers.take(rows) > 0
 
     def change(self, row: int, count: int) -> None:
-        """So much more for the domain of a node, which must have the key, as seen from there."""
+        """Add to the sum at a node, which must have the key."""
         if self._changes is None:
             self._changes = np.zeros(len(self._numbers), dtype=np.int64)
         self._changes[row] += count
 
     def changes(self, rows: IntArray) -> IntArray | int:
-        """What has been changed on each of these rows."""
+        """Return the changes of these rows."""
         return 0 if self._changes is None else self._changes.take(rows)
 
     def clone(self) -> Self:
@@ -252,14 +252,14 @@ class Domains:
 
 
 class Topology:
-    """The domains of a snapshot's nodes, numbered once for each topology key asked about."""
+    """The domains of a snapshot's nodes, numbered once per topology key."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot: Final = snapshot
         self._numbers: Final[dict[str, IntArray]] = {}
 
     def counted(self, topology_key: str, *rules: PodWeight) -> Domains:
-        """Count the pods on all nodes by the sum of some rules, and add them up by domain."""
+        """Return the sum of the rules over all pods, by domain."""
         numbers = self._numbers.get(topology_key)
         if numbers is None:
             numbers = self._snapshot.nodes.labels(topology_key).codes - np.int64(ABSENT)
@@ -274,15 +274,14 @@ class Topology:
         return Domains(numbers, sums, is_empty=not np.count_nonzero(sums))
 
     def counted_by(self, rules: Mapping[str, PodWeight]) -> dict[str, Domains]:
-        """Count by one rule for each topology key."""
+        """Return the domains of each topology key, counted by its rule."""
         return {key: self.counted(key, rule) for key, rule in rules.items()}
 
 
 class Required(NamedTuple):
-    """What an incoming pod's required terms ask about other pods.
+    """The rules of an incoming pod's required terms.
 
-    All affinity terms must mean a pod, under all of their topology keys; anti-affinity terms are
-    asked by topology key.
+    A pod counts if it matches all affinity terms; anti-affinity terms count by topology key.
     """
 
     affinity: MatchesAllTerms
@@ -302,7 +301,7 @@ class Required(NamedTuple):
 
 
 class Incoming(NamedTuple):
-    """The incoming pod: what others' terms look at, and what it requires itself."""
+    """The incoming pod: what other pods' terms match, and its own rules."""
 
     kind: PodKind
     namespace_labels: Mapping[str, str]
@@ -310,11 +309,11 @@ class Incoming(NamedTuple):
 
 
 class FilterState:
-    """How many pods count in each domain, by topology key; see `preFilterState`.
+    """The matches in each domain, by topology key; upstream's `preFilterState`.
 
-    `existing` counts the required anti-affinity terms of existing pods that mean the incoming pod,
-    the other two count existing pods that it means. In a dry run each node is changed in a world of
-    its own, so that one state serves for all of them.
+    `existing` counts the required anti-affinity terms of existing pods that match the incoming pod;
+    the other two count existing pods that match its terms. A dry run changes each node in a world
+    of its own, so that one state serves all of them.
     """
 
     def __init__(
@@ -342,7 +341,7 @@ class FilterState:
         )
 
     def change(self, other: PodKind, node: NodeInfo, sign: int) -> None:
-        """A pod of this kind has come to the node (1), or gone from it (-1)."""
+        """Add (1) or remove (-1) a pod of this kind on the node."""
         labels, row = node.labels, node.base_row
         kind, namespace_labels, required = self._incoming
         for term in other.affinity.required_anti_affinity:
@@ -360,21 +359,24 @@ class FilterState:
                 self.anti_affinity[key].change(row, sign * terms)
 
     def rejections(self, rows: IntArray) -> Rejections | None:
-        """The verdicts on these rows of the snapshot, or on hypothetical versions of them."""
-        verdicts: list[tuple[BoolArray, Status]] = []
+        """Return the rejections of these rows, real or hypothetical; None if all pass."""
+        rejected: list[tuple[BoolArray, Status]] = []
         if self.affinity:
-            verdicts.append((~self._in_company(rows), _NOT_NEAR))
-        for counted, status in ((self.anti_affinity, _TOO_NEAR), (self.existing, _UNWELCOME)):
-            verdicts += [(domains.at(rows) > 0, status) for domains in counted.values() if domains]
-        if len(verdicts) == 1:
-            return reject(*verdicts[0])
-        return reject_by(*verdicts) if verdicts else None
+            rejected.append((~self._satisfies_affinity(rows), _NO_AFFINITY))
+        for counted, status in (
+            (self.anti_affinity, _ANTI_AFFINITY),
+            (self.existing, _EXISTING_ANTI_AFFINITY),
+        ):
+            rejected += [(domains.at(rows) > 0, status) for domains in counted.values() if domains]
+        if len(rejected) == 1:
+            return reject(*rejected[0])
+        return reject_by(*rejected) if rejected else None
 
-    def _in_company(self, rows: IntArray) -> BoolArray:
-        """Which nodes have all topology keys, and wanted pods in all of their domains.
+    def _satisfies_affinity(self, rows: IntArray) -> BoolArray:
+        """Return the nodes with all topology keys and a matching pod in each of their domains.
 
-        If there is no such pod anywhere the keys alone will do, if the pod is one itself: the first
-        of several that want to be together must find a place. See `satisfyPodAffinity`.
+        If no pod matches anywhere, and the incoming pod matches its own terms, the keys are enough:
+        so the first of several such pods can be scheduled. Source: `satisfyPodAffinity`.
         """
         all_keys = np.ones(len(rows), dtype=np.bool_)
         all_pods = np.ones(len(rows), dtype=np.bool_)
@@ -392,7 +394,6 @@ def _clones(counted: Mapping[str, Domains]) -> dict[str, Domains]:
     return {key: domains.clone() for key, domains in counted.items()}
 
 
-#: Where PreFilter leaves its counts.
 FILTER_STATE: Final = StateKey[FilterState](
     "PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found'
 )

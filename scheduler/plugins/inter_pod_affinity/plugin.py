@@ -1,11 +1,10 @@
-"""InterPodAffinity: pods that want to be near other pods, or far from them.
+"""InterPodAffinity: keep pods together or apart by topology domain.
 
-A term says which pods are meant, and by a topology key what near is: on nodes with the same value
-of that label. Terms work both ways: those of the incoming pod are about the pods that are there,
-and those of the pods that are there are about the incoming pod. A node is out if it lacks company
-that the pod requires (affinity), or if the pod must keep away from a pod near there, or one of
-those from it (anti-affinity). Of the nodes left, preferences count for and against, and so do the
-required affinity terms of the pods that are there.
+A term selects pods and has a topology key: nodes with the same value of this label form a domain.
+Terms match in both directions: those of the incoming pod match existing pods, and those of existing
+pods match the incoming pod. Filter rejects nodes without a pod that required affinity needs in the
+domain, and nodes with a pod that required anti-affinity of either pod forbids. Preferred terms are
+scored, and so are the required affinity terms of existing pods.
 Mirrors `pkg/scheduler/framework/plugins/interpodaffinity`, v1.36.3.
 """
 
@@ -44,7 +43,7 @@ from scheduler.plugins.inter_pod_affinity.filtering import (
     SumOfMatchingTerms,
     Topology,
     by_topology_key,
-    is_open,
+    selects_namespaces,
 )
 from scheduler.snapshot.pod_kind import kind_of
 
@@ -60,11 +59,11 @@ if TYPE_CHECKING:
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
-#: What an incoming pod's preferred terms ask about other pods, by topology key.
+#: The rules of an incoming pod's preferred terms, by topology key.
 _Preferred = Mapping[str, SumOfMatchingTerms]
 
 
-#: The weights of what speaks for and against each domain, by topology key.
+#: The sum of the weights in each domain, per topology key.
 _SCORES: Final = StateKey[tuple[Domains, ...]](
     "PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found'
 )
@@ -90,20 +89,20 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
 
 
 class InterPodAffinity(Plugin):
-    """Keep pods together, or apart."""
+    """Keep pods together or apart."""
 
     Args = InterPodAffinityArgs
     args: InterPodAffinityArgs
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)
 
     def __init__(self) -> None:
-        # What is asked by terms that select namespaces holds until namespaces come, go or change.
+        # Rules of terms with namespace selectors are valid until a namespace changes.
         self._namespaces_cursor = -1
         self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
         self._preferred: Final[WeakKeyDictionary[AffinityTerms, _Preferred]] = WeakKeyDictionary()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Count who is meant by whom; skip pods that require nothing and that all put up with."""
+        """Count matches by domain; skip pods that no required term, own or existing, concerns."""
         snapshot, kind = self.handle.snapshot, pod.kind
         terms = kind.affinity
         if terms.errors:
@@ -136,11 +135,11 @@ class InterPodAffinity(Plugin):
         state.read(FILTER_STATE).change(removed.kind, node, -1)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes without the company the pod requires, and those too near the wrong pods."""
+        """Reject nodes that violate affinity or anti-affinity."""
         return state.read(FILTER_STATE).rejections(nodes.base_rows)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Add up what is preferred, by domain; skip where nobody prefers anything.
+        """Add up weights by domain; skip if no term applies.
 
         Raises `ValueError` for malformed terms.
         """
@@ -186,40 +185,42 @@ class InterPodAffinity(Plugin):
         return normalized
 
     def _required_by(self, terms: AffinityTerms) -> Required:
-        self._forget_former_namespaces()
+        self._clear_if_namespaces_changed()
         required = self._required.get(terms)
         if required is None:
             required = self._required[terms] = Required.of(
-                [self._closed(term) for term in terms.required_affinity],
-                [self._closed(term) for term in terms.required_anti_affinity],
+                [self._with_namespaces(term) for term in terms.required_affinity],
+                [self._with_namespaces(term) for term in terms.required_anti_affinity],
             )
         return required
 
     def _preferred_by(self, terms: AffinityTerms) -> _Preferred:
-        self._forget_former_namespaces()
+        self._clear_if_namespaces_changed()
         preferred = self._preferred.get(terms)
         if preferred is None:
-            both = [(weight, self._closed(term)) for weight, term in terms.preferred_affinity]
-            both += [(-w, self._closed(term)) for w, term in terms.preferred_anti_affinity]
+            both = [
+                (weight, self._with_namespaces(term)) for weight, term in terms.preferred_affinity
+            ]
+            both += [(-w, self._with_namespaces(term)) for w, term in terms.preferred_anti_affinity]
             by_key = by_topology_key(both)
             preferred = {key: SumOfMatchingTerms(weighted) for key, weighted in by_key.items()}
             self._preferred[terms] = preferred
         return preferred
 
-    def _forget_former_namespaces(self) -> None:
+    def _clear_if_namespaces_changed(self) -> None:
         lister = self.handle.lister("namespaces")
         self._namespaces_cursor, changed = lister.changes_since(self._namespaces_cursor)
         if changed is None or changed:
             self._required.clear()
             self._preferred.clear()
 
-    def _closed(self, term: AffinityTerm) -> AffinityTerm:
-        """A term with the names of the namespaces that it selects.
+    def _with_namespaces(self, term: AffinityTerm) -> AffinityTerm:
+        """Return the term with the names of the namespaces that it selects.
 
-        The selector stays, upstream too, and is from here on asked about a namespace without any
-        label: one that selects that selects all. Source: `mergeAffinityTermNamespacesIfNotEmpty`.
+        The selector is kept, as upstream, and evaluated without labels from here on: one that
+        matches then matches all namespaces. Source: `mergeAffinityTermNamespacesIfNotEmpty`.
         """
-        if not is_open(term):
+        if not selects_namespaces(term):
             return term
         selects = term.namespace_selector.matches
         names = {
@@ -230,7 +231,7 @@ class InterPodAffinity(Plugin):
         return term._replace(namespaces=term.namespaces | names)
 
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
-        """None where nobody knows the namespace. Source: `GetNamespaceLabelsSnapshot`."""
+        """Return the labels, none for a missing namespace. Source: `GetNamespaceLabelsSnapshot`."""
         found = self.handle.lister("namespaces").get(name)
         return found.metadata.labels if isinstance(found, Namespace) else _NO_LABELS
 
@@ -249,7 +250,7 @@ class InterPodAffinity(Plugin):
     def is_schedulable_after_pod_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a pod is now company, or no longer in the way; or if the labels are our own.
+        """Queue if a pod now satisfies affinity, no longer violates anti-affinity, or is this pod.
 
         Raises `ValueError` for malformed terms.
         """
@@ -260,25 +261,25 @@ class InterPodAffinity(Plugin):
             return QueueingHint.QUEUE_SKIP
         affinity, anti_affinity = _terms_required_by(pod.kind)
         if original is None:
-            return QueueingHint(modified is not None and _means(affinity, modified))
+            return QueueingHint(modified is not None and _match_all(affinity, modified))
         if modified is None:
-            if _means(anti_affinity, original):
+            if _match_all(anti_affinity, original):
                 return QueueingHint.QUEUE
             others = kind_of(original).affinity
             _check(others, "requiredAntiAffinityTerms")
-            return QueueingHint(_means(others.required_anti_affinity, pod.pod))
+            return QueueingHint(_match_all(others.required_anti_affinity, pod.pod))
         return QueueingHint(
-            (not _means(affinity, original) and _means(affinity, modified))
-            or (_means(anti_affinity, original) and not _means(anti_affinity, modified))
+            (not _match_all(affinity, original) and _match_all(affinity, modified))
+            or (_match_all(anti_affinity, original) and not _match_all(anti_affinity, modified))
         )
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a node has moved to another domain, or is new, as far as terms can tell.
+        """Queue if the node is new or changed its domain of one of the terms.
 
-        Company may be found in any domain. Pods to keep away from may be in any; without a domain a
-        node is always far enough from them. Raises `ValueError` for malformed terms.
+        For affinity the node must be in a domain now. For anti-affinity it is enough to be new or
+        to have left a domain. Raises `ValueError` for malformed terms.
         """
         original, modified = as_kind(Node, old, new)
         if modified is None:
@@ -309,12 +310,12 @@ def _has_preferences(pod: Pod) -> bool:
 
 
 def _has_no_node(pod: Pod) -> bool:
-    """Whether a pod neither runs anywhere nor is expected to."""
+    """True if the pod is neither assigned nor nominated to a node."""
     return not pod.spec.node_name and not pod.status.nominated_node_name
 
 
 def _check(terms: AffinityTerms, *lists: str) -> None:
-    """Raises `ValueError` if one of these lists has a malformed term."""
+    """Raise `ValueError` if one of these lists has a malformed term."""
     for name in lists:
         if name in terms.errors:
             raise ValueError(terms.errors[name])
@@ -326,8 +327,8 @@ def _terms_required_by(kind: PodKind) -> tuple[Sequence[AffinityTerm], Sequence[
     return terms.required_affinity, terms.required_anti_affinity
 
 
-def _means(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether all of the terms, and there is one, mean the pod."""
+def _match_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    """True if there is a term and all terms match the pod."""
     metadata = pod.metadata
     return bool(terms) and all(
         term.matches(metadata.namespace, metadata.labels, _NO_LABELS) for term in terms
