@@ -47,7 +47,7 @@ class ImageLocality(Plugin):
 
 
 def _images_of(spec: PodSpec) -> list[str]:
-    """Return the images of containers and image volumes; one that is used twice counts twice."""
+    """Return the images of containers and image volumes; repeated images count again."""
     names = [container.image for container in (*spec.init_containers, *spec.containers)]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return [normalized_image_name(name) for name in names]

@@ -130,8 +130,8 @@ class AttachedVolumes:
     def have_no_room_for(self, wanted: frozenset[CsiVolume], nodes: Nodes) -> BoolArray:
         """Return the nodes where these volumes would exceed a driver's limit.
 
-        A volume that a pod on the node uses is not attached twice. One that is attached only by a
-        VolumeAttachment counts twice, as upstream.
+        A volume that a pod on the node uses is not attached twice. A volume that only a
+        VolumeAttachment attaches counts twice, as upstream.
         Raises `AttachableVolumeError` if a pod's volumes on a node with limits are unknown.
         """
         slots = self._slots(nodes)

@@ -1,4 +1,4 @@
-"""Which nodes can reach volumes and storage pools, and which of several a node reaches first.
+"""Find the nodes that can reach a volume or storage pool, and the first of several per node.
 
 A volume names its nodes by node affinity, a storage class by allowed topologies, a storage pool by
 a label selector; all become `NodeTerms`. A cluster with local disks has as many volumes as nodes,

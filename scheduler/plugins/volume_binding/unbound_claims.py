@@ -1,4 +1,4 @@
-"""What each node has for unbound claims: existing volumes, or the storage to provision new ones.
+"""Find volumes for unbound claims on each node: existing ones, or storage to provision new ones.
 
 Static binding: a volume pre-bound to the claim is taken first; if the node cannot reach it, the
 claim gets none. Else it is the smallest volume that is large enough, of the claim's class, modes
