@@ -30,6 +30,7 @@ from tests.upstream.loading import Case, api_object, cases, pod, snapshot, verdi
 from tests.upstream.running import filter_statuses, hint, incoming, pre_filter
 
 if TYPE_CHECKING:
+    from scheduler.plugins.pod_topology_spread.filtering import PreFilterState
     from scheduler.snapshot import Nodes
 
 LIST = {"defaultingType": "List"}
@@ -52,6 +53,20 @@ def built(case: Case, args: dict[str, object]) -> PodTopologySpread:
     return plugin
 
 
+def seen_from(counts: PreFilterState, row: int | None) -> list[tuple[dict[str | None, int], int]]:
+    """For each constraint the pods in each domain and the least count, in the world of a row."""
+    rows = np.array([] if row is None else [row], dtype=np.int64)
+    found = []
+    for index, domains in enumerate(counts._domains):
+        deltas = counts._deltas_of(index, rows)
+        by_domain = domains.by_domain.copy()
+        by_domain[domains.column.codes[rows]] += deltas
+        values, codes = domains.column.values, domains.codes_counted.tolist()
+        least = int(np.min(domains.least_after(rows, deltas)))
+        found.append(({values[code]: int(by_domain[code]) for code in codes}, least))
+    return found
+
+
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "counting"))
 def test_counting(case: Case) -> None:
     plugin, state, info = built(case, LIST), CycleState(), incoming(case)
@@ -65,7 +80,7 @@ def test_counting(case: Case) -> None:
     for tell, changed in ((plugin.add_pod, "added"), (plugin.remove_pod, "removed")):
         if changed in case.fields and node is not None:
             tell(state, info, PodInfo(pod(case[changed])), node)
-    found = state.read(PRE_FILTER_STATE).seen_from(node.base_row if node else None)
+    found = seen_from(state.read(PRE_FILTER_STATE), node.base_row if node else None)
     assert [counts for counts, _ in found] == case["counts"]
     assert [least for _, least in found] == case["least"]
 

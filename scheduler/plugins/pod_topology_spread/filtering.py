@@ -285,21 +285,6 @@ class PreFilterState:
         deltas: IntArray = self._deltas[index]
         return deltas.take(rows)
 
-    def seen_from(self, row: int | None) -> list[tuple[dict[str | None, int], int]]:
-        """For each constraint the pods in each domain, and the least of all domains, in the world
-        of the node at this row, or as it is. For tests.
-        """
-        rows = np.array([] if row is None else [row], dtype=np.int64)
-        found = []
-        for index, domains in enumerate(self._domains):
-            deltas = self._deltas_of(index, rows)
-            counts = domains.by_domain.copy()
-            counts[domains.column.codes[rows]] += deltas
-            values, codes = domains.column.values, domains.codes_counted.tolist()
-            least = int(np.min(domains.least_after(rows, deltas)))
-            found.append(({values[code]: int(counts[code]) for code in codes}, least))
-        return found
-
 
 def _first_of(status_codes: Sequence[NDArray[np.int16]]) -> NDArray[np.int16]:
     """Return, for each node, the status code of the first constraint that rejects it."""
