@@ -72,7 +72,7 @@ class RequestedToCapacityRatioParam(ConfigStruct, frozen=True):
 
 
 class ScoringStrategy(ConfigStruct, frozen=True):
-    """How free resources become a score."""
+    """The function that scores nodes by their free resources."""
 
     type: str = ""
     """`LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`. Default: the first."""
