@@ -289,8 +289,9 @@ class Required(NamedTuple):
     anti_affinity: Mapping[str, SumOfMatchingTerms]
 
     @staticmethod
-    def of(affinity: Iterable[AffinityTerm], anti_affinity: Iterable[AffinityTerm]) -> Required:
-        """Sort out the terms."""
+    def from_terms(
+        affinity: Iterable[AffinityTerm], anti_affinity: Iterable[AffinityTerm]
+    ) -> Required:
         affinity = tuple(affinity)
         by_key = by_topology_key((1, term) for term in anti_affinity)
         return Required(

@@ -188,7 +188,7 @@ class InterPodAffinity(Plugin):
         self._clear_if_namespaces_changed()
         required = self._required.get(terms)
         if required is None:
-            required = self._required[terms] = Required.of(
+            required = self._required[terms] = Required.from_terms(
                 [self._with_namespaces(term) for term in terms.required_affinity],
                 [self._with_namespaces(term) for term in terms.required_anti_affinity],
             )

@@ -110,15 +110,15 @@ class NodeVolumeLimits(Plugin):
             wanted = self._pod_volumes(pod)
             state.write(_POD_VOLUMES, wanted)
         has_csi_node = self._attached.has_csi_node(nodes)
-        verdicts: list[tuple[BoolArray, Status]] = []
+        rejected: list[tuple[BoolArray, Status]] = []
         if np.count_nonzero(~has_csi_node):
-            verdicts = self._verdicts(wanted.without_csi_node, nodes, ~has_csi_node)
+            rejected = self._rejections_before_limits(wanted.without_csi_node, nodes, ~has_csi_node)
         if np.count_nonzero(has_csi_node):
             found = wanted.with_csi_node
-            verdicts += self._verdicts(found, nodes, has_csi_node)
+            rejected += self._rejections_before_limits(found, nodes, has_csi_node)
             if found and not isinstance(found, AttachableVolumeError):
-                verdicts.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
-        return reject_by(*verdicts) if verdicts else None
+                rejected.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
+        return reject_by(*rejected) if rejected else None
 
     def _pod_volumes(self, pod: PodInfo) -> _PodVolumes:
         self._attached.refresh()
@@ -130,7 +130,7 @@ class NodeVolumeLimits(Plugin):
         except AttachableVolumeError as error:
             return error
 
-    def _verdicts(
+    def _rejections_before_limits(
         self, found: _Found, nodes: Nodes, which: BoolArray
     ) -> list[tuple[BoolArray, Status]]:
         """Return the rejections of some of the nodes that need no counts."""

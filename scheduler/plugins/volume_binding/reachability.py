@@ -198,16 +198,16 @@ class FirstReachable:
     def _lowest_free(self, level: Callable[[int], IntArray], taken: Sequence[IntArray]) -> IntArray:
         """Return the lowest rank of a group that is not taken. `nothing` is never taken."""
         ranks, depth = level(0), 0
-        clash = self._is_taken(ranks, taken)
-        while clash.any():
+        is_taken = self._is_taken(ranks, taken)
+        while is_taken.any():
             depth += 1
-            ranks = np.where(clash, level(depth), ranks)
-            clash &= self._is_taken(ranks, taken)
+            ranks = np.where(is_taken, level(depth), ranks)
+            is_taken &= self._is_taken(ranks, taken)
         return ranks
 
     def _is_taken(self, ranks: IntArray, taken: Sequence[IntArray]) -> BoolArray:
-        clash = np.zeros(len(ranks), dtype=np.bool_)
+        is_taken = np.zeros(len(ranks), dtype=np.bool_)
         for others in taken:
-            clash |= ranks == others
-        clash &= ranks != self.nothing
-        return clash
+            is_taken |= ranks == others
+        is_taken &= ranks != self.nothing
+        return is_taken
