@@ -71,14 +71,14 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 _Found = frozenset[CsiVolume] | AttachableVolumeError
 
 
-class _PodVolumes(NamedTuple):
+class _RequestedVolumes(NamedTuple):
     """The volumes of the pod on nodes with and without a CSINode."""
 
     with_csi_node: _Found
     without_csi_node: _Found
 
 
-_POD_VOLUMES: Final = StateKey[_PodVolumes]("PreFilterNodeVolumeLimits")
+_REQUESTED_VOLUMES: Final = StateKey[_RequestedVolumes]("PreFilterNodeVolumeLimits")
 
 
 class NodeVolumeLimits(Plugin):
@@ -94,7 +94,7 @@ class NodeVolumeLimits(Plugin):
         """Skip pods without a volume that may have to be attached."""
         if not pod.volumes.may_be_attached:
             return skip()
-        state.write(_POD_VOLUMES, self._pod_volumes(pod))
+        state.write(_REQUESTED_VOLUMES, self._requested_volumes(pod))
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
@@ -105,10 +105,10 @@ class NodeVolumeLimits(Plugin):
         """
         if not pod.volumes.may_be_attached:
             return None
-        wanted = state.find(_POD_VOLUMES)
+        wanted = state.find(_REQUESTED_VOLUMES)
         if wanted is None:  # a profile may have only the filter
-            wanted = self._pod_volumes(pod)
-            state.write(_POD_VOLUMES, wanted)
+            wanted = self._requested_volumes(pod)
+            state.write(_REQUESTED_VOLUMES, wanted)
         has_csi_node = self._attached.has_csi_node(nodes)
         rejected: list[tuple[BoolArray, Status]] = []
         if np.count_nonzero(~has_csi_node):
@@ -120,9 +120,11 @@ class NodeVolumeLimits(Plugin):
                 rejected.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
         return reject_by(*rejected) if rejected else None
 
-    def _pod_volumes(self, pod: PodInfo) -> _PodVolumes:
+    def _requested_volumes(self, pod: PodInfo) -> _RequestedVolumes:
         self._attached.refresh()
-        return _PodVolumes(self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False))
+        return _RequestedVolumes(
+            self._find(pod, has_csi_node=True), self._find(pod, has_csi_node=False)
+        )
 
     def _find(self, pod: PodInfo, *, has_csi_node: bool) -> _Found:
         try:
