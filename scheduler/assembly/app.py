@@ -167,7 +167,6 @@ class SchedulerApp:
             waiting_pods=waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=self._find_pod,
-            clock=clock,
             attempts=Attempts(clock=clock, metrics=metrics, stories=self._stories),
             spawn=self._spawn,
         )

@@ -56,7 +56,6 @@ class CycleParts:
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
     pod_lister: Callable[[str, str], Pod | None]
-    clock: Clock
     attempts: Attempts
     spawn: Background
 
@@ -117,10 +116,10 @@ class Attempt:
 
     def placed(self, result: ScheduleResult) -> None:
         """Take the chosen node over and record it."""
-        metrics, queued = self._records.metrics, self.queued
-        metrics.scheduling_algorithm_duration.observe(metrics.stopwatch() - self.started)
+        records, queued = self._records, self.queued
+        records.metrics.scheduling_algorithm_duration.observe(self._seconds())
         entry = Attempted(
-            self._records.clock.now(),
+            records.clock.now(),
             queued.attempts,
             "scheduled",
             node=result.suggested_host,
@@ -128,16 +127,16 @@ class Attempt:
             feasible_nodes=len(result.feasible_nodes),
             scores=result.host_scores(),
         )
-        self._records.stories.add(queued.pod_info, entry)
+        records.stories.add(queued.pod_info, entry)
         self.host = result.suggested_host
         self.queued = queued.clone()
         self.queued.pod_info = queued.pod_info.assigned_to(self.host)
 
     def waits_on_permit(self, wait_seconds: Mapping[str, float]) -> None:
         """Record that plugins hold the pod at Permit, each for at most so many seconds."""
-        self._records.stories.add(
-            self.pod, WaitingOnPermit(self._records.clock.now(), self.host, wait_seconds)
-        )
+        records = self._records
+        entry = WaitingOnPermit(records.clock.now(), self.host, wait_seconds)
+        records.stories.add(self.pod, entry)
 
     def binding_started(self) -> None:
         """Count one more binding under way."""
@@ -149,7 +148,8 @@ class Attempt:
 
     def bound(self) -> None:
         """Record that the pod is bound: the attempt has succeeded."""
-        metrics, queued, now = self._records.metrics, self.queued, self._records.clock.now()
+        records, queued = self._records, self.queued
+        metrics, now = records.metrics, records.clock.now()
         self._ended("scheduled")
         metrics.pod_scheduling_attempts.observe(queued.attempts)
         if queued.initial_attempt_timestamp is not None:
@@ -158,28 +158,26 @@ class Attempt:
             metrics.pod_scheduling_sli_duration.observe(waited_seconds, label)
         if queued.was_flushed_from_unschedulable:
             metrics.pod_scheduled_after_flush[()] += 1
-        self._records.stories.add(queued.pod_info, Bound(now, self.host))
+        records.stories.add(queued.pod_info, Bound(now, self.host))
 
     def failed(self, status: Status, nominating_info: NominatingInfo | None) -> None:
         """Record that the attempt has failed. To be called before the pod is requeued."""
-        metrics, now, pod = self._records.metrics, self._records.clock.now(), self.pod
+        records, pod = self._records, self.pod
+        now, stories = records.clock.now(), records.stories
         if not self.host:
             # The time of the algorithm includes PostFilter.
-            metrics.scheduling_algorithm_duration.observe(metrics.stopwatch() - self.started)
+            records.metrics.scheduling_algorithm_duration.observe(self._seconds())
         result = "unschedulable" if status.is_rejected else "error"
         self._ended(result)
         rejected = _rejected_nodes(status.cause) if isinstance(status.cause, FitError) else ()
-        self._records.stories.add(
-            pod,
-            Attempted(
-                now, self.queued.attempts, result, message=status.message, rejected=tuple(rejected)
-            ),
-        )
+        attempts = self.queued.attempts
+        entry = Attempted(now, attempts, result, message=status.message, rejected=tuple(rejected))
+        stories.add(pod, entry)
         if nominating_info is None or nominating_info.mode != NominatingMode.OVERRIDE:
             return
         node_name = nominating_info.nominated_node_name
         if node_name or pod.pod.status.nominated_node_name:
-            self._records.stories.add(pod, Nominated(now, node_name))
+            stories.add(pod, Nominated(now, node_name))
 
     def on_host_only(self, status: Status) -> Status:
         """Wrap a rejection by Reserve or Permit in a FitError about the chosen node only.
@@ -194,8 +192,12 @@ class Attempt:
         return Status(status.code, str(fit_error), cause=fit_error)
 
     def _ended(self, result: str) -> None:
-        duration_seconds = self._records.metrics.stopwatch() - self.started
-        self._records.metrics.attempt_ended(result, self.framework.profile_name, duration_seconds)
+        profile = self.framework.profile_name
+        self._records.metrics.attempt_ended(result, profile, self._seconds())
+
+    def _seconds(self) -> float:
+        """The duration of the attempt so far."""
+        return self._records.metrics.stopwatch() - self.started
 
 
 def _rejected_nodes(fit_error: FitError) -> list[RejectedNodes]:

@@ -124,7 +124,6 @@ class _Bench:
             waiting_pods=waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=lambda namespace, name: None,
-            clock=clock,
             attempts=Attempts(clock=clock, metrics=self._metrics, stories=stories),
             spawn=self._drop,
         )

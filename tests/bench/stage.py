@@ -106,7 +106,6 @@ class Stage:
             waiting_pods=parts.waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=self._find_pod,
-            clock=self._clock,
             attempts=Attempts(clock=self._clock, metrics=self._metrics, stories=self._stories),
             spawn=_drop,
         )

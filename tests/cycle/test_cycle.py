@@ -113,7 +113,6 @@ class Line:
             waiting_pods=waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=self._find,
-            clock=self.clock,
             attempts=Attempts(clock=self.clock, metrics=self._metrics, stories=stories),
             spawn=self._spawn,
         )

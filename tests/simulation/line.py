@@ -184,7 +184,6 @@ class Line:
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=parts.pods_in_pre_bind,
             pod_lister=self._find_pod,
-            clock=self.clock,
             attempts=attempts,
             spawn=self._spawn,
         )

@@ -115,7 +115,6 @@ class Line:
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=self.parts.pods_in_pre_bind,
             pod_lister=self._find,
-            clock=self.clock,
             attempts=attempts,
             spawn=self._spawn,
         )
