@@ -1,12 +1,12 @@
-"""A priority heap whose items can be found, changed and taken out by key.
+"""A priority heap whose items can be found, changed and removed by key.
 
-The order of two items is that of their sort keys, worked out once when an item is put in; items
-with equal sort keys leave in the order in which they came. So the comparisons are those of tuples,
-made in C by `heapq`, where upstream calls `less` back for each of them.
+Items are ordered by their sort keys, which are computed once when an item is added; items with
+equal sort keys leave in the order of their arrival. So all comparisons are those of tuples, made in
+C by `heapq`, while upstream calls `less` for each of them.
 
-An item that is deleted or moves up leaves its old entry behind in the heap. Such dead entries are
-dropped when they reach the top, and swept out when they outnumber the living; every operation
-stays O(log n), amortised.
+An item that is deleted or moved leaves its old entry in the heap. Such dead entries are dropped
+when they reach the top, and removed together when they outnumber the others; every operation stays
+O(log n), amortised. (`sortedcontainers` would need no dead entries, but is several times slower.)
 Source: `pkg/scheduler/backend/heap/heap.go`.
 """
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What items are ordered by, the least first.
+#: The order of items, the least first.
 SortKey = tuple[object, ...]
 
-#: Sort key, turn of arrival, key of the item. The turn is unique, so the key is never compared.
+#: Sort key, number of arrival, key of the item. The number is unique: keys are never compared.
 _Entry = tuple[SortKey, int, str]
 
-#: How many dead entries are tolerated whatever the size of the heap.
+#: The number of dead entries that are kept whatever the size of the heap.
 _DEAD_ENTRIES_MIN: Final = 16
 
 
 class Heap(Generic[T]):
-    """Items by key, the least first. `sort_key` is asked once each time an item is put in."""
+    """Items by key, the least first. `sort_key` is called each time an item is added."""
 
-    __slots__ = ("_entries", "_items", "_sort_key", "_turn")
+    __slots__ = ("_arrivals", "_entries", "_items", "_sort_key")
 
     def __init__(self, sort_key: Callable[[T], SortKey]) -> None:
         self._sort_key: Final = sort_key
         self._entries: list[_Entry] = []
         self._items: dict[str, tuple[_Entry, T]] = {}
-        self._turn = 0
+        self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -48,42 +48,40 @@ class Heap(Generic[T]):
         return key in self._items
 
     def __iter__(self) -> Iterator[T]:
-        """All items, in no particular order."""
+        """Iterate over all items in no particular order."""
         return (item for _, item in self._items.values())
 
     def get(self, key: str) -> T | None:
-        """The item under this key, None if there is none."""
         found = self._items.get(key)
         return None if found is None else found[1]
 
     def add_or_update(self, key: str, item: T) -> None:
-        """Put an item in, or in place of the one under the same key.
+        """Add an item, replace the one with the same key, or order an item anew after a change.
 
-        To be called as well when an item that is in the heap has changed. While its sort key is
-        the same it keeps its turn among its equals.
+        While its sort key is the same, an item keeps its place among equal items.
         """
         sort_key = self._sort_key(item)
         known = self._items.get(key)
         if known is not None and known[0][0] == sort_key:
             self._items[key] = (known[0], item)
             return
-        self._turn += 1
-        entry = (sort_key, self._turn, key)
+        self._arrivals += 1
+        entry = (sort_key, self._arrivals, key)
         self._items[key] = (entry, item)
         heapq.heappush(self._entries, entry)
         if known is not None:
-            self._sweep()
+            self._remove_dead_entries()
 
     def delete(self, key: str) -> T | None:
-        """Take an item out; None if there is none under this key."""
+        """Remove an item; None if there is none with this key."""
         found = self._items.pop(key, None)
         if found is None:
             return None
-        self._sweep()
+        self._remove_dead_entries()
         return found[1]
 
     def peek(self) -> T | None:
-        """The least item, left where it is; None if the heap is empty."""
+        """Return the least item; None if the heap is empty."""
         entries = self._entries
         while entries:
             entry = entries[0]
@@ -94,7 +92,7 @@ class Heap(Generic[T]):
         return None
 
     def pop(self) -> T | None:
-        """Take the least item out; None if the heap is empty."""
+        """Remove the least item; None if the heap is empty."""
         entries, items = self._entries, self._items
         while entries:
             entry = heapq.heappop(entries)
@@ -105,11 +103,11 @@ class Heap(Generic[T]):
         return None
 
     def in_order(self) -> list[T]:
-        """All items, in the order in which they would leave. For people and tests: it sorts."""
+        """Return all items in the order in which they would be popped. Slow: it sorts them."""
         return [item for _, item in sorted(self._items.values(), key=lambda found: found[0])]
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong with the heap, one line each: nothing, unless there is a bug."""
+        """Yield a line for each broken invariant."""
         entries = self._entries
         for index in range(1, len(entries)):
             if entries[index] < entries[(index - 1) // 2]:
@@ -121,7 +119,7 @@ class Heap(Generic[T]):
         if len(entries) > 2 * len(self._items) + _DEAD_ENTRIES_MIN:
             yield f"{len(entries)} entries for {len(self._items)} items were not swept"
 
-    def _sweep(self) -> None:
+    def _remove_dead_entries(self) -> None:
         if len(self._entries) > 2 * len(self._items) + _DEAD_ENTRIES_MIN:
             self._entries = [entry for entry, _ in self._items.values()]
             heapq.heapify(self._entries)

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.queue.queued_pod_info import QueuedPodInfo
-    from scheduler.queue.unschedulable_pods import AlikePods
     from scheduler.snapshot.pod_info import PodInfo
 
     DependsOn = Callable[[PodInfo], Hashable]
@@ -119,6 +118,10 @@ class Requeue(NamedTuple):
     strategy: QueueingStrategy
     answers: Sequence[HintAnswer]
 
+    @property
+    def has_error(self) -> bool:
+        return any(answer.answer == _ERROR for answer in self.answers)
+
 
 class Skip(NamedTuple):
     """Pods by key that an event does not help, all because of the same answers."""
@@ -132,6 +135,13 @@ class Decisions(NamedTuple):
 
     requeues: list[Requeue]
     skips: list[Skip]
+
+    def add(self, decision: Requeue, pods: Mapping[str, QueuedPodInfo]) -> None:
+        """Add a decision for some pods. Those that stay without any hint called are left out."""
+        if decision.strategy != QueueingStrategy.QUEUE_SKIP:
+            self.requeues.extend(decision._replace(pod=pod) for pod in pods.values())
+        elif decision.answers:
+            self.skips.append(Skip(pods, decision.answers))
 
 
 def _always_queue(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -265,62 +275,27 @@ class QueueingHints:
                 parts.append(depends_on(pod.pod_info))
         return (profile, pod.gating_plugin, unschedulable, pending, tuple(parts))
 
-    def decide_for_groups(
+    def decide(
         self,
-        groups: Iterable[AlikePods],
+        groups: Iterable[Mapping[str, QueuedPodInfo]],
         registered: RegisteredHints,
         old_obj: object,
         new_obj: object,
     ) -> Decisions:
-        """Decide for all pods of these groups, with one call of the hints for each group."""
+        """Decide for all pods of these groups; the pods of each group must be alike."""
         about = [obj.key for obj in (old_obj, new_obj) if isinstance(obj, Pod)]
         decisions = Decisions([], [])
         for group in groups:
-            first = next(iter(group.values()))
-            if not _can_move(first, registered):
-                continue
-            if len(group) == 1 or any(key in group for key in about):
-                self._decide_for_each(group.values(), registered, old_obj, new_obj, decisions)
-                continue
-            decision = self._decide(first, registered, old_obj, new_obj)
-            if any(answer.answer == _ERROR for answer in decision.answers):
-                decisions.requeues.append(decision)
-                others = list(group.values())[1:]
-                self._decide_for_each(others, registered, old_obj, new_obj, decisions)
-            elif decision.strategy != QueueingStrategy.QUEUE_SKIP:
-                decisions.requeues.extend(decision._replace(pod=pod) for pod in group.values())
-            elif decision.answers:
-                decisions.skips.append(Skip(group, decision.answers))
+            is_shared = len(group) > 1 and not any(key in group for key in about)
+            for pod in group.values():
+                if not _can_move(pod, registered):
+                    break
+                decision = self._decide(pod, registered, old_obj, new_obj)
+                is_shared = is_shared and not decision.has_error
+                decisions.add(decision, group if is_shared else {pod.key: pod})
+                if is_shared:
+                    break
         return decisions
-
-    def decide_for_each(
-        self,
-        pods: Iterable[QueuedPodInfo],
-        registered: RegisteredHints,
-        old_obj: object,
-        new_obj: object,
-    ) -> Decisions:
-        """Decide for each pod. A pod for which no hint was called and that stays is left out."""
-        decisions = Decisions([], [])
-        self._decide_for_each(pods, registered, old_obj, new_obj, decisions)
-        return decisions
-
-    def _decide_for_each(
-        self,
-        pods: Iterable[QueuedPodInfo],
-        registered: RegisteredHints,
-        old_obj: object,
-        new_obj: object,
-        decisions: Decisions,
-    ) -> None:
-        for pod in pods:
-            if not _can_move(pod, registered):
-                continue
-            decision = self._decide(pod, registered, old_obj, new_obj)
-            if decision.strategy != QueueingStrategy.QUEUE_SKIP:
-                decisions.requeues.append(decision)
-            elif decision.answers:
-                decisions.skips.append(Skip({pod.key: pod}, decision.answers))
 
     def _decide(
         self, pod: QueuedPodInfo, registered: RegisteredHints, old_obj: object, new_obj: object

@@ -1,8 +1,9 @@
-"""Which pods are expected on which node, though they are not there yet.
+"""Nominations: pods that are expected on a node, though they are not there yet.
 
-A pod is nominated to a node when preemption has made room for it there, or when somebody wrote the
-node into its status. Until it is assumed on a node, pods of lower priority treat it as if it ran
-there. What the scheduler knows may be ahead of the pod's status, so the nominations live here.
+A pod is nominated to a node when preemption has made room for it there, or when its status names
+the node. Until the pod is assumed on a node, pods of lower priority are scheduled as if it ran on
+the nominated one. The scheduler's knowledge may be ahead of the pod's status, so the nominations
+are kept here.
 Source: `backend/queue/nominator.go`.
 """
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Nominator:
-    """The nominations; satisfies `scheduler.framework.handle.PodNominator`.
+    """The nominations; implements `scheduler.framework.handle.PodNominator`.
 
-    `pod_lister` gives a pod as the informers know it, by namespace and name, or None.
+    `pod_lister` returns a pod as the informers know it, by namespace and name, or None.
     """
 
     def __init__(self, pod_lister: Callable[[str, str], Pod | None]) -> None:
@@ -32,15 +33,15 @@ class Nominator:
 
     @property
     def nominated_nodes(self) -> Collection[str]:
-        """The nodes on which any pod is expected."""
+        """The nodes to which any pod is nominated."""
         return self._pods_on.keys() - {""}
 
     def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
-        """Expect a pod on the node given, or on the one its status names, and nowhere else.
+        """Nominate a pod to the given node, or to the one in its status, and to no other.
 
-        With `NominatingMode.OVERRIDE` the given name counts even if it is empty: the pod is then
-        expected on no node, whatever its status says. A pod that the informers no longer know, or
-        know to be assigned, is expected nowhere.
+        With `NominatingMode.OVERRIDE` the given name is used even if it is empty: the pod is then
+        nominated to no node, whatever its status names. A no-op for a pod that the informers no
+        longer know, or that has a node: an earlier nomination of it is only removed.
         """
         self.forget(pod.uid)
         node_name = pod.pod.status.nominated_node_name
@@ -55,9 +56,9 @@ class Nominator:
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
 
     def update_nominated_pod(self, old: Pod, pod: PodInfo) -> None:
-        """Follow an update of a pod.
+        """Replace a pod that has changed.
 
-        While neither version names a node the nomination stays as it is: such an update may have
+        If neither version names a node, the nomination stays as it is: such an update may have
         been under way when the pod was nominated in memory.
         """
         node_name = self._node_of.get(old.metadata.uid)
@@ -69,11 +70,10 @@ class Nominator:
             self.add_nominated_pod(pod, NominatingInfo(node_name, NominatingMode.OVERRIDE))
 
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
-        """Expect the pod nowhere."""
         self.forget(pod.uid)
 
     def forget(self, uid: str) -> None:
-        """Expect the pod of this uid nowhere."""
+        """Remove the nomination of a pod; a no-op if there is none."""
         node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
@@ -83,21 +83,17 @@ class Nominator:
             del self._pods_on[node_name]
 
     def refresh(self, pod: PodInfo) -> None:
-        """Take a newer version of a pod where the pod is nominated; the node stays."""
+        """Replace a nominated pod by a newer version; the node stays."""
         node_name = self._node_of.get(pod.uid)
         if node_name is not None:
             self._pods_on[node_name][pod.uid] = pod
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
-        """The pods expected on a node, in the order of their nomination."""
+        """Return the pods that are nominated to a node, in the order of their nomination."""
         return list(self._pods_on.get(node_name, {}).values())
 
-    def node_of(self, uid: str) -> str | None:
-        """Where a pod is expected; None if nowhere, "" if it was nominated to no node."""
-        return self._node_of.get(uid)
-
     def nominated_pod(self, uid: str) -> PodInfo | None:
-        """The pod of this uid as it is nominated; None if it is not."""
+        """Return a pod in the version that is nominated; None if it is not."""
         node_name = self._node_of.get(uid)
         return None if node_name is None else self._pods_on[node_name][uid]
 
@@ -107,7 +103,7 @@ class Nominator:
         return dict(self._node_of)
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong, one line each: nothing, unless there is a bug."""
+        """Yield a line for each broken invariant."""
         by_node = {uid: name for name, pods in self._pods_on.items() for uid in pods}
         if by_node != self._node_of or not all(self._pods_on.values()):
             yield f"nominations by node {by_node} differ from those by pod {self._node_of}"

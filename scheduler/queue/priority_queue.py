@@ -344,15 +344,14 @@ class PriorityQueue:
         registered = self.hints.registered_for(event)
         if not registered.is_of_interest:
             return NO_MOVES
+        groups: Iterable[Mapping[str, QueuedPodInfo]]
         groups = self.unschedulable_pods.groups_for(registered)
         arrival_of = self.unschedulable_pods.arrival_of
-        if pre_check is None:
-            decisions = self.hints.decide_for_groups(groups, registered, old_obj, new_obj)
-            decisions.requeues.sort(key=lambda requeue: arrival_of(requeue.pod))
-        else:
+        if pre_check is not None:
             pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
-            pods.sort(key=arrival_of)
-            decisions = self.hints.decide_for_each(pods, registered, old_obj, new_obj)
+            groups = _one_by_one(sorted(pods, key=arrival_of))
+        decisions = self.hints.decide(groups, registered, old_obj, new_obj)
+        decisions.requeues.sort(key=lambda requeue: arrival_of(requeue.pod))
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(event, old_obj, new_obj)
         return moves
@@ -385,7 +384,7 @@ class PriorityQueue:
         for info in overdue:
             info.was_flushed_from_unschedulable = True
         registered = self.hints.registered_for(EVENT_UNSCHEDULABLE_TIMEOUT)
-        decisions = self.hints.decide_for_each(overdue, registered, None, None)
+        decisions = self.hints.decide(_one_by_one(overdue), registered, None, None)
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
         return moves
@@ -575,6 +574,10 @@ class PriorityQueue:
 
 def _moves(move: Move) -> Moves:
     return Moves((move,))
+
+
+def _one_by_one(infos: Iterable[QueuedPodInfo]) -> list[Mapping[str, QueuedPodInfo]]:
+    return [{info.key: info} for info in infos]
 
 
 def _pods(infos: Iterable[QueuedPodInfo]) -> list[Pod]:

@@ -1,4 +1,4 @@
-"""From a changed object to the cluster events that its change is.
+"""Returns the cluster events for a change of a pod or a node.
 
 Source: `pkg/scheduler/framework/events.go`.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
-    """What of a pod's update matters to scheduling; a general update if nothing in particular."""
+    """Return an event for each change that matters to scheduling, or one general update event."""
     general = EVENT_ASSIGNED_POD_UPDATE if new.spec.node_name else EVENT_UNSCHEDULED_POD_UPDATE
     changes = (
         (new.metadata.labels != old.metadata.labels, ActionType.UPDATE_POD_LABEL),
@@ -31,7 +31,7 @@ def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
             not new.spec.scheduling_gates and bool(old.spec.scheduling_gates),
             ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
         ),
-        # Tolerations can be added, never changed or removed: their number tells.
+        # Tolerations can be added, never changed or removed: comparing their number is enough.
         (
             len(new.spec.tolerations) != len(old.spec.tolerations),
             ActionType.UPDATE_POD_TOLERATION,
@@ -44,7 +44,7 @@ def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
 
 
 def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent]:
-    """What of a node's update matters to scheduling, one event for each thing; maybe nothing."""
+    """Return an event for each change of a node that matters to scheduling; may be empty."""
     changes = (
         # Becoming schedulable counts as losing a taint; being cordoned helps no pod.
         (old.spec.unschedulable and not new.spec.unschedulable, ActionType.UPDATE_NODE_TAINT),
@@ -85,7 +85,7 @@ def _generated_claims_changed(new: Pod, old: Pod) -> bool:
 
 
 def _differ(new: Quantities, old: Quantities) -> bool:
-    """Whether two resource lists differ in amount, not merely in spelling."""
+    """True if two resource lists differ in amounts, not only in their notation."""
     if new == old:
         return False
     return new.keys() != old.keys() or any(

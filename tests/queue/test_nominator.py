@@ -44,7 +44,7 @@ def test_nominations_follow_what_was_said_last() -> None:
         HIGH.metadata.uid: "node2",
     }
     nominator.add_nominated_pod(PodInfo(HIGH), to("node4"))
-    assert nominator.node_of(HIGH.metadata.uid) == "node4"
+    assert nominator.nominations.get(HIGH.metadata.uid) == "node4"
     assert nominator.nominated_pods_for_node("node2") == []
     before = nominator.nominations
     nominator.add_nominated_pod(PodInfo(make_pod("not listed")), to("node1"))
@@ -52,7 +52,7 @@ def test_nominations_follow_what_was_said_last() -> None:
     assert nominator.nominations == before
     nominator.delete_nominated_pod_if_exists(PodInfo(HIGH))
     nominator.delete_nominated_pod_if_exists(PodInfo(HIGH))
-    assert nominator.node_of(HIGH.metadata.uid) is None
+    assert nominator.nominations.get(HIGH.metadata.uid) is None
     assert list(nominator.complaints()) == []
 
 
@@ -76,7 +76,7 @@ def test_without_further_word_the_status_counts(
 def test_a_nomination_with_mode_noop_is_that_of_the_status() -> None:
     nominator = nominator_knowing(MED)
     nominator.add_nominated_pod(PodInfo(MED), NominatingInfo("other", NominatingMode.NOOP))
-    assert nominator.node_of(MED.metadata.uid) == "node1"
+    assert nominator.nominations.get(MED.metadata.uid) == "node1"
 
 
 def test_a_nomination_can_be_overridden_with_no_node_at_all() -> None:
@@ -84,7 +84,7 @@ def test_a_nomination_can_be_overridden_with_no_node_at_all() -> None:
     nominator.add_nominated_pod(PodInfo(MED), None)
     nominator.add_nominated_pod(PodInfo(MED), CLEAR)
     assert nominator.nominated_pods_for_node("node1") == []
-    assert nominator.node_of(MED.metadata.uid) == ""
+    assert nominator.nominations.get(MED.metadata.uid) == ""
     nominator.forget(MED.metadata.uid)
     assert nominator.nominations == {}
     assert list(nominator.complaints()) == []
@@ -112,7 +112,7 @@ def test_an_update_keeps_the_nomination_only_while_no_version_names_a_node(
         nominator.add_nominated_pod(PodInfo(old), to(in_memory))
     info = PodInfo(new)
     nominator.update_nominated_pod(old, info)
-    assert nominator.node_of(old.metadata.uid) == expected
+    assert nominator.nominations.get(old.metadata.uid) == expected
     if expected is not None:
         assert nominator.nominated_pods_for_node(expected) == [info]
 
