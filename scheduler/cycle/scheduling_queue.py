@@ -14,6 +14,7 @@ import math
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.clock import wait_for
+from scheduler.queue.queued_pod_info import NO_MOVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,6 +107,8 @@ class SchedulingQueue:
         )
 
     def _record(self, moves: Moves) -> None:
+        if moves is NO_MOVES:
+            return
         self._stories.record(moves)
         if moves.poppable:
             self._poppable.set()

@@ -552,9 +552,10 @@ class PriorityQueue:
             raise PodAlreadyQueuedError(key, _QUEUE_NAMES[known.place])
 
     def _count_reasons(self, info: QueuedPodInfo, count: int) -> None:
-        profile = info.pod_info.spec.scheduler_name
-        for plugin in info.rejector_plugins:
-            self.unschedulable_reasons[plugin, profile] += count
+        if rejectors := info.rejector_plugins:
+            profile = info.pod_info.spec.scheduler_name
+            for plugin in rejectors:
+                self.unschedulable_reasons[plugin, profile] += count
 
     def _leftover_deadline(self) -> float | None:
         """Return the next flush at which the longest waiting pod is overdue."""

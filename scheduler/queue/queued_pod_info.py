@@ -29,9 +29,9 @@ class Place(enum.StrEnum):
 
 
 #: The places from which a pod can be popped.
-POPPABLE: Final = frozenset((Place.ACTIVE, Place.BACKOFF))
+POPPABLE: Final = (Place.ACTIVE, Place.BACKOFF)
 #: The places that a pod leaves after some time, if no event moves it before.
-_TIMED: Final = frozenset((Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED))
+_TIMED: Final = (Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
 
 
 class QueuedPodInfo:
@@ -170,12 +170,19 @@ class Moves(NamedTuple):
     @property
     def poppable(self) -> bool:
         """True if a pod has entered a place from which it can be popped."""
-        return any(move.target in POPPABLE for move in self.moved)
+        return self._has_target_in(POPPABLE)
 
     @property
     def timed(self) -> bool:
         """True if a pod has entered a place that it leaves by the passing of time."""
-        return any(move.target in _TIMED for move in self.moved)
+        return self._has_target_in(_TIMED)
+
+    def _has_target_in(self, places: Sequence[Place]) -> bool:
+        # A loop: several times faster than `any` with a generator, for one move most often.
+        for move in self.moved:  # noqa: SIM110
+            if move.target in places:
+                return True
+        return False
 
 
 #: The result of a call that changed nothing.
