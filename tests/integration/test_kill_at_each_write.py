@@ -102,6 +102,7 @@ async def _run_process(
         kubeconfig = str(kubeconfig_for(proxy.url, directory))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "scheduler", "--kubeconfig", kubeconfig, "--secure-port", "0"),
+            "--leader-elect=false",  # the next process need not wait for the lease of a killed one
             env=environ,
             stderr=asyncio.subprocess.PIPE,
         )
