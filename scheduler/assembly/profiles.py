@@ -1,4 +1,4 @@
-"""From a configuration to frameworks: one for each profile, by scheduler name.
+"""Build the frameworks of a configuration: one for each profile, by scheduler name.
 
 Source: `pkg/scheduler/profile/profile.go`, `pkg/scheduler/scheduler.go`.
 """
@@ -15,32 +15,31 @@ from scheduler.plugins import IN_TREE
 from scheduler.runtime import (
     Framework,
     PluginSetupError,
-    ProfileHandle,
     Registry,
     load_plugin_class,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.config import KubeSchedulerConfiguration, KubeSchedulerProfile
     from scheduler.framework.interface import Plugin
-    from scheduler.runtime import SchedulerParts
+    from scheduler.runtime.handle import MakeHandle
 
 
 def find_plugins_in_working_directory() -> None:
-    """Let `module:Class` name a module of the working directory, as under `python -m`.
+    """Search the working directory too for the modules of `module:Class`, as `python -m` does.
 
-    For commands: an installed script does not look there by itself. Installed modules go first.
+    An installed script does not search there by itself. Installed modules go first.
     """
     if "" not in sys.path:
         sys.path.append("")
 
 
 def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, list[str]]:
-    """All plugins there are, and the names of those asked for here, in order.
+    """Return a registry of all plugins, and the names of `plugins` in their order.
 
-    Besides classes, `plugins` may hold references: `module:Class`, or the name of a plugin that an
+    An element of `plugins` is a class, a reference `module:Class`, or the name of a plugin that an
     installed package announces. Raises `PluginSetupError`.
     """
     registry = Registry(IN_TREE.values())
@@ -60,48 +59,54 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
 
 def build_profiles(
     config: KubeSchedulerConfiguration,
-    parts: SchedulerParts,
+    make_handle: MakeHandle,
     *,
     plugins: Iterable[type[Plugin] | str] = (),
 ) -> dict[str, Framework]:
-    """A framework for each profile; raises `PluginSetupError`.
+    """Build a framework for each profile, by scheduler name; raises `PluginSetupError`.
 
     `plugins` are enabled, at every point they define, in each profile that does not mention them.
     """
-    registry, asked_for = plugin_registry(plugins)
+    registry, names = plugin_registry(plugins)
     profiles: dict[str, Framework] = {}
-    first: tuple[str, object] | None = None
     for profile in config.profiles:
         name = profile.scheduler_name
         if name in profiles:
             raise PluginSetupError(f'duplicate profile with scheduler name "{name}"')
-        handle = ProfileHandle(name, parts)
         try:
-            framework = Framework(
-                _with_plugins(profile, asked_for), registry=registry, handle=handle
+            profiles[name] = Framework(
+                _with_plugins(profile, names), registry=registry, make_handle=make_handle
             )
         except PluginSetupError as error:
             raise PluginSetupError(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
             ) from error
-        order = _queue_sort_of(profile, framework)
-        first = first or order
-        if order[0] != first[0]:
-            raise PluginSetupError(
-                f'initializing profiles: different queue sort plugins for profile "{name}": '
-                f'"{order[0]}", first: "{first[0]}"'
-            )
-        if order[1] != first[1]:
-            raise PluginSetupError(
-                f'initializing profiles: different queue sort plugin args for profile "{name}"'
-            )
-        handle.filters = framework.filters
-        profiles[name] = framework
+        _require_same_queue_sort(config.profiles[0], profile, profiles)
     return profiles
 
 
+def _require_same_queue_sort(
+    first: KubeSchedulerProfile,
+    profile: KubeSchedulerProfile,
+    profiles: Mapping[str, Framework],
+) -> None:
+    """Raise `PluginSetupError` if a profile orders the queue in another way than the first."""
+    name = profile.scheduler_name
+    wanted, args = _queue_sort_of(first, profiles[first.scheduler_name])
+    plugin, plugin_args = _queue_sort_of(profile, profiles[name])
+    if plugin != wanted:
+        raise PluginSetupError(
+            f'initializing profiles: different queue sort plugins for profile "{name}": '
+            f'"{plugin}", first: "{wanted}"'
+        )
+    if plugin_args != args:
+        raise PluginSetupError(
+            f'initializing profiles: different queue sort plugin args for profile "{name}"'
+        )
+
+
 def _queue_sort_of(profile: KubeSchedulerProfile, framework: Framework) -> tuple[str, object]:
-    """The plugin that orders the queue, wherever the profile names it, and its arguments."""
+    """Return the name of the QueueSort plugin and its arguments."""
     name = framework.plugins["queue_sort"][0].name
     return name, next((c.args for c in profile.plugin_config if c.name == name), None)
 

@@ -31,7 +31,13 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue import Nominator
-from scheduler.runtime import FrameworkError, PluginFailedError, SchedulerParts, WaitingPods
+from scheduler.runtime import (
+    FrameworkError,
+    PluginFailedError,
+    PluginHandle,
+    PodsInPreBind,
+    WaitingPods,
+)
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, Diagnosis, NominatingInfo
     from scheduler.preemption import Preemption
     from scheduler.runtime import Framework
+    from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot import IntArray, Nodes
 
 R = TypeVar("R")
@@ -111,29 +118,14 @@ class World:
         self._nominates: Final = nominates
         self._cache: Final = Cache()
         self.snapshot: Final = Snapshot()
-        clock = SystemClock()
-        parts = SchedulerParts(
-            snapshot=self.snapshot,
-            clock=clock,
-            rng=random.Random(0),
-            waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-            feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
-        )
         nodes, pods = list(nodes), list(pods)
         stores = _stores({**others, NODES.plural: nodes, PODS.plural: pods})
         self._pods: Final[Store[Pod]] = stores[PODS.plural]
-        pod_lister = Lister(self._pods)
-        self._nominator: Final = Nominator(lambda namespace, name: pod_lister.get(name, namespace))
-        self._api: Final = _Nowhere()
-        parts.nominator = self._nominator
-        parts.api = self._api
-        parts.activate = _ignore
-        parts.spawn = _leave_out
-        parts.run_in_parallel = _one_after_another
-        parts.event_recorder_of = lambda profile_name: self._api
-        parts.listers = {plural: Lister(store) for plural, store in stores.items()}
+        pods_lister = Lister(self._pods)
+        self._nominator: Final = Nominator(lambda namespace, name: pods_lister.get(name, namespace))
+        self._api: Final = _NoApi()
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
-            config, parts, plugins=plugins
+            config, self._make_handle(stores), plugins=plugins
         )
         self._sampling: Final = SchedulingAlgorithm(
             self.snapshot,
@@ -152,6 +144,33 @@ class World:
             elif pod.status.nominated_node_name:
                 self._nominator.add_nominated_pod(PodInfo(pod), None)
         self._cache.update_snapshot(self.snapshot)
+
+    def _make_handle(self, stores: Mapping[str, Store[Any]]) -> MakeHandle:
+        clock, metrics, rng = SystemClock(), SchedulerMetrics(), random.Random(0)
+        listers = {plural: Lister(store) for plural, store in stores.items()}
+        waiting_pods, pods_in_pre_bind = WaitingPods(clock, metrics), PodsInPreBind()
+
+        def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
+            return PluginHandle(
+                profile_name=profile_name,
+                snapshot=self.snapshot,
+                nominator=self._nominator,
+                event_recorder=self._api,
+                api=self._api,
+                feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
+                metrics=metrics,
+                rng=rng,
+                clock=clock,
+                waiting_pods=waiting_pods,
+                pods_in_pre_bind=pods_in_pre_bind,
+                worlds=worlds,
+                lister=listers.__getitem__,
+                activate=_ignore,
+                spawn=_close,
+                run_in_parallel=_run_in_sequence,
+            )
+
+        return make_handle
 
     def decide(self, pod: Pod) -> Decision:
         """Schedule a pod. If a node is found, later decisions include the pod on it."""
@@ -247,8 +266,8 @@ def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]
     return stores
 
 
-class _Nowhere:
-    """Takes events and writes, and does nothing but remember whom it should have deleted."""
+class _NoApi:
+    """Ignores events and writes; records the pods to delete, which `World` then removes."""
 
     def __init__(self) -> None:
         self.deleted: Final[list[Pod]] = []
@@ -263,10 +282,10 @@ class _Nowhere:
         action: str,
         note: str,
     ) -> None:
-        """Nobody is told."""
+        pass
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Nothing is bound."""
+        pass
 
     async def patch_pod_status(
         self,
@@ -275,41 +294,37 @@ class _Nowhere:
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
     ) -> bool:
-        """Nothing is written."""
         return True
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """The world sees to it."""
         self.deleted.append(pod)
         return True
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Nothing is written."""
         return volume
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Nothing is written."""
         return claim
 
 
 def _ignore(pods: Mapping[str, PodInfo]) -> None:
-    """There is no queue in which to activate anything."""
+    """Do nothing: there is no queue."""
 
 
-def _leave_out(work: Coroutine[None, None, None], name: str) -> None:
-    """Nothing goes on in the background."""
+def _close(work: Coroutine[None, None, None], name: str) -> None:
+    """Close the coroutine: no work is done in the background."""
     work.close()
 
 
-async def _one_after_another(works: Iterable[Coroutine[None, None, None]]) -> None:
+async def _run_in_sequence(works: Iterable[Coroutine[None, None, None]]) -> None:
     for work in works:
         await work
 
 
 def _result_of(work: Coroutine[Any, None, R]) -> R:
-    """What asynchronous work comes to that has nothing to wait for, for nothing happens here."""
+    """Run a coroutine that never waits, and return its result."""
     try:
         work.send(None)
     except StopIteration as end:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Coroutine,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -284,7 +292,7 @@ class Handle(Protocol):
         """Have work done in the background, which must see to its own failures and soon end."""
         ...
 
-    async def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> None:
+    def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> Awaitable[None]:
         """Do several things at a time; the first failure cancels the others, and is raised."""
         ...
 

@@ -56,7 +56,6 @@ from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.invariants import complaints, contents
-from scheduler.queue.nominator import Nominator
 from scheduler.queue.property_changes import pod_scheduling_properties_change
 from scheduler.queue.queued_pod_info import (
     NO_MOVES,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
     from scheduler.queue.gating import NamedPreEnqueuePlugin
     from scheduler.queue.heap import SortKey
     from scheduler.queue.hints import Decisions, QueueingHintFunction, RegisteredHints
+    from scheduler.queue.nominator import Nominator
     from scheduler.queue.queued_pod_info import HintAnswer
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -127,8 +127,7 @@ class PriorityQueue:
 
     `less` orders them; a queue-sort plugin that can express the same order as a tuple provides its
     `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
-    (scheduler name), the latter as `build_queueing_hint_map` makes it. `pod_lister` returns a pod
-    as the informers know it, by namespace and name.
+    (scheduler name), the latter as `build_queueing_hint_map` makes it.
 
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
@@ -143,7 +142,7 @@ class PriorityQueue:
         *,
         pre_enqueue_plugins: Mapping[str, Sequence[NamedPreEnqueuePlugin]],
         queueing_hint_map: Mapping[str, Mapping[ClusterEvent, Sequence[QueueingHintFunction]]],
-        pod_lister: Callable[[str, str], Pod | None],
+        nominator: Nominator,
         metrics: SchedulerMetrics,
         sort_key: Callable[[QueuedPodInfo], SortKey] | None = None,
         initial_backoff_seconds: float = 1.0,
@@ -153,7 +152,7 @@ class PriorityQueue:
         sort_key = sort_key_from_less(less) if sort_key is None else sort_key
         self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
-        self.nominator: Final = Nominator(pod_lister)
+        self.nominator: Final = nominator
         self.hints: Final = QueueingHints(queueing_hint_map, metrics)
         self.active_q: Final = ActiveQueue(sort_key)
         self.in_flight: Final = InFlight()

@@ -3,7 +3,7 @@
 from scheduler.runtime.binding import BindingPlugins, PreFlight
 from scheduler.runtime.errors import FrameworkError, PluginFailedError, PluginSetupError
 from scheduler.runtime.framework import Framework
-from scheduler.runtime.handle import ProfileHandle, SchedulerParts
+from scheduler.runtime.handle import PluginHandle
 from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
 from scheduler.runtime.registry import Registry, load_plugin_class, registry_of
 from scheduler.runtime.scoring import NodeScores
@@ -15,12 +15,11 @@ __all__ = [
     "FrameworkError",
     "NodeScores",
     "PluginFailedError",
+    "PluginHandle",
     "PluginSetupError",
     "PodsInPreBind",
     "PreFlight",
-    "ProfileHandle",
     "Registry",
-    "SchedulerParts",
     "WaitingPods",
     "load_plugin_class",
     "registry_of",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.handle import Handle
+    from scheduler.framework.handle import PodNominator
     from scheduler.framework.interface import (
         FilterNodesPlugin,
         FilterPlugin,
@@ -149,12 +149,12 @@ class Filters:
         self,
         plugins: Sequence[Plugin],
         pre_filters: PreFilters,
-        handle: Handle,
+        nominator: PodNominator,
         meter: Meter,
     ) -> None:
         self._plugins: Final = [_filter_plugin_of(p, meter) for p in plugins]
         self._pre_filters: Final = pre_filters
-        self._handle: Final = handle
+        self._nominator: Final = nominator
 
     def __bool__(self) -> bool:
         return bool(self._plugins)
@@ -209,7 +209,7 @@ class Filters:
 
     def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
         """Return the nominated pods that the pod must leave room for, by position of their node."""
-        nominator = self._handle.nominator
+        nominator = self._nominator
         found: dict[int, list[PodInfo]] = {}
         names = nominator.nominated_nodes
         for name, position in nodes.positions(names).items() if names else ():

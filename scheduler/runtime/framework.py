@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     )
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPod
+    from scheduler.runtime.handle import MakeHandle
     from scheduler.runtime.registry import Registry
+    from scheduler.runtime.worlds import Worlds
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 #: What the sum of all weighted scores may not pass.
@@ -46,12 +49,13 @@ class Framework:
     """
 
     def __init__(
-        self, profile: KubeSchedulerProfile, *, registry: Registry, handle: Handle
+        self, profile: KubeSchedulerProfile, *, registry: Registry, make_handle: MakeHandle
     ) -> None:
         self.profile_name: Final = profile.scheduler_name
         self.percentage_of_nodes_to_score: Final = profile.percentage_of_nodes_to_score
-        self.handle: Final = handle
-        instances = _create(profile, registry, handle)
+        #: The handle of the plugins.
+        self.handle: Final = make_handle(self.profile_name, self._worlds)
+        instances = _create(profile, registry, self.handle)
         self.plugins: Final[Mapping[str, Sequence[Plugin]]] = {
             point.field: expand(point, profile.plugins, instances) for point in EXTENSION_POINTS
         }
@@ -66,9 +70,11 @@ class Framework:
         self.rejecting_plugins: Final[Sequence[Plugin]] = [
             plugin for plugin in instances.values() if _can_reject(plugin)
         ]
-        self.meter: Final = Meter(handle.metrics, self.profile_name)
+        self.meter: Final = Meter(self.handle.metrics, self.profile_name)
         self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)
-        self.filters: Final = Filters(self.plugins["filter"], self.pre_filters, handle, self.meter)
+        self.filters: Final = Filters(
+            self.plugins["filter"], self.pre_filters, self.handle.nominator, self.meter
+        )
         self.scores: Final = Scores(
             self.plugins["pre_score"], self.plugins["score"], self.weights, self.meter
         )
@@ -151,6 +157,10 @@ class Framework:
             reasons += status.reasons
             rejector = rejector or plugin.name
         return nominating, unschedulable(*reasons).with_plugin(rejector)
+
+    def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """Return a dry run of this profile's filters, for the plugins' handle."""
+        return self.filters.worlds(state, pod, nodes)
 
     def _check(self) -> None:
         name = self.profile_name

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import heapq
 import itertools
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from scheduler.api.core import Pod
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.metrics import SchedulerMetrics
-from scheduler.runtime.background import run_in_parallel
+from scheduler.queue import Nominator
+from scheduler.runtime import PluginHandle, PodsInPreBind, WaitingPods
+from scheduler.runtime.handle import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 
-    from scheduler.api.core import ObjectMeta, ObjectReference, Pod
+    from scheduler.api.core import ObjectMeta, ObjectReference
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.handle import Lister, PodInPreBind, PreemptionExtender, WaitingPod
+    from scheduler.framework.handle import Lister, PreemptionExtender, Worlds
     from scheduler.framework.types import Condition, NominatingInfo
-    from scheduler.runtime.filtering import Filters
-    from scheduler.runtime.worlds import Worlds
+    from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -124,118 +127,18 @@ class FakeLister:
 
 
 class StatusPatch(NamedTuple):
-    """A change to a pod's status, as a plugin asked for it."""
+    """A change of a pod's status that a plugin has requested."""
 
     pod: str
     condition: Condition | None
     nominating_info: NominatingInfo | None
 
 
-class FakeHandle:
-    """A `Handle` for one plugin on its own; what the plugin does is there to be read.
+class RecordedEvents:
+    """Records the events of plugins."""
 
-    `filters` must be set for whoever does dry runs.
-    """
-
-    filters: Filters
-
-    def __init__(
-        self,
-        snapshot: Snapshot | None = None,
-        *,
-        profile_name: str = "default-scheduler",
-        seed: int = 0,
-        clock: VirtualClock | None = None,
-        listers: Mapping[str, Lister] | None = None,
-    ) -> None:
-        self.profile_name: Final = profile_name
-        self.snapshot = snapshot if snapshot is not None else Snapshot()
-        self.rng: Final = random.Random(seed)
-        self.clock: Final = clock if clock is not None else VirtualClock()
-        self.nominated: Final[dict[str, PodInfo]] = {}
-        self.nominations: Final[dict[str, str]] = {}
-        self.events: Final[list[RecordedEvent]] = []
-        self.bound: Final[dict[str, str]] = {}
-        self.activated: Final[dict[str, PodInfo]] = {}
-        self.updated_volumes: Final[list[PersistentVolume]] = []
-        self.updated_claims: Final[list[PersistentVolumeClaim]] = []
-        self.waiting_pods: Final[dict[str, WaitingPod]] = {}
-        #: Raised by the next write, if set.
-        self.failure: Exception | None = None
-        #: Raised by writes to these pods, by key.
-        self.failures: Final[dict[str, Exception]] = {}
-        #: The keys of pods that the API server does not know any more.
-        self.gone: Final[set[str]] = set()
-        self.status_patches: Final[list[StatusPatch]] = []
-        self.deleted: Final[list[str]] = []
-        self.pods_in_pre_bind: Final[dict[str, PodInPreBind]] = {}
-        self.spawned: Final[list[Coroutine[None, None, None]]] = []
-        self.extenders: Sequence[PreemptionExtender] = ()
-        self.feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
-        self.metrics: Final = SchedulerMetrics()
-        self._listers: Final = dict(listers or {})
-
-    @property
-    def nominator(self) -> FakeHandle:
-        """This handle keeps the nominations itself."""
-        return self
-
-    @property
-    def nominated_nodes(self) -> Collection[str]:
-        """The nodes on which pods are expected."""
-        return {name for name in self.nominations.values() if name}
-
-    @property
-    def event_recorder(self) -> FakeHandle:
-        """This handle records events itself."""
-        return self
-
-    @property
-    def api(self) -> FakeHandle:
-        """This handle takes writes itself."""
-        return self
-
-    def now(self) -> float:
-        """Epoch seconds on the virtual clock."""
-        return self.clock.now()
-
-    def lister(self, resource: str) -> Lister:
-        """One of the listers given."""
-        return self._listers[resource]
-
-    def activate(self, pods: Mapping[str, PodInfo]) -> None:
-        """Remember the pods."""
-        self.activated.update(pods)
-
-    def get_waiting_pod(self, uid: str) -> WaitingPod | None:
-        """One of `waiting_pods`."""
-        return self.waiting_pods.get(uid)
-
-    def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
-        """Show all of `waiting_pods`."""
-        for waiting in list(self.waiting_pods.values()):
-            callback(waiting)
-
-    def reject_waiting_pod(self, uid: str) -> bool:
-        """Reject one of `waiting_pods`."""
-        waiting = self.waiting_pods.get(uid)
-        return waiting is not None and waiting.reject("", "removed")
-
-    def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
-        """Remember which node the pod is expected on."""
-        named = pod.pod.status.nominated_node_name
-        node_name = nominating_info.nominated_node_name if nominating_info else named
-        self.nominated[pod.uid] = pod
-        self.nominations[pod.uid] = node_name
-
-    def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
-        """Expect the pod nowhere."""
-        self.nominated.pop(pod.uid, None)
-        self.nominations.pop(pod.uid, None)
-
-    def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
-        """The pods expected on a node."""
-        return [self.nominated[uid] for uid, name in self.nominations.items() if name == node_name]
+    def __init__(self) -> None:
+        self.recorded: Final[list[RecordedEvent]] = []
 
     def event(
         self,
@@ -247,24 +150,28 @@ class FakeHandle:
         action: str,
         note: str,
     ) -> None:
-        """Record an event."""
-        self.events.append(RecordedEvent(regarding.key, type, reason, action, note))
+        self.recorded.append(RecordedEvent(regarding.key, type, reason, action, note))
 
-    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """A dry run of `filters`, which must have been set."""
-        return self.filters.worlds(state, pod, nodes)
 
-    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Keep the work, for the test to await."""
-        self.spawned.append(work)
+class FakeApi:
+    """Records the writes of plugins; they can be made to fail."""
 
-    async def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> None:
-        """Do the work at a time, as in earnest."""
-        await run_in_parallel(works)
+    def __init__(self) -> None:
+        self.bound: Final[dict[str, str]] = {}
+        self.status_patches: Final[list[StatusPatch]] = []
+        self.deleted: Final[list[str]] = []
+        self.updated_volumes: Final[list[PersistentVolume]] = []
+        self.updated_claims: Final[list[PersistentVolumeClaim]] = []
+        #: Raised by every write, if set.
+        self.failure: Exception | None = None
+        #: Raised by writes of these pods, by key.
+        self.failures: Final[dict[str, Exception]] = {}
+        #: The keys of pods that the API server no longer has.
+        self.gone: Final[set[str]] = set()
 
-    def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        """One of `pods_in_pre_bind`."""
-        return self.pods_in_pre_bind.get(uid)
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        self._fail(pod.key)
+        self.bound[pod.key] = node_name
 
     async def patch_pod_status(
         self,
@@ -273,45 +180,106 @@ class FakeHandle:
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
     ) -> bool:
-        """Record a status patch, or fail as told."""
-        self._write(pod)
+        self._fail(pod.key)
         self.status_patches.append(StatusPatch(pod.key, condition, nominating_info))
         return pod.key not in self.gone
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """Record a deletion, or fail as told."""
-        self._write(pod)
+        self._fail(pod.key)
         self.deleted.append(pod.key)
         return pod.key not in self.gone
 
-    def _write(self, pod: Pod) -> None:
-        if self.failure is not None:
-            raise self.failure
-        if pod.key in self.failures:
-            raise self.failures[pod.key]
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        """Record a binding, or fail as told."""
-        if self.failure is not None:
-            raise self.failure
-        self.bound[pod.key] = node_name
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait on the virtual clock."""
-        await self.clock.sleep(seconds)
-
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Record a volume as it was sent, or fail as told."""
-        if self.failure is not None:
-            raise self.failure
+        self._fail()
         self.updated_volumes.append(volume)
         return volume
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Record a claim as it was sent, or fail as told."""
-        if self.failure is not None:
-            raise self.failure
+        self._fail()
         self.updated_claims.append(claim)
         return claim
+
+    def _fail(self, key: str = "") -> None:
+        if self.failure is not None:
+            raise self.failure
+        if key in self.failures:
+            raise self.failures[key]
+
+
+class FakeHandle(PluginHandle):
+    """The handle of one plugin on its own, made of fakes that record the plugin's actions.
+
+    Writes are in `api`, events in `event_recorder`, activated pods in `activated`, work for the
+    background in `spawned`. For dry runs it needs a framework: `make` is its `make_handle`.
+    """
+
+    api: FakeApi
+    clock: VirtualClock
+    event_recorder: RecordedEvents
+    nominator: Nominator
+
+    # The handle of the scheduler is frozen; the parts of a fake may be replaced.
+    __setattr__ = object.__setattr__
+
+    def __init__(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        profile_name: str = "default-scheduler",
+        seed: int = 0,
+        clock: VirtualClock | None = None,
+        listers: Mapping[str, Lister] | None = None,
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        extenders: Sequence[PreemptionExtender] = (),
+    ) -> None:
+        clock, metrics = VirtualClock() if clock is None else clock, SchedulerMetrics()
+        self.dry_run: DryRun | None = None
+        self.activated: Final[dict[str, PodInfo]] = {}
+        self.spawned: Final[list[Coroutine[None, None, None]]] = []
+        self.listers: Final = dict(listers or {})
+        unassigned = Pod()
+        super().__init__(
+            profile_name=profile_name,
+            snapshot=Snapshot() if snapshot is None else snapshot,
+            # Every pod is known, and without a node.
+            nominator=Nominator(lambda namespace, name: unassigned),
+            event_recorder=RecordedEvents(),
+            api=FakeApi(),
+            feature_gates=feature_gates,
+            metrics=metrics,
+            rng=random.Random(seed),
+            clock=clock,
+            waiting_pods=WaitingPods(clock, metrics),
+            pods_in_pre_bind=PodsInPreBind(),
+            worlds=self._worlds,
+            lister=self.listers.__getitem__,
+            activate=self.activated.update,
+            spawn=self._spawn,
+            run_in_parallel=run_in_parallel,
+            extenders=extenders,
+        )
+
+    def make(self, profile_name: str, worlds: DryRun) -> FakeHandle:
+        """Return this handle as that of a framework, whose filters it then runs in dry runs."""
+        self.dry_run = worlds
+        return self
+
+    def with_parts(self, **parts: object) -> MakeHandle:
+        """Return a `make_handle` for other parts, by field name, in place of some of the fakes."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+        def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
+            return PluginHandle(
+                **(fields | {"profile_name": profile_name, "worlds": worlds} | parts)
+            )
+
+        return make_handle
+
+    def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        assert self.dry_run is not None, "the handle belongs to no framework"
+        return self.dry_run(state, pod, nodes)
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        self.spawned.append(work)

@@ -13,7 +13,7 @@ from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.stories import PodStories
@@ -69,13 +69,14 @@ def _by_priority(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
 @pytest.fixture
 def world() -> World:
     clock, cache, corrupted = VirtualClock(), Cache(), []
+    waiting_pods = WaitingPods(clock, SchedulerMetrics())
     metrics = SchedulerMetrics()
-    waiting_pods = WaitingPods(clock, metrics)
+    waiting_pods = WaitingPods(clock, SchedulerMetrics())
     queue = PriorityQueue(
         _by_priority,
         pre_enqueue_plugins={},
         queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
-        pod_lister=lambda namespace, name: make_pod(name, namespace=namespace),
+        nominator=Nominator(lambda namespace, name: make_pod(name, namespace=namespace)),
         metrics=metrics,
     )
     scheduling_queue = SchedulingQueue(queue, clock=clock, stories=PodStories())

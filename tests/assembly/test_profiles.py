@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,9 @@ from scheduler.assembly.profiles import (
 )
 from scheduler.config import KubeSchedulerProfile, default_config, load_config
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE, SCHEME
-from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
-from scheduler.snapshot import Snapshot
-from scheduler.testing import VirtualClock
+from scheduler.runtime import PluginSetupError
+from scheduler.testing import FakeHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,14 +39,7 @@ class Guard(Plugin):
 def profiles_of(
     config: KubeSchedulerConfiguration, plugins: Iterable[type[Plugin] | str] = ()
 ) -> dict[str, Framework]:
-    clock = VirtualClock()
-    parts = SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
-    return build_profiles(config, parts, plugins=plugins)
+    return build_profiles(config, FakeHandle().make, plugins=plugins)
 
 
 def filters(framework: Framework) -> list[str]:

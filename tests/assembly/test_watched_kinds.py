@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,11 +21,10 @@ from scheduler.framework.events import (
 )
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
-from scheduler.snapshot import Snapshot
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PluginSetupError
 from scheduler.stories import PodStories
-from scheduler.testing import VirtualClock, make_pod
+from scheduler.testing import FakeHandle, VirtualClock, make_pod
 
 if TYPE_CHECKING:
     from scheduler.runtime import Framework
@@ -51,14 +49,7 @@ class Picky(Plugin):
 
 
 def _profiles(plugin: type[Plugin]) -> dict[str, Framework]:
-    clock = VirtualClock()
-    parts = SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
-    return build_profiles(default_config(SCHEME), parts, plugins=[plugin])
+    return build_profiles(default_config(SCHEME), FakeHandle().make, plugins=[plugin])
 
 
 def test_what_is_read_and_what_is_waited_for_is_watched() -> None:
@@ -100,7 +91,7 @@ def test_only_changes_that_somebody_registered_for_bring_a_pod_back(
         lambda first, second: first.timestamp < second.timestamp,
         pre_enqueue_plugins={"default-scheduler": ()},
         queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
-        pod_lister=lambda namespace, name: None,
+        nominator=Nominator(lambda namespace, name: None),
         metrics=SchedulerMetrics(),
     )
     queue.add(PodInfo(make_pod("p")), 0.0)

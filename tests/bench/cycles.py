@@ -23,8 +23,8 @@ from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PodsInPreBind, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
@@ -89,14 +89,17 @@ class _Bench:
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
         self._metrics, stories = SchedulerMetrics(clock.monotonic), PodStories()
         waiting_pods = WaitingPods(clock, self._metrics)
-        parts = SchedulerParts(
-            snapshot=snapshot,
+        nominator, pods_in_pre_bind = Nominator(lambda namespace, name: None), PodsInPreBind()
+        fakes = FakeHandle(snapshot, listers={plural: FakeLister() for plural in KINDS})
+        make_handle = fakes.with_parts(
             clock=clock,
             rng=rng,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=pods_in_pre_bind,
             metrics=self._metrics,
+            nominator=nominator,
         )
-        profiles = build_profiles(default_config(SCHEME), parts)
+        profiles = build_profiles(default_config(SCHEME), make_handle)
         framework = next(iter(profiles.values()))
         queue = PriorityQueue(
             framework.less,
@@ -105,12 +108,10 @@ class _Bench:
             queueing_hint_map={
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
-            pod_lister=lambda namespace, name: None,
+            nominator=nominator,
             metrics=self._metrics,
         )
         self._queue = SchedulingQueue(queue, clock=clock, stories=stories)
-        parts.nominator = self._queue.nominator
-        parts.listers = {plural: FakeLister() for plural in KINDS}
         self._cycle_parts = CycleParts(
             profiles=profiles,
             cache=self._cache,
@@ -120,9 +121,9 @@ class _Bench:
                 tie_break=RandomTie(rng),
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             ),
-            api=FakeHandle(),
+            api=fakes.api,
             waiting_pods=waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pods_in_pre_bind=pods_in_pre_bind,
             pod_lister=lambda namespace, name: None,
             attempts=Attempts(clock=clock, metrics=self._metrics, stories=stories),
             spawn=self._drop,

@@ -26,8 +26,8 @@ from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PodsInPreBind, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
@@ -90,19 +90,22 @@ class _Bench:
         clock, snapshot, rng = SystemClock(), Snapshot(), random.Random(0)
         metrics, stories = SchedulerMetrics(clock.monotonic), PodStories()
         waiting_pods = WaitingPods(clock, metrics)
-        parts = SchedulerParts(
-            snapshot=snapshot,
+        pods = {pod.key: pod for pod in waiting}
+        nominator = Nominator(lambda namespace, name: pods.get(f"{namespace}/{name}"))
+        pods_in_pre_bind = PodsInPreBind()
+        listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
+        fakes = FakeHandle(snapshot, listers=listers)
+        make_handle = fakes.with_parts(
             clock=clock,
             rng=rng,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=pods_in_pre_bind,
             metrics=metrics,
+            nominator=nominator,
+            spawn=self._drop,
         )
-        parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": FakeLister(waiting)}
-        parts.spawn = self._drop
-        parts.event_recorder_of = lambda profile_name: FakeHandle()
-        profiles = build_profiles(default_config(SCHEME), parts)
+        profiles = build_profiles(default_config(SCHEME), make_handle)
         framework = next(iter(profiles.values()))
-        pods = {pod.key: pod for pod in waiting}
         queue = PriorityQueue(
             framework.less,
             sort_key=framework.sort_key,
@@ -110,19 +113,18 @@ class _Bench:
             queueing_hint_map={
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
-            pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
+            nominator=nominator,
             metrics=metrics,
         )
         self._queue = SchedulingQueue(queue, clock=clock, stories=stories)
-        parts.nominator = self._queue.nominator
         self._cycle_parts = CycleParts(
             profiles=profiles,
             cache=cache,
             queue=self._queue,
             algorithm=SchedulingAlgorithm(snapshot, tie_break=RandomTie(rng)),
-            api=FakeHandle(),
+            api=fakes.api,
             waiting_pods=waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pods_in_pre_bind=pods_in_pre_bind,
             pod_lister=lambda namespace, name: pods.get(f"{namespace}/{name}"),
             attempts=Attempts(clock=clock, metrics=metrics, stories=stories),
             spawn=self._drop,

@@ -24,8 +24,8 @@ from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PodsInPreBind, WaitingPods
 from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle
@@ -51,23 +51,27 @@ class Stage:
         self._metrics = SchedulerMetrics(self._clock.monotonic)
         self._stories = PodStories()
         waiting_pods = WaitingPods(self._clock, self._metrics)
-        parts = SchedulerParts(
-            snapshot=snapshot,
+        listers = {plural: FakeLister() for plural in KINDS} | {"pods": _Pods(self._pods)}
+        self._fakes, self._nominator = (
+            FakeHandle(snapshot, listers=listers),
+            Nominator(self._find_pod),
+        )
+        self._waiting_pods, self._pods_in_pre_bind = waiting_pods, PodsInPreBind()
+        make_handle = self._fakes.with_parts(
             clock=self._clock,
             rng=rng,
             waiting_pods=waiting_pods,
+            pods_in_pre_bind=self._pods_in_pre_bind,
             metrics=self._metrics,
+            nominator=self._nominator,
+            spawn=_drop,
         )
-        parts.listers = {plural: FakeLister() for plural in KINDS} | {"pods": _Pods(self._pods)}
-        parts.spawn = _drop
-        parts.event_recorder_of = lambda profile_name: FakeHandle()
-        (self._framework,) = build_profiles(default_config(SCHEME), parts).values()
+        (self._framework,) = build_profiles(default_config(SCHEME), make_handle).values()
         self.queue = self._build_queue()
         self._scheduling_queue = SchedulingQueue(
             self.queue, clock=self._clock, stories=self._stories
         )
-        parts.nominator = self.queue.nominator
-        self._cycle_parts = self._build_cycle(parts, RandomTie(rng))
+        self._cycle_parts = self._build_cycle(snapshot, RandomTie(rng))
         metrics = self._metrics
         self.node_events = NodeEventHandler(
             cache=self.cache, queue=self._scheduling_queue, metrics=metrics
@@ -75,7 +79,7 @@ class Stage:
         self.pod_events = PodEventHandler(
             cache=self.cache,
             queue=self._scheduling_queue,
-            waiting_pods=parts.waiting_pods,
+            waiting_pods=waiting_pods,
             scheduler_names=[self._framework.profile_name],
             on_corrupted=_stop,
             metrics=metrics,
@@ -92,19 +96,19 @@ class Stage:
             queueing_hint_map={
                 framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
             },
-            pod_lister=self._find_pod,
+            nominator=self._nominator,
             metrics=self._metrics,
         )
 
-    def _build_cycle(self, parts: SchedulerParts, tie_break: RandomTie) -> CycleParts:
+    def _build_cycle(self, snapshot: Snapshot, tie_break: RandomTie) -> CycleParts:
         return CycleParts(
             profiles={self._framework.profile_name: self._framework},
             cache=self.cache,
             queue=self._scheduling_queue,
-            algorithm=SchedulingAlgorithm(parts.snapshot, tie_break=tie_break),
-            api=FakeHandle(),
-            waiting_pods=parts.waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
+            algorithm=SchedulingAlgorithm(snapshot, tie_break=tie_break),
+            api=self._fakes.api,
+            waiting_pods=self._waiting_pods,
+            pods_in_pre_bind=self._pods_in_pre_bind,
             pod_lister=self._find_pod,
             attempts=Attempts(clock=self._clock, metrics=self._metrics, stories=self._stories),
             spawn=_drop,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +9,9 @@ from conformance.case import BUILT_IN
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
 from scheduler.framework.events import ActionType
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.snapshot import Snapshot
-from scheduler.testing import VirtualClock
+from scheduler.testing import FakeHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,14 +41,7 @@ def labels_of(event: ClusterEvent) -> Iterator[str]:
 
 def registered_events() -> list[tuple[str, str]]:
     """Pairs of a plugin and an event, by their names."""
-    clock = VirtualClock()
-    parts = SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
-    (framework,) = build_profiles(default_config(SCHEME), parts).values()
+    (framework,) = build_profiles(default_config(SCHEME), FakeHandle().make).values()
     hints = build_queueing_hint_map(framework.rejecting_plugins)
     return sorted(
         {

@@ -6,7 +6,6 @@ The scheduler's own parts around fake plugins, with a client that only takes not
 from __future__ import annotations
 
 import asyncio
-import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -37,8 +36,8 @@ from scheduler.framework import (
 from scheduler.framework.types import PODS_TO_ACTIVATE, NominatingInfo, NominatingMode
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import Framework, PodsInPreBind, Registry, WaitingPods
 from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
     from scheduler.api.core import Pod
+    from scheduler.runtime.handle import MakeHandle
 
 
 class Notes:
@@ -80,29 +80,32 @@ class Line:
     def __init__(self, *plugins: type[Plugin], nodes: Iterable[str] = ("a",)) -> None:
         self.clock, self.notes, self.cache = VirtualClock(), Notes(), Cache()
         self.handle_of_plugins = FakeHandle()
-        self.events = self.handle_of_plugins.events
+        self.events = self.handle_of_plugins.event_recorder.recorded
         self.known: dict[str, Pod] = {}
         self.tasks: list[asyncio.Task[None]] = []
         snapshot, waiting_pods = Snapshot(), WaitingPods(self.clock, SchedulerMetrics())
         self.waiting_pods = waiting_pods
-        parts = SchedulerParts(
-            snapshot=snapshot, clock=self.clock, rng=random.Random(0), waiting_pods=waiting_pods
+        nominator, pods_in_pre_bind = Nominator(self._find), PodsInPreBind()
+        dispatcher = ApiDispatcher(self.notes, self.clock)
+        make_handle = self.handle_of_plugins.with_parts(
+            snapshot=snapshot,
+            clock=self.clock,
+            waiting_pods=waiting_pods,
+            pods_in_pre_bind=pods_in_pre_bind,
+            nominator=nominator,
+            api=dispatcher,
         )
-        self.framework = _framework(plugins, parts)
+        self.framework = _framework(plugins, make_handle)
         self.queue = PriorityQueue(
             self.framework.less,
             pre_enqueue_plugins={},
             queueing_hint_map={
                 "default-scheduler": build_queueing_hint_map(self.framework.rejecting_plugins)
             },
-            pod_lister=self._find,
+            nominator=nominator,
             metrics=SchedulerMetrics(),
         )
         stories = PodStories()
-        dispatcher = ApiDispatcher(self.notes, self.clock)
-        parts.nominator, parts.api = self.queue.nominator, dispatcher
-        parts.event_recorder_of = lambda profile: self.handle_of_plugins
-        parts.activate, parts.listers = lambda pods: None, {}
         self._metrics = SchedulerMetrics()
         self.cycle_parts = CycleParts(
             profiles={"default-scheduler": self.framework},
@@ -111,7 +114,7 @@ class Line:
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
             api=dispatcher,
             waiting_pods=waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pods_in_pre_bind=pods_in_pre_bind,
             pod_lister=self._find,
             attempts=Attempts(clock=self.clock, metrics=self._metrics, stories=stories),
             spawn=self._spawn,
@@ -160,7 +163,7 @@ class Line:
         return {place: names for place, names in found.items() if names}
 
 
-def _framework(plugins: tuple[type[Plugin], ...], parts: SchedulerParts) -> Framework:
+def _framework(plugins: tuple[type[Plugin], ...], make_handle: MakeHandle) -> Framework:
     names = ["PrioritySort", "NodeResourcesFit", *(p.name for p in plugins), "DefaultBinder"]
     enabled = tuple(PluginEntry(name=name) for name in names)
     profile = KubeSchedulerProfile(
@@ -169,7 +172,7 @@ def _framework(plugins: tuple[type[Plugin], ...], parts: SchedulerParts) -> Fram
     return Framework(
         profile,
         registry=Registry([*IN_TREE.values(), *plugins]),
-        handle=ProfileHandle("default-scheduler", parts),
+        make_handle=make_handle,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Place, PriorityQueue
+from scheduler.queue import Nominator, Place, PriorityQueue
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_pod
@@ -31,7 +31,7 @@ class Shell:
             less,
             pre_enqueue_plugins={},
             queueing_hint_map={},
-            pod_lister=lambda namespace, name: None,
+            nominator=Nominator(lambda namespace, name: None),
             metrics=SchedulerMetrics(),
         )
         self.shell = SchedulingQueue(self.queue, clock=self.clock, stories=self.stories)

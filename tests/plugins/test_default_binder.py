@@ -23,12 +23,12 @@ def binder(handle: FakeHandle) -> DefaultBinder:
 async def test_a_pod_is_bound_through_the_api() -> None:
     handle = FakeHandle()
     await binder(handle).bind(CycleState(), PodInfo(make_pod("p", namespace="ns")), "node-1")
-    assert handle.bound == {"ns/p": "node-1"}
+    assert handle.api.bound == {"ns/p": "node-1"}
 
 
 async def test_the_api_servers_refusal_is_passed_on() -> None:
     handle = FakeHandle()
-    handle.failure = Refused()
+    handle.api.failure = Refused()
     with pytest.raises(Refused):
         await binder(handle).bind(CycleState(), PodInfo(make_pod()), "node-1")
-    assert handle.bound == {}
+    assert handle.api.bound == {}

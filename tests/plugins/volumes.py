@@ -85,6 +85,7 @@ class VolumeApi(FakeHandle):
 
     def __init__(self, server: ClusterObjects, known: ClusterObjects) -> None:
         super().__init__(listers=known.listers)
+        self.api = self
         self.server = server
         self.known = known
         self.silent = False

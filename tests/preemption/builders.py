@@ -45,7 +45,6 @@ class Scene:
         listers = {"pods": FakeLister([*pods, preemptor]), "poddisruptionbudgets": FakeLister()}
         self.handle = FakeHandle(self.snapshot, listers=listers, seed=seed)
         framework = framework_of(NodeResourcesFit, *filters, handle=self.handle)
-        self.handle.filters = framework.filters
         created = Registry([plugin]).create(plugin.name, args, self.handle)
         self.plugin = cast("DefaultPreemption", created)
         self.pod = PodInfo(preemptor)

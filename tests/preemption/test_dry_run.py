@@ -52,7 +52,7 @@ async def test_those_that_no_budget_lets_go_are_put_back_before_more_important_o
     )
     spec = PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "db"}))
     metadata = ObjectMeta(name="budget", namespace="default")
-    scene.handle._listers["poddisruptionbudgets"] = FakeLister(
+    scene.handle.listers["poddisruptionbudgets"] = FakeLister(
         [PodDisruptionBudget(metadata, spec, PodDisruptionBudgetStatus())]
     )
     assert await victims(scene) == {"a": ["kept"]}
@@ -64,7 +64,7 @@ async def test_those_that_no_budget_lets_go_are_put_back_before_more_important_o
         labelled,
         preemptor=make_pod("preemptor", priority=10, requests={"cpu": "2"}),
     )
-    scene.handle._listers["poddisruptionbudgets"] = FakeLister(
+    scene.handle.listers["poddisruptionbudgets"] = FakeLister(
         [PodDisruptionBudget(metadata, spec, PodDisruptionBudgetStatus())]
     )
     assert await victims(scene) == {"a": ["important"]}

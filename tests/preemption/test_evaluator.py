@@ -49,7 +49,7 @@ async def test_the_pod_is_nominated_to_the_node_and_the_victims_go() -> None:
     result, status = await scene.post_filter()
     assert status is None
     assert nominated(result) == NominatingInfo("x", NominatingMode.OVERRIDE)
-    assert scene.handle.deleted == ["default/a"]
+    assert scene.handle.api.deleted == ["default/a"]
     found = scene.state.read(PREEMPTION)
     assert sorted(c.name for c in found.candidates) == ["x", "y"]
     assert found.choice.lost_by == {"y": 1}
@@ -58,7 +58,7 @@ async def test_the_pod_is_nominated_to_the_node_and_the_victims_go() -> None:
 async def test_the_pod_is_looked_at_as_it_now_is() -> None:
     scene = Scene(running("a", "x"))
     never = replace(PREEMPTOR, spec=replace(PREEMPTOR.spec, preemption_policy="Never"))
-    scene.handle._listers["pods"] = FakeLister([never])
+    scene.handle.listers["pods"] = FakeLister([never])
     result, status = await scene.post_filter()
     assert (nominated(result), status) == (
         None,
@@ -68,7 +68,7 @@ async def test_the_pod_is_looked_at_as_it_now_is() -> None:
 
 async def test_a_pod_that_is_gone_preempts_nobody() -> None:
     scene = Scene(running("a", "x"))
-    scene.handle._listers["pods"] = FakeLister()
+    scene.handle.listers["pods"] = FakeLister()
     _, status = await scene.post_filter()
     assert status is not None
     assert (status.code, status.message) == (
@@ -221,15 +221,19 @@ async def test_nominated_pods_of_lower_priority_look_for_another_node() -> None:
     scene = Scene(running("a", "x"))
     for name, priority, node in (("low", 1, "x"), ("same", 10, "elsewhere"), ("off", 1, "y")):
         pod = make_pod(name, priority=priority, nominated_node_name=node, requests={"cpu": "1"})
-        scene.handle.add_nominated_pod(PodInfo(pod), NominatingInfo(node))
+        scene.handle.nominator.add_nominated_pod(
+            PodInfo(pod), NominatingInfo(node, NominatingMode.OVERRIDE)
+        )
     await scene.post_filter()
-    cleared = [p.pod for p in scene.handle.status_patches if p.nominating_info is not None]
+    cleared = [p.pod for p in scene.handle.api.status_patches if p.nominating_info is not None]
     assert cleared == ["default/low"]
 
 
 async def test_a_place_promised_to_a_pod_as_important_is_no_place_for_this_one() -> None:
     scene = Scene(running("a", "x"), running("b", "y", priority=3))
     promised = make_pod("promised", priority=10, requests={"cpu": "1"})
-    scene.handle.add_nominated_pod(PodInfo(promised), NominatingInfo("x"))
+    scene.handle.nominator.add_nominated_pod(
+        PodInfo(promised), NominatingInfo("x", NominatingMode.OVERRIDE)
+    )
     result, _ = await scene.post_filter()
     assert nominated(result) == NominatingInfo("y", NominatingMode.OVERRIDE)

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.framework import Code, NominatingInfo
+from scheduler.framework import Code, NominatingInfo, NominatingMode, Status
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.preemption.builders import Scene, running
 
-if TYPE_CHECKING:
-    from scheduler.framework import Status
-
 VICTIMS = [running(f"v{i}", "x", priority=i, cpu="1") for i in range(4)]
-
-
-class Waiting:
-    """A victim that waits at Permit, and may be gone from there by the time it is asked."""
-
-    def __init__(self, *, still_there: bool) -> None:
-        self._still_there = still_there
-
-    def preempt(self, plugin_name: str, message: str) -> bool:
-        assert (plugin_name, message) == ("DefaultPreemption", "preempted")
-        return self._still_there
 
 
 def gate_of(scene: Scene) -> Status | None:
@@ -45,14 +29,14 @@ async def test_the_preemptor_stays_out_of_the_queue_until_the_victims_are_on_the
     (work,) = scene.handle.spawned
     await work
     assert gate_of(scene) is None
-    assert scene.handle.deleted == [f"default/v{i}" for i in (3, 2, 1, 0)]
+    assert scene.handle.api.deleted == [f"default/v{i}" for i in (3, 2, 1, 0)]
     assert not scene.handle.activated
 
 
 async def test_the_event_names_the_victim_and_the_preemptor() -> None:
     scene = Scene(VICTIMS[0], preemptor=make_pod("p", priority=10, requests={"cpu": "4"}))
     await scene.post_filter()
-    (event,) = scene.handle.events
+    (event,) = scene.handle.event_recorder.recorded
     assert event == (
         "default/v0",
         "Normal",
@@ -65,45 +49,57 @@ async def test_the_event_names_the_victim_and_the_preemptor() -> None:
 @pytest.mark.parametrize("still_there", [True, False])
 async def test_a_victim_at_permit_is_deleted_only_if_it_has_gone_on(*, still_there: bool) -> None:
     scene = Scene(VICTIMS[0])
-    scene.handle.waiting_pods["uid-default-v0"] = Waiting(still_there=still_there)
+    waiting_pods = scene.handle.waiting_pods
+    waiting_pods.add(PodInfo(VICTIMS[0]), {"Holder": 10})
+    waiting = waiting_pods.get("uid-default-v0")
+    assert waiting is not None
+    if not still_there:
+        waiting.allow("Holder")
     await scene.post_filter()
-    assert bool(scene.handle.deleted) != still_there
+    status = await waiting_pods.wait_on_permit("uid-default-v0")
+    if still_there:
+        assert status == Status(
+            Code.ERROR, "waiting on permit for pod: preempted", plugin="DefaultPreemption"
+        )
+    assert bool(scene.handle.api.deleted) != still_there
 
 
 async def test_a_victim_that_is_gone_is_no_failure_and_no_event() -> None:
     scene = Scene(*VICTIMS[:2])
-    scene.handle.gone.add("default/v0")
+    scene.handle.api.gone.add("default/v0")
     await scene.post_filter()
-    assert [event.regarding for event in scene.handle.events] == ["default/v1"]
-    assert scene.handle.deleted == ["default/v1"]
+    assert [event.regarding for event in scene.handle.event_recorder.recorded] == ["default/v1"]
+    assert scene.handle.api.deleted == ["default/v1"]
     assert not scene.handle.activated
 
 
 async def test_a_failure_opens_the_gate_and_has_the_preemptor_tried_again() -> None:
     scene = Scene(*VICTIMS)
-    scene.handle.failures["default/v3"] = ValueError("no")
+    scene.handle.api.failures["default/v3"] = ValueError("no")
     result, status = await scene.post_filter()
     assert status is None
     assert result is not None
     assert gate_of(scene) is None
     assert list(scene.handle.activated) == ["default/preemptor"]
-    assert "default/v0" not in scene.handle.deleted
+    assert "default/v0" not in scene.handle.api.deleted
 
 
 async def test_a_nomination_that_cannot_be_taken_back_has_the_preemptor_tried_again() -> None:
     scene = Scene(*VICTIMS)
     lower = make_pod("lower", priority=1, nominated_node_name="x")
-    scene.handle.add_nominated_pod(PodInfo(lower), NominatingInfo("x"))
-    scene.handle.failures["default/lower"] = ValueError("no")
+    scene.handle.nominator.add_nominated_pod(
+        PodInfo(lower), NominatingInfo("x", NominatingMode.OVERRIDE)
+    )
+    scene.handle.api.failures["default/lower"] = ValueError("no")
     await scene.post_filter()
-    assert len(scene.handle.deleted) == len(VICTIMS)
+    assert len(scene.handle.api.deleted) == len(VICTIMS)
     assert list(scene.handle.activated) == ["default/preemptor"]
 
 
 async def test_without_the_feature_all_is_done_at_once_and_a_failure_is_the_answer() -> None:
     scene = Scene(*VICTIMS)
     scene.handle.feature_gates = DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION}
-    scene.handle.failures["default/v3"] = ValueError("no")
+    scene.handle.api.failures["default/v3"] = ValueError("no")
     result, status = await scene.plugin.post_filter(scene.state, scene.pod, scene.statuses())
     assert result is None
     assert status is not None

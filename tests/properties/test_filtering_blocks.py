@@ -14,6 +14,7 @@ from scheduler.framework import (
     NodeInfo,
     Nodes,
     NominatingInfo,
+    NominatingMode,
     Plugin,
     PodInfo,
     Rejections,
@@ -86,7 +87,9 @@ def test_filters_say_the_same_of_nodes_together_and_one_by_one(
     )
     handle = FakeHandle(snapshot)
     for i, node in enumerate(expected):
-        handle.add_nominated_pod(PodInfo(make_pod(f"expected{i}")), NominatingInfo(f"n{node}"))
+        handle.nominator.add_nominated_pod(
+            PodInfo(make_pod(f"expected{i}")), NominatingInfo(f"n{node}", NominatingMode.OVERRIDE)
+        )
     filters = framework_of(*classes, handle=handle).filters
 
     def verdicts(nodes: Nodes) -> Verdicts:

@@ -18,7 +18,7 @@ from scheduler.api.policy import (
     PodDisruptionBudgetStatus,
 )
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
-from scheduler.framework import CycleState, NominatingInfo
+from scheduler.framework import CycleState, NominatingInfo, NominatingMode
 from scheduler.framework.types import FitError
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -185,9 +185,10 @@ class Ours:
         self.handle = FakeHandle(self.snapshot, listers=listers, seed=stage.seed)
         for node_name, expected in stage.nominated.items():
             for pod in expected:
-                self.handle.add_nominated_pod(PodInfo(pod), NominatingInfo(node_name))
+                self.handle.nominator.add_nominated_pod(
+                    PodInfo(pod), NominatingInfo(node_name, NominatingMode.OVERRIDE)
+                )
         self.framework = framework_of(*FILTERS, handle=self.handle)
-        self.handle.filters = self.framework.filters
         args = {"minCandidateNodesPercentage": 1, "minCandidateNodesAbsolute": stage.wanted}
         plugin = Registry([DefaultPreemption]).create("DefaultPreemption", args, self.handle)
         self.plugin = cast("DefaultPreemption", plugin)

@@ -8,7 +8,6 @@ twins of another name, and all of them through an informer's transform.
 from __future__ import annotations
 
 import itertools
-import random
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,9 @@ from scheduler.assembly.profiles import build_profiles
 from scheduler.client.kinds import KINDS
 from scheduler.config import default_config
 from scheduler.framework.events import EventResource
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.snapshot import PodInfo, Snapshot
-from scheduler.testing import VirtualClock, make_pod
+from scheduler.snapshot import PodInfo
+from scheduler.testing import FakeHandle, make_pod
 from scheduler.testing.doubles import FakeLister
 from scheduler.testing.random_cluster import random_cluster
 
@@ -56,15 +53,8 @@ _VOLUMES = (
 
 
 def _plugins() -> list[Plugin]:
-    clock = VirtualClock()
-    parts = SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
-    parts.listers = {plural: FakeLister() for plural in KINDS}
-    (framework,) = build_profiles(default_config(SCHEME), parts).values()
+    handle = FakeHandle(listers={plural: FakeLister() for plural in KINDS})
+    (framework,) = build_profiles(default_config(SCHEME), handle.make).values()
     return list(framework.rejecting_plugins)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import HintAnswer, Place, PriorityQueue
+from scheduler.queue import HintAnswer, Nominator, Place, PriorityQueue
 from scheduler.queue.hints import QueueingHintFunction
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
@@ -40,7 +40,7 @@ class _AlikePods:
             queueing_hint_map={
                 PROFILE: {NODE_ADD: [function], NODE_LABEL: [function], POD_LABEL: [function]}
             },
-            pod_lister=lambda namespace, name: None,
+            nominator=Nominator(lambda namespace, name: None),
             metrics=SchedulerMetrics(),
         )
 

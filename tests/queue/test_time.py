@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
 from scheduler.metrics import SchedulerMetrics
+from scheduler.queue import Nominator
 from scheduler.queue.priority_queue import PriorityQueue
 from scheduler.testing import VirtualClock, make_pod
 from tests.queue.world import HIGH, NODE_ADD, START, LabelGate, World, less, queue, waiting
@@ -258,7 +259,7 @@ async def test_a_virtual_clock_runs_from_deadline_to_deadline() -> None:
         less,
         pre_enqueue_plugins={},
         queueing_hint_map={},
-        pod_lister=lambda namespace, name: None,
+        nominator=Nominator(lambda namespace, name: None),
         metrics=SchedulerMetrics(),
     )
     pq.flush_due(clock.now())

@@ -8,7 +8,14 @@ from scheduler.api.core import Pod
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.status import unresolvable
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Moves, Place, PriorityQueue, QueuedPodInfo, QueueingHintFunction
+from scheduler.queue import (
+    Moves,
+    Nominator,
+    Place,
+    PriorityQueue,
+    QueuedPodInfo,
+    QueueingHintFunction,
+)
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -139,7 +146,7 @@ class World:
             sort_key=None if by_less_only else sort_key,
             pre_enqueue_plugins=dict.fromkeys(profiles, tuple(gates)),  # type: ignore[arg-type]
             queueing_hint_map=dict.fromkeys(profiles, hint_map(hints or {})),
-            pod_lister=self._list,
+            nominator=Nominator(self._list),
             metrics=SchedulerMetrics(),
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,

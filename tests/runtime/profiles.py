@@ -12,8 +12,6 @@ from scheduler.testing import FakeHandle
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scheduler.framework import Handle
-
 
 def plugin(name: str, **methods: Callable[..., object]) -> type[Plugin]:
     """A plugin class with these methods (each gets `self` first)."""
@@ -56,7 +54,7 @@ def framework_of(
     *classes: type[Plugin],
     plugins: config.Plugins | None = None,
     plugin_config: Sequence[config.PluginConfig] = (),
-    handle: Handle | None = None,
+    handle: FakeHandle | None = None,
     percentage_of_nodes_to_score: int | None = None,
 ) -> Framework:
     """A framework of these plugins, at all points that they implement unless `plugins` says so.
@@ -73,6 +71,4 @@ def framework_of(
         plugins=plugins,
         plugin_config=tuple(plugin_config),
     )
-    return Framework(
-        profile, registry=Registry(classes), handle=FakeHandle() if handle is None else handle
-    )
+    return Framework(profile, registry=Registry(classes), make_handle=(handle or FakeHandle()).make)

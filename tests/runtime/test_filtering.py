@@ -12,6 +12,7 @@ from scheduler.framework import (
     NodeInfo,
     Nodes,
     NominatingInfo,
+    NominatingMode,
     Plugin,
     PodInfo,
     PreFilterResult,
@@ -256,7 +257,7 @@ def _nominated(
     handle = FakeHandle(snapshot)
     for name, node, priority in expected:
         pod = PodInfo(make_pod(name, priority=priority, requests={"cpu": "600m"}))
-        handle.add_nominated_pod(pod, NominatingInfo(node))
+        handle.nominator.add_nominated_pod(pod, NominatingInfo(node, NominatingMode.OVERRIDE))
     framework = framework_of(*classes, handle=handle)
     state = CycleState()
     framework.pre_filters.run(state, POD, snapshot.nodes)
@@ -284,7 +285,8 @@ def test_a_pod_is_not_in_its_own_way() -> None:
     assert _with_nominated(framework, nodes, state)[0].startswith("Crowded")
     handle.nominator.delete_nominated_pod_if_exists(PodInfo(make_pod("x")))
     handle.nominator.add_nominated_pod(
-        PodInfo(make_pod("pod", requests={"cpu": "600m"}, priority=9)), NominatingInfo("a")
+        PodInfo(make_pod("pod", requests={"cpu": "600m"}, priority=9)),
+        NominatingInfo("a", NominatingMode.OVERRIDE),
     )
     assert _with_nominated(framework, nodes, state) == ["", "", ""]
 

@@ -1,30 +1,23 @@
-"""What the plugins of a profile hold: the scheduler's parts, as far as there are any yet."""
+"""The handle of plugins: a record of parts that exist before the first plugin."""
 
 from __future__ import annotations
 
-import random
+import asyncio
 
 import pytest
 
-from scheduler.metrics import SchedulerMetrics
-from scheduler.runtime import ProfileHandle, SchedulerParts, WaitingPods
+from scheduler.framework import Plugin
+from scheduler.runtime.handle import run_in_parallel
 from scheduler.snapshot import PodInfo, Snapshot
-from scheduler.testing import FakeHandle, VirtualClock, make_pod
+from scheduler.testing import FakeHandle, make_pod
 from scheduler.testing.doubles import FakeLister
+from tests.runtime.profiles import framework_of
 
 
-async def test_a_handle_hands_on_to_the_parts_it_was_joined_with() -> None:
-    clock, snapshot, rng = VirtualClock(), Snapshot(), random.Random(0)
-    waiting_pods = WaitingPods(clock, SchedulerMetrics())
-    parts = SchedulerParts(snapshot=snapshot, clock=clock, rng=rng, waiting_pods=waiting_pods)
-    handle = ProfileHandle("batch", parts)
-    assert handle.profile_name == "batch"
-    assert handle.snapshot is snapshot
-    assert handle.rng is rng
-    assert handle.now() == clock.now()
-
+async def test_a_handle_gives_access_to_the_waiting_pods() -> None:
+    handle = FakeHandle()
     pod = PodInfo(make_pod())
-    waiting_pods.add(pod, {"A": 1})
+    handle.waiting_pods.add(pod, {"A": 1})
     waiting = handle.get_waiting_pod(pod.uid)
     assert waiting is not None
     seen = []
@@ -35,29 +28,59 @@ async def test_a_handle_hands_on_to_the_parts_it_was_joined_with() -> None:
     assert not handle.reject_waiting_pod("unknown")
 
 
-def test_parts_that_come_later_are_seen_by_handles_made_before() -> None:
-    clock = VirtualClock()
-    parts = SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
-    handle = ProfileHandle("batch", parts)
-    with pytest.raises(AttributeError):
-        _ = handle.nominator
-    other = FakeHandle()
-    parts.nominator = parts.api = other
-    parts.activate = other.activate
-    parts.listers = {"pods": FakeLister([make_pod("p")])}
-    recorders = []
-    parts.event_recorder_of = lambda profile: recorders.append(profile) or other
-    assert handle.nominator is other
-    assert handle.api is other
-    assert handle.event_recorder is other
-    assert recorders == ["batch"]
-    handle.activate({"default/p": PodInfo(make_pod("p"))})
-    assert list(other.activated) == ["default/p"]
-    assert handle.lister("pods").get("p", "default") == make_pod("p")
-    with pytest.raises(KeyError):
-        handle.lister("nodes")
+def test_a_plugin_can_use_every_part_of_its_handle_from_the_start() -> None:
+    class Early(Plugin):
+        def __init__(self) -> None:
+            handle, pod = self.handle, PodInfo(make_pod("p"))
+            assert handle.profile_name == "batch"
+            assert isinstance(handle.snapshot, Snapshot)
+            assert handle.now() == clock.now()
+            assert not handle.nominator.nominated_nodes
+            assert handle.lister("pods").get("p", "default") == make_pod("p")
+            with pytest.raises(KeyError):
+                handle.lister("nodes")
+            handle.activate({"default/p": pod})
+            handle.event_recorder.event(pod.pod, type="", reason="", action="", note="")
+            assert handle.get_waiting_pod(pod.uid) is handle.get_pod_in_pre_bind(pod.uid) is None
+            assert handle.api is fakes.api
+            assert handle.metrics is fakes.metrics
+
+    fakes = FakeHandle(profile_name="batch", listers={"pods": FakeLister([make_pod("p")])})
+    clock = fakes.clock
+    framework_of(Early, handle=fakes)
+    assert list(fakes.activated) == ["default/p"]
+    assert len(fakes.event_recorder.recorded) == 1
+
+
+async def test_all_of_it_is_under_way_at_a_time() -> None:
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        order.append(f"start {name}")
+        await asyncio.sleep(0)
+        order.append(f"end {name}")
+
+    await run_in_parallel(work(name) for name in "ab")
+    assert order == ["start a", "start b", "end a", "end b"]
+
+
+async def test_the_first_failure_stops_the_rest_and_is_raised_as_it_is() -> None:
+    ended: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            ended.append("slow")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match=r"^broken$"):
+        await run_in_parallel([slow(), fails(), slow()])
+    assert ended == ["slow", "slow"]
+
+
+async def test_nothing_to_do_takes_no_time() -> None:
+    await run_in_parallel([])

@@ -42,7 +42,7 @@ def framework(*enabled: str, placement_score: PluginSet | None = None) -> Framew
     return Framework(
         KubeSchedulerProfile(scheduler_name="groups", plugins=plugins),
         registry=Registry([*IN_TREE.values(), Halves, Quarters, Tightness]),
-        handle=FakeHandle(),
+        make_handle=FakeHandle().make,
     )
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from scheduler.framework import CycleState, NominatingInfo, Plugin, StateKey, unschedulable
+from scheduler.framework import (
+    CycleState,
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    StateKey,
+    unschedulable,
+)
 from scheduler.framework.status import Code
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
@@ -161,7 +168,7 @@ def test_a_filter_that_fails_in_one_world_does_not_spoil_the_others() -> None:
 def test_nominated_pods_join_those_of_each_world() -> None:
     handle = FakeHandle(SNAPSHOT)
     nominated = PodInfo(make_pod("promised", priority=9))
-    handle.add_nominated_pod(nominated, NominatingInfo("b"))
+    handle.nominator.add_nominated_pod(nominated, NominatingInfo("b", NominatingMode.OVERRIDE))
     worlds = worlds_of(OnePerNode, handle=handle)
     assert worlds.run_filters() is None
     worlds.add_pods([0, 1], [X, X])

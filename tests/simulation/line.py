@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.assembly.profiles import build_profiles
-from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
-from scheduler.config import default_config
+from scheduler.client.kinds import KINDS
+from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
@@ -29,9 +29,9 @@ from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import SchedulerParts, WaitingPods
-from scheduler.runtime.background import run_in_parallel
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PluginHandle, PodsInPreBind, WaitingPods
+from scheduler.runtime.handle import run_in_parallel
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from scheduler.api.core import Node, Pod
+    from scheduler.runtime.handle import DryRun
     from scheduler.testing import VirtualClock
 
     from .api_store import ApiStore
@@ -137,15 +138,14 @@ class Line:
             for kind, source in self.sources.items()
         }
         self.waiting_pods = WaitingPods(clock, SchedulerMetrics())
-        parts = SchedulerParts(
-            snapshot=self.snapshot, clock=clock, rng=self._rng, waiting_pods=self.waiting_pods
+        self._pods_in_pre_bind, self._nominator = PodsInPreBind(), Nominator(self._find_pod)
+        self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
+        self.profiles = build_profiles(
+            default_config(SCHEME), self._make_handle, plugins=[Doorkeeper]
         )
-        self.profiles = build_profiles(default_config(SCHEME), parts, plugins=[Doorkeeper])
         self.queue = self._queue()
         self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self._stories)
-        self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
-        self._complete(parts)
-        self.scheduler = self._scheduler(parts)
+        self.scheduler = self._scheduler()
         self._add_handlers()
 
     def _queue(self) -> PriorityQueue:
@@ -159,21 +159,33 @@ class Line:
             queueing_hint_map={
                 name: build_queueing_hint_map(framework.rejecting_plugins) for name in self.profiles
             },
-            pod_lister=self._find_pod,
+            nominator=self._nominator,
             metrics=self._metrics,
         )
 
-    def _complete(self, parts: SchedulerParts) -> None:
-        sink = Silence()
-        parts.nominator, parts.api, parts.spawn = self.queue.nominator, self.dispatcher, self._spawn
-        parts.run_in_parallel = run_in_parallel
-        parts.activate = self._scheduling_queue.activate
-        nothing = {kind.plural: FakeLister() for kind, _ in kinds_to_watch(self.profiles)}
-        listers = {kind: informer.lister for kind, informer in self.informers.items()}
-        parts.listers = {**nothing, **listers}
-        parts.event_recorder_of = lambda profile: sink
+    def _make_handle(self, profile_name: str, worlds: DryRun) -> PluginHandle:
+        listers = {plural: FakeLister() for plural in KINDS}
+        listers |= {kind: informer.lister for kind, informer in self.informers.items()}
+        return PluginHandle(
+            profile_name=profile_name,
+            snapshot=self.snapshot,
+            nominator=self._nominator,
+            event_recorder=Silence(),
+            api=self.dispatcher,
+            feature_gates=DEFAULT_FEATURE_GATES,
+            metrics=SchedulerMetrics(),
+            rng=self._rng,
+            clock=self.clock,
+            waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=self._pods_in_pre_bind,
+            worlds=worlds,
+            lister=listers.__getitem__,
+            activate=lambda pods: self._scheduling_queue.activate(pods),
+            spawn=self._spawn,
+            run_in_parallel=run_in_parallel,
+        )
 
-    def _scheduler(self, parts: SchedulerParts) -> SchedulingLoop:
+    def _scheduler(self) -> SchedulingLoop:
         attempts = Attempts(clock=self.clock, metrics=self._metrics, stories=self._stories)
         cycle_parts = CycleParts(
             profiles=self.profiles,
@@ -182,7 +194,7 @@ class Line:
             algorithm=SchedulingAlgorithm(self.snapshot, tie_break=RandomTie(self._rng)),
             api=self.dispatcher,
             waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=parts.pods_in_pre_bind,
+            pods_in_pre_bind=self._pods_in_pre_bind,
             pod_lister=self._find_pod,
             attempts=attempts,
             spawn=self._spawn,

@@ -69,7 +69,9 @@ def test_a_handle_remembers_what_a_plugin_does() -> None:
     handle = FakeHandle()
     pod = make_pod()
     handle.event_recorder.event(pod, type="Normal", reason="R", action="A", note="note")
-    assert handle.events == [RecordedEvent("default/pod", "Normal", "R", "A", "note")]
+    assert handle.event_recorder.recorded == [
+        RecordedEvent("default/pod", "Normal", "R", "A", "note")
+    ]
     handle.activate({pod.key: PodInfo(pod)})
     assert list(handle.activated) == [pod.key]
 
@@ -77,11 +79,11 @@ def test_a_handle_remembers_what_a_plugin_does() -> None:
 async def test_a_handle_binds_or_fails_as_told() -> None:
     handle = FakeHandle()
     await handle.api.bind(make_pod(), "n")
-    assert handle.bound == {"default/pod": "n"}
-    handle.failure = OSError("gone")
+    assert handle.api.bound == {"default/pod": "n"}
+    handle.api.failure = OSError("gone")
     with pytest.raises(OSError, match=r"^gone$"):
         await handle.api.bind(make_pod("other"), "n")
-    assert handle.bound == {"default/pod": "n"}
+    assert handle.api.bound == {"default/pod": "n"}
 
 
 def test_a_handle_keeps_nominations() -> None:

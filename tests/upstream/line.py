@@ -7,7 +7,6 @@ queue and the API server is real, and the client only takes notes.
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 from scheduler.api_calls.dispatcher import ApiDispatcher
@@ -20,8 +19,8 @@ from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import Framework, ProfileHandle, Registry, SchedulerParts, WaitingPods
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import Framework, PodsInPreBind, Registry, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node
@@ -75,12 +74,17 @@ class Line:
         self._tasks: list[asyncio.Task[None]] = []
         self.waiting_pods = WaitingPods(self.clock, SchedulerMetrics())
         snapshot = Snapshot()
-        self.parts = SchedulerParts(
-            snapshot=snapshot,
-            clock=self.clock,
-            rng=random.Random(0),
-            waiting_pods=self.waiting_pods,
-        )
+        nominator = Nominator(self._find)
+        dispatcher = ApiDispatcher(self.client, self.clock)  # type: ignore[arg-type] # takes notes
+        self.pods_in_pre_bind = PodsInPreBind()
+        self._parts = {
+            "nominator": nominator,
+            "api": dispatcher,
+            "snapshot": snapshot,
+            "clock": self.clock,
+            "waiting_pods": self.waiting_pods,
+            "pods_in_pre_bind": self.pods_in_pre_bind,
+        }
         registry = Registry([*IN_TREE.values(), *plugins])
         self.profiles = {p.scheduler_name: self._framework(p, registry) for p in profiles}
         first = next(iter(self.profiles.values()))
@@ -91,13 +95,9 @@ class Line:
                 name: build_queueing_hint_map(framework.rejecting_plugins)
                 for name, framework in self.profiles.items()
             },
-            pod_lister=self._find,
+            nominator=nominator,
             metrics=SchedulerMetrics(),
         )
-        dispatcher = ApiDispatcher(self.client, self.clock)  # type: ignore[arg-type] # takes notes
-        self.parts.nominator, self.parts.api = self.queue.nominator, dispatcher
-        self.parts.event_recorder_of = self.recorders.__getitem__
-        self.parts.activate, self.parts.listers = lambda pods: None, {}
         self._connect(dispatcher, snapshot)
         for node in [make_node("node1")] if nodes is None else nodes:
             self.cache.add_node(node)
@@ -113,7 +113,7 @@ class Line:
             algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
             api=dispatcher,
             waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=self.parts.pods_in_pre_bind,
+            pods_in_pre_bind=self.pods_in_pre_bind,
             pod_lister=self._find,
             attempts=attempts,
             spawn=self._spawn,
@@ -131,10 +131,8 @@ class Line:
     def _framework(self, profile: KubeSchedulerProfile, registry: Registry) -> Framework:
         name = profile.scheduler_name
         self.recorders[name] = FakeHandle()
-        handle = ProfileHandle(name, self.parts)
-        framework = Framework(profile, registry=registry, handle=handle)
-        handle.filters = framework.filters
-        return framework
+        make_handle = self.recorders[name].with_parts(**self._parts)
+        return Framework(profile, registry=registry, make_handle=make_handle)
 
     def _find(self, namespace: str, name: str) -> Pod | None:
         return self.known.get(f"{namespace}/{name}")

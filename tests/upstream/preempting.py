@@ -222,7 +222,6 @@ class Preempting:
         if "beside" in beside:
             classes.append(Never)
         self.framework = framework_of(*classes, handle=self.handle)
-        self.handle.filters = self.framework.filters
         registry = Registry([plugin])
         created = registry.create(plugin.name, case.get("args"), self.handle)
         self.plugin = cast("DefaultPreemption", created)

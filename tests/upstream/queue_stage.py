@@ -64,7 +64,7 @@ from scheduler.framework.events import (
 from scheduler.framework.status import unresolvable
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Moves, Place, PriorityQueue, QueueingHintFunction
+from scheduler.queue import Moves, Nominator, Place, PriorityQueue, QueueingHintFunction
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
@@ -181,7 +181,7 @@ class QueueStage:
             sort_key=sort_key,
             pre_enqueue_plugins={PROFILE: list(self.doormen.values())},
             queueing_hint_map={} if hints is None else {PROFILE: hint_map(hints)},
-            pod_lister=lambda namespace, name: self._listed.get(f"{namespace}/{name}"),
+            nominator=Nominator(lambda namespace, name: self._listed.get(f"{namespace}/{name}")),
             metrics=SchedulerMetrics(),
             **case.get("options", {}),
         )

@@ -20,9 +20,9 @@ async def test_bind(case: Case) -> None:
     plugin = DefaultBinder()
     plugin.handle = handle = FakeHandle()
     if failure := case.get("failure"):
-        handle.failure = ServerError(failure)
+        handle.api.failure = ServerError(failure)
         with pytest.raises(ServerError, match=failure):
             await plugin.bind(CycleState(), incoming(case), case["node_name"])
     else:
         await plugin.bind(CycleState(), incoming(case), case["node_name"])
-    assert handle.bound == case["bound"]
+    assert handle.api.bound == case["bound"]

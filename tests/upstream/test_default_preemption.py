@@ -150,9 +150,9 @@ async def test_preempt(case: Case, *, in_background: bool) -> None:
     for work in world.handle.spawned:
         await work
     assert _nominated(result) == case.get("nominated")
-    assert sorted(world.handle.deleted) == [f"default/{name}" for name in case["deleted"]]
-    patched = [(patch.pod, patch.condition) for patch in world.handle.status_patches]
-    assert sorted(pod for pod, _ in patched) == sorted(world.handle.deleted)
+    assert sorted(world.handle.api.deleted) == [f"default/{name}" for name in case["deleted"]]
+    patched = [(patch.pod, patch.condition) for patch in world.handle.api.status_patches]
+    assert sorted(pod for pod, _ in patched) == sorted(world.handle.api.deleted)
     for _, condition in patched:
         assert condition == (
             "DisruptionTarget",

@@ -27,7 +27,7 @@ from scheduler.framework import (
 from scheduler.framework.events import as_kind
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
-from scheduler.queue import PriorityQueue, build_queueing_hint_map
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, Registry, WaitingPods
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
@@ -63,7 +63,7 @@ class _World:
             lambda first, second: first.pod_info.priority > second.pod_info.priority,
             pre_enqueue_plugins={},
             queueing_hint_map={OURS: build_queueing_hint_map([_HelpedByNominated()])},  # type: ignore[list-item] # a plugin by its methods
-            pod_lister=lambda namespace, name: self.known.get(f"{namespace}/{name}"),
+            nominator=Nominator(lambda namespace, name: self.known.get(f"{namespace}/{name}")),
             initial_backoff_seconds=0.0,
             max_backoff_seconds=0.0,
             metrics=SchedulerMetrics(),
@@ -182,7 +182,7 @@ def test_watched_kinds(case: Case) -> None:
     enabled = tuple(map(PluginEntry, ("PrioritySort", "Picky", "DefaultBinder")))
     profile = KubeSchedulerProfile(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
     registry = Registry([*IN_TREE.values(), picky])
-    framework = Framework(profile, registry=registry, handle=FakeHandle())
+    framework = Framework(profile, registry=registry, make_handle=FakeHandle().make)
     watched = kinds_to_watch({"default-scheduler": framework})
     assert {kind.resource.plural: list(kind.events) for kind in watched} == case["watched"]
     for kind in watched:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.config import types as config
-from scheduler.framework import Code, CycleState, NodeToStatus, PreFilterResult, Status
+from scheduler.framework import (
+    Code,
+    CycleState,
+    NodeToStatus,
+    NominatingInfo,
+    NominatingMode,
+    PreFilterResult,
+    Status,
+)
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.runtime import PluginFailedError
 from scheduler.snapshot import PodInfo
@@ -115,8 +123,8 @@ def test_filter_with_nominated_pods(case: Case) -> None:
     handle = FakeHandle(SNAPSHOT)
     if case.get("nominated_priority") is not None:
         expected = make_pod("nominated", priority=case["nominated_priority"])
-        handle.add_nominated_pod(PodInfo(expected), None)
-        handle.nominations[expected.metadata.uid] = "testNode"
+        nominated_to = NominatingInfo("testNode", NominatingMode.OVERRIDE)
+        handle.nominator.add_nominated_pod(PodInfo(expected), nominated_to)
     followers = [
         answering(name, pre_filter=None, add_pod=_answer(code, INJECTED))
         for name, code in (case.get("add_pod") or {}).items()

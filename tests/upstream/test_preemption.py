@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from scheduler.api.core import PodCondition
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.framework import NominatingInfo
+from scheduler.framework import NominatingInfo, NominatingMode
 from scheduler.framework.handle import Victims
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
@@ -20,7 +21,7 @@ from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.preemption.importance import pick_one_node_for_preemption
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
-from scheduler.testing.doubles import FakeLister
+from scheduler.testing.doubles import FakeApi, FakeLister
 from tests.upstream.loading import Case, cases
 from tests.upstream.preempting import Preempting, budget_of, pod_of
 
@@ -59,11 +60,11 @@ def test_is_pod_running_preemption(case: Case) -> None:
     assert executor.is_pod_running_preemption("preemptor") == case["running"]
 
 
-class _Writes(FakeHandle):
+class _Writes(FakeApi):
     """Fails and forgets as the victims' short forms say; nothing to patch means no patch."""
 
     def __init__(self, victims: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(listers={"pods": FakeLister()})
+        super().__init__()
         self._fields = {f"default/{fields['name']}": fields for fields in victims}
         self.patched: list[str] = []
 
@@ -85,7 +86,8 @@ class _Writes(FakeHandle):
 @pytest.mark.parametrize("in_background", [True, False])
 @pytest.mark.parametrize("case", cases("preemption", "prepare_candidate"))
 async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
-    handle = _Writes(case["victims"])
+    handle = FakeHandle(listers={"pods": FakeLister()})
+    writes = handle.api = _Writes(case["victims"])
     executor = _executor(handle, in_background=in_background)
     pods = [
         make_pod(f["name"], deletion_timestamp=pod_of(f).metadata.deletion_timestamp)
@@ -106,22 +108,22 @@ async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
         assert (status.message if status else None) == case.get("message")
         assert status is None or status.code == Code.ERROR
     allowed = [f"default/{name}" for name in case.get("may_delete", case.get("deleted", ()))]
-    assert handle.deleted == allowed or ("may_delete" in case.fields and not handle.deleted)
+    assert handle.api.deleted == allowed or ("may_delete" in case.fields and not handle.api.deleted)
     if "patched" in case.fields:
-        assert handle.patched == [f"default/{name}" for name in case["patched"]]
+        assert writes.patched == [f"default/{name}" for name in case["patched"]]
 
 
 def _with_condition(pod: Pod) -> Pod:
     return replace(pod, status=replace(pod.status, conditions=(TOLD,)))
 
 
-class _Watched(FakeHandle):
+class _Watched(FakeApi):
     """Notes at each deletion whose turn the executor says it is."""
 
     executor: Executor
 
     def __init__(self) -> None:
-        super().__init__(listers={"pods": FakeLister()})
+        super().__init__()
         self.last: list[str] = []
         self.tried: list[str] = []
 
@@ -139,64 +141,61 @@ class _Watched(FakeHandle):
 
 @pytest.mark.parametrize("case", cases("preemption", "background"))
 async def test_background(case: Case) -> None:
-    handle = _Watched()
-    executor = handle.executor = _executor(handle, in_background=True)
+    handle = FakeHandle(listers={"pods": FakeLister()})
+    watched = handle.api = _Watched()
+    executor = watched.executor = _executor(handle, in_background=True)
     pods = [make_pod(name) for name in case["victims"]]
     await executor.actuate(_candidate(pods), PREEMPTOR)
     for work in handle.spawned:
         await work
-    assert handle.last == ([case["last"]] if case["last"] else [])
+    assert watched.last == ([case["last"]] if case["last"] else [])
     if case["last"]:
-        assert handle.tried[-1] == case["last"]
+        assert watched.tried[-1] == case["last"]
     assert not executor._preempting
     assert not executor._last_victims
     succeeds = case.get("succeeds", True)
     assert bool(handle.activated) != succeeds
     if pods:
-        assert (case["victims"][-1] in handle.deleted) == succeeds
+        assert (case["victims"][-1] in handle.api.deleted) == succeeds
 
 
 @pytest.mark.parametrize("case", cases("preemption", "nominations"))
 async def test_nominations(case: Case) -> None:
     handle = FakeHandle(listers={"pods": FakeLister()})
     lower = make_pod("foo", priority=1, nominated_node_name=case["nominated"])
-    handle.add_nominated_pod(PodInfo(lower), NominatingInfo("node1"))
+    handle.nominator.add_nominated_pod(
+        PodInfo(lower), NominatingInfo("node1", NominatingMode.OVERRIDE)
+    )
     await _executor(handle, in_background=False).actuate(_candidate([]), PREEMPTOR)
     patches = [
-        PodStatusPatchCall(lower, p.condition, p[2]).patch("") for p in handle.status_patches
+        PodStatusPatchCall(lower, p.condition, p[2]).patch("") for p in handle.api.status_patches
     ]
     assert patches == ([case["patch"]] if case["patch"] else [])
 
 
-class _OnItsWay:
-    """A victim that is not bound yet."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def preempt(self, plugin_name: str, message: str) -> bool:
-        self.messages.append(f"{plugin_name}: {message}")
-        return True
-
-    def cancel_pod(self, message: str) -> bool:
-        self.messages.append(message)
-        return True
-
-
 @pytest.mark.parametrize("case", cases("preemption", "preempt_pod"))
 async def test_preempt_pod(case: Case) -> None:
-    handle, pod, on_its_way = FakeHandle(listers={"pods": FakeLister()}), make_pod("v"), _OnItsWay()
+    handle, pod = FakeHandle(listers={"pods": FakeLister()}), make_pod("v")
+    uid, outcome = pod.metadata.uid, None
     if case["victim_is"] == "in PreBind":
-        handle.pods_in_pre_bind[pod.metadata.uid] = on_its_way
+        work = asyncio.sleep(10, result=None)
+        outcome = asyncio.ensure_future(handle.pods_in_pre_bind.run(uid, work))
     if case["victim_is"] == "at Permit":
-        handle.waiting_pods[pod.metadata.uid] = on_its_way
+        handle.waiting_pods.add(PodInfo(pod), {"Holder": 10})
+        outcome = asyncio.ensure_future(handle.waiting_pods.wait_on_permit(uid))
+    await asyncio.sleep(0)
     status = await _executor(handle, in_background=False).actuate(_candidate([pod]), PREEMPTOR)
     assert status is None
-    writes = ["patch"] * len(handle.status_patches) + ["delete"] * len(handle.deleted)
+    writes = ["patch"] * len(handle.api.status_patches) + ["delete"] * len(handle.api.deleted)
     assert writes == case["writes"]
-    said = {"in PreBind": ["preempted by test-plugin"], "at Permit": ["test-plugin: preempted"]}
-    assert on_its_way.messages == said.get(case["victim_is"], [])
-    (event,) = handle.events
+    said = {
+        "in PreBind": ("", "preempted by test-plugin"),
+        "at Permit": ("test-plugin", "waiting on permit for pod: preempted"),
+    }
+    failed = None if outcome is None else await outcome
+    found = None if failed is None else (failed.plugin, failed.message)
+    assert found == said.get(case["victim_is"])
+    (event,) = handle.event_recorder.recorded
     in_memory = "" if case["writes"] else " (in kube-scheduler memory)."
     assert event.note == f"Preempted by pod {PREEMPTOR.uid} on node node1{in_memory}"
 

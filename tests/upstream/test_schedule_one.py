@@ -105,7 +105,7 @@ async def _interfere(case: Case, line: Line, pod: Pod) -> None:
         else:
             waiting.allow(case["allow"])
     elif "cancel" in case.fields:
-        in_pre_bind = line.parts.pods_in_pre_bind.get(pod.metadata.uid)
+        in_pre_bind = line.pods_in_pre_bind.get(pod.metadata.uid)
         assert in_pre_bind is not None
         assert in_pre_bind.cancel_pod(case["cancel"])
     await line.rest()
@@ -114,7 +114,7 @@ async def _interfere(case: Case, line: Line, pod: Pod) -> None:
 def _check_outcome(case: Case, line: Line, pod: Pod) -> None:
     """Check the bindings, events and conditions."""
     assert bool(line.client.bound) == case.get("bound", False)
-    (event,) = line.recorders["default-scheduler"].events
+    (event,) = line.recorders["default-scheduler"].event_recorder.recorded
     assert event.reason == case["event"]
     messages = [condition["message"] for condition in line.client.conditions]
     assert messages == ([case["message"]] if "message" in case.fields else [])
@@ -173,7 +173,7 @@ async def test_profiles(case: Case) -> None:
     announced = {
         event.regarding.partition("/")[2]: profile
         for profile, recorder in line.recorders.items()
-        for event in recorder.events
+        for event in recorder.event_recorder.recorded
     }
     assert announced == case["pods"]
 

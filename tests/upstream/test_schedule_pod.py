@@ -139,7 +139,7 @@ class _Stage:
         self.handle = FakeHandle(self.snapshot, listers=listers)
         profile = config.KubeSchedulerProfile(plugins=_plugins(described))
         registry = Registry([SORT, BINDER, *classes.values(), *IN_TREE.values()])
-        self.framework = Framework(profile, registry=registry, handle=self.handle)
+        self.framework = Framework(profile, registry=registry, make_handle=self.handle.make)
         self.algorithm = SchedulingAlgorithm(self.snapshot, tie_break=FirstInOrder())
 
 
@@ -207,7 +207,7 @@ def test_find_nodes_that_fit_pod(case: Case) -> None:
     if "expected" in case.fields:
         other = PodInfo(make_pod("nominated", priority=case["expected"]["priority"]))
         info = NominatingInfo(case["expected"]["node"], NominatingMode.OVERRIDE)
-        stage.handle.add_nominated_pod(other, info)
+        stage.handle.nominator.add_nominated_pod(other, info)
     feasible, diagnosis = stage.algorithm.find_nodes_that_fit_pod(
         stage.framework, CycleState(), PodInfo(pod(case["pod"]))
     )

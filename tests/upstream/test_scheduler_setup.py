@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,12 +18,10 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
-from scheduler.runtime import PluginSetupError, SchedulerParts, WaitingPods
-from scheduler.snapshot import Snapshot
-from scheduler.testing import VirtualClock
+from scheduler.runtime import PluginSetupError
+from scheduler.testing import FakeHandle
 from tests.runtime.profiles import framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
 
@@ -35,16 +32,6 @@ if TYPE_CHECKING:
     from scheduler.runtime import Framework
 
 TOPIC = "scheduler_setup"
-
-
-def _parts() -> SchedulerParts:
-    clock = VirtualClock()
-    return SchedulerParts(
-        snapshot=Snapshot(),
-        clock=clock,
-        rng=random.Random(0),
-        waiting_pods=WaitingPods(clock, SchedulerMetrics()),
-    )
 
 
 def _actions(names: str) -> ActionType:
@@ -75,7 +62,7 @@ def _waiting(name: str, fields: Fields) -> type[Plugin]:
 
 def _framework(case: Case) -> Framework:
     if case.get("default"):
-        return build_profiles(default_config(SCHEME), _parts())["default-scheduler"]
+        return build_profiles(default_config(SCHEME), FakeHandle().make)["default-scheduler"]
     classes = [_waiting(name, fields) for name, fields in case["plugins"].items()]
     return framework_of(*classes)
 
@@ -124,10 +111,10 @@ def test_profiles(case: Case) -> None:
     others += [plugin(name, less=lambda self, *_: False) for name in case.get("orders") or ()]
     if "error" in case.fields:
         with pytest.raises(PluginSetupError) as refusal:
-            build_profiles(config, _parts(), plugins=others)
+            build_profiles(config, FakeHandle().make, plugins=others)
         assert case["error"] in str(refusal.value)
         return
-    assert sorted(build_profiles(config, _parts(), plugins=others)) == case["names"]
+    assert sorted(build_profiles(config, FakeHandle().make, plugins=others)) == case["names"]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "percentage"))

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scheduler.queue import Nominator
 from scheduler.framework.events import (
     EVENT_UNSCHEDULABLE_TIMEOUT,
     ActionType,
@@ -108,7 +109,7 @@ class Stage:
                 sort_key=self.sort_key,
                 pre_enqueue_plugins={PROFILE: list(self.gates.values())},
                 queueing_hint_map={PROFILE: self.hints},
-                pod_lister=lambda namespace, name: self.pods.get(name),
+                nominator=Nominator(lambda namespace, name: self.pods.get(name)),
                 metrics=SchedulerMetrics(),
                 **self.options,  # type: ignore[arg-type]
             )

@@ -1,0 +1,303 @@
+"""Build the parts of a scheduler from its configuration and connect them.
+
+    clients, informers, dispatcher, nominator -> plugins -> queue -> cycle -> event handlers
+
+Everything that the handle of a plugin offers exists before the first plugin is created.
+Source: `New` in `pkg/scheduler/scheduler.go`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.assembly.background import BackgroundTasks
+from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.cache import Cache
+from scheduler.client import (
+    NODES,
+    PODS,
+    EventBroadcaster,
+    Informer,
+    InformerFactory,
+    RestClient,
+    RestEventWriter,
+)
+from scheduler.client.kinds import resource_named
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
+from scheduler.cycle.scheduling_loop import SchedulingLoop
+from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.leader_election.elector import LeaderElection
+from scheduler.metrics import SchedulerMetrics
+from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.runtime import PluginHandle, WaitingPods
+from scheduler.runtime.handle import run_in_parallel
+from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
+from scheduler.snapshot import Snapshot
+from scheduler.stories import PodStories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.api.core import Pod
+    from scheduler.client import Connection
+    from scheduler.clock import Clock
+    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.framework.handle import Lister
+    from scheduler.framework.interface import Plugin
+    from scheduler.queue.gating import NamedPreEnqueuePlugin
+    from scheduler.runtime import Framework
+    from scheduler.runtime.handle import DryRun
+    from scheduler.snapshot import PodInfo
+
+#: Finished pods need no node and use no resources.
+_UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_USER_AGENT: Final = "kubesched/scheduler"
+
+
+class Informers:
+    """The informers of the scheduler, by the plural of the kind they watch."""
+
+    def __init__(self, factory: InformerFactory) -> None:
+        self.factory: Final = factory
+        self.pods: Final = factory.informer(
+            PODS, field_selector=_UNFINISHED, transform=PartSharing()
+        )
+        self.nodes: Final = factory.informer(NODES)
+        self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
+        self._is_complete = False
+
+    def lister(self, kind: str) -> Lister:
+        """Return the objects of a kind, watched from now on if plugins are still being created.
+
+        Raises `KeyError` for a kind that is not watched.
+        """
+        if kind not in self.by_kind and not self._is_complete:
+            self.by_kind[kind] = self.factory.informer(resource_named(kind))
+        return self.by_kind[kind].lister
+
+    def watch_other_kinds(
+        self,
+        profiles: Mapping[str, Framework],
+        queue: SchedulingQueue,
+        metrics: SchedulerMetrics,
+    ) -> None:
+        """Watch the kinds that plugins read or register for; events go to the queue."""
+        for resource, events in kinds_to_watch(profiles):
+            informer = self.by_kind[resource.plural] = self.factory.informer(resource)
+            for name, actions in events.items():
+                handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)
+                informer.add_event_handler(
+                    on_add=handler.on_add,
+                    on_update=handler.on_update,
+                    on_delete=handler.on_delete,
+                )
+        self._is_complete = True
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod as the informer has it; None if there is none."""
+        return self.pods.lister.get(name, namespace)
+
+
+class BaseParts:
+    """The parts that exist before the first plugin. The handles of all profiles share them."""
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        connection: Connection,
+        *,
+        clock: Clock,
+        seed: int | None,
+    ) -> None:
+        self.clock: Final = clock
+        self.rng: Final = random.Random(seed)
+        self.metrics: Final = SchedulerMetrics(clock.monotonic)
+        self.tasks: Final = BackgroundTasks()
+        self.client: Final = _client(config, connection, clock)
+        # Events have a rate limit of their own, so that they do not delay bindings.
+        self.event_client: Final = _client(config, connection, clock)
+        self.broadcaster: Final = EventBroadcaster(
+            RestEventWriter(self.event_client), clock=clock, rng=self.rng
+        )
+        self.informers: Final = Informers(InformerFactory(self.client, clock=clock, rng=self.rng))
+        self.nominator: Final = Nominator(self.informers.find_pod)
+        self.dispatcher: Final = ApiDispatcher(self.client, clock)
+        self.waiting_pods: Final = WaitingPods(clock, self.metrics)
+        self.pods_in_pre_bind: Final = PodsInPreBind()
+        self.snapshot: Final = Snapshot()
+        #: Set before the first pod is scheduled.
+        self.queue: SchedulingQueue | None = None
+
+    def handle(self, profile_name: str, worlds: DryRun) -> PluginHandle:
+        """Make the handle of one profile."""
+        return PluginHandle(
+            profile_name=profile_name,
+            snapshot=self.snapshot,
+            nominator=self.nominator,
+            event_recorder=self.broadcaster.recorder(profile_name),
+            api=self.dispatcher,
+            feature_gates=DEFAULT_FEATURE_GATES,
+            metrics=self.metrics,
+            rng=self.rng,
+            clock=self.clock,
+            waiting_pods=self.waiting_pods,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            worlds=worlds,
+            lister=self.informers.lister,
+            activate=self._activate,
+            spawn=self.tasks.spawn_for_plugin,
+            run_in_parallel=run_in_parallel,
+        )
+
+    def _activate(self, pods: Mapping[str, PodInfo]) -> None:
+        assert self.queue is not None, "plugins activate pods only while pods are scheduled"
+        self.queue.activate(pods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltScheduler:
+    """A built scheduler. `profiles` are by scheduler name."""
+
+    base: BaseParts
+    stories: PodStories
+    election: LeaderElection | None
+    profiles: Mapping[str, Framework]
+    cache: Cache
+    queue: PriorityQueue
+    loop: SchedulingLoop
+
+
+def build(
+    config: KubeSchedulerConfiguration,
+    connection: Connection,
+    *,
+    clock: Clock,
+    plugins: Iterable[type[Plugin] | str],
+    seed: int | None,
+    tie_break: str,
+    max_in_unschedulable_pods_seconds: float,
+    identity: str,
+) -> BuiltScheduler:
+    """Build a scheduler; the parameters are those of `SchedulerApp`."""
+    base = BaseParts(config, connection, clock=clock, seed=seed)
+    election = LeaderElection.of(
+        config,
+        connection,
+        identity=identity,
+        clock=clock,
+        seed=seed,
+        metrics=base.metrics,
+    )
+    profiles = build_profiles(config, base.handle, plugins=plugins)
+    cache, stories = Cache(), PodStories()
+    queue = _queue(
+        config,
+        profiles,
+        base,
+        max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
+    )
+    base.queue = SchedulingQueue(queue, clock=clock, stories=stories)
+    base.informers.watch_other_kinds(profiles, base.queue, base.metrics)
+    cycle_parts = CycleParts(
+        profiles=profiles,
+        cache=cache,
+        queue=base.queue,
+        algorithm=SchedulingAlgorithm(
+            base.snapshot,
+            tie_break=RandomTie(base.rng) if tie_break == "random" else FirstInOrder(),
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        ),
+        api=base.dispatcher,
+        waiting_pods=base.waiting_pods,
+        pods_in_pre_bind=base.pods_in_pre_bind,
+        pod_lister=base.informers.find_pod,
+        attempts=Attempts(clock=clock, metrics=base.metrics, stories=stories),
+        spawn=base.tasks.spawn,
+    )
+    _add_event_handlers(base, cycle_parts)
+    _read_state_metrics(base.metrics, queue, cache)
+    return BuiltScheduler(
+        base=base,
+        stories=stories,
+        election=election,
+        profiles=profiles,
+        cache=cache,
+        queue=queue,
+        loop=SchedulingLoop(cycle_parts, dispatcher=base.dispatcher),
+    )
+
+
+def _client(config: KubeSchedulerConfiguration, connection: Connection, clock: Clock) -> RestClient:
+    limits = config.client_connection
+    return RestClient(
+        connection, clock=clock, user_agent=_USER_AGENT, qps=limits.qps, burst=limits.burst
+    )
+
+
+def _queue(
+    config: KubeSchedulerConfiguration,
+    profiles: Mapping[str, Framework],
+    base: BaseParts,
+    *,
+    max_in_unschedulable_pods_seconds: float,
+) -> PriorityQueue:
+    first = next(iter(profiles.values()))
+    return PriorityQueue(
+        first.less,
+        sort_key=first.sort_key,
+        pre_enqueue_plugins={
+            name: [cast("NamedPreEnqueuePlugin", p) for p in framework.plugins["pre_enqueue"]]
+            for name, framework in profiles.items()
+        },
+        queueing_hint_map={
+            name: build_queueing_hint_map(framework.rejecting_plugins)
+            for name, framework in profiles.items()
+        },
+        nominator=base.nominator,
+        initial_backoff_seconds=float(config.pod_initial_backoff_seconds),
+        max_backoff_seconds=float(config.pod_max_backoff_seconds),
+        max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
+        metrics=base.metrics,
+    )
+
+
+def _add_event_handlers(base: BaseParts, parts: CycleParts) -> None:
+    """Connect the informers of pods and nodes to cache and queue."""
+    nodes = NodeEventHandler(cache=parts.cache, queue=parts.queue, metrics=base.metrics)
+    pods = PodEventHandler(
+        cache=parts.cache,
+        queue=parts.queue,
+        waiting_pods=base.waiting_pods,
+        scheduler_names=parts.profiles.keys(),
+        on_corrupted=base.tasks.fail,
+        metrics=base.metrics,
+    )
+    base.informers.nodes.add_event_handler(
+        on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete
+    )
+    base.informers.pods.add_event_handler(
+        on_add=pods.on_add, on_update=pods.on_update, on_delete=pods.on_delete
+    )
+    base.informers.pods.add_event_handler(on_update=base.dispatcher.on_pod_update)
+
+
+def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: Cache) -> None:
+    """Connect the metrics that are state of the queue and the cache."""
+    metrics.queue_incoming_pods.read = lambda: queue.incoming_pods.items()
+    metrics.unschedulable_pods.read = lambda: queue.unschedulable_reasons.items()
+    metrics.inflight_events.read = lambda: queue.in_flight.by_label().items()
+    metrics.pending_pods.read = lambda: [
+        ((name,), getattr(queue.statistics(), name))
+        for name in ("active", "backoff", "unschedulable", "gated")
+    ]
+    metrics.cache_size.read = lambda: [
+        ((name,), getattr(cache.statistics(), name)) for name in ("nodes", "pods", "assumed_pods")
+    ]
