@@ -10,95 +10,32 @@
 
     scheduler.run(plugins=[GpuGuard])
 
-These names are the plugin author's; everything else may change.
+The names of this package are for plugin authors; everything else may change.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.framework import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    Code,
-    Codes,
-    CycleState,
-    EventResource,
-    Handle,
-    NodeInfo,
-    Nodes,
-    NodeToStatus,
-    NominatingInfo,
-    NominatingMode,
-    Plugin,
-    PodInfo,
-    PostFilterResult,
-    PreBindPreFlightResult,
-    PreFilterResult,
-    QueueingHint,
-    Rejections,
-    Snapshot,
-    StateKey,
-    Status,
-    WaitingPod,
-    default_normalize_score,
-    pending,
-    reject,
-    reject_by,
-    skip,
-    unresolvable,
-    unschedulable,
-    wait,
-)
+from scheduler import framework
+from scheduler.framework import *  # noqa: F403 # one list of names, in `framework`
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "ActionType",
-    "ClusterEvent",
-    "ClusterEventWithHint",
-    "Code",
-    "Codes",
-    "CycleState",
-    "EventResource",
-    "Handle",
-    "NodeInfo",
-    "NodeToStatus",
-    "Nodes",
-    "NominatingInfo",
-    "NominatingMode",
-    "Plugin",
-    "PodInfo",
-    "PostFilterResult",
-    "PreBindPreFlightResult",
-    "PreFilterResult",
-    "QueueingHint",
-    "Rejections",
-    "Snapshot",
-    "StateKey",
-    "Status",
-    "WaitingPod",
-    "default_normalize_score",
-    "pending",
-    "reject",
-    "reject_by",
-    "run",
-    "skip",
-    "unresolvable",
-    "unschedulable",
-    "wait",
-]
+    from scheduler.framework import Plugin
+
+__all__ = ["run"]
+__all__ += framework.__all__
 
 
 def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | None = None) -> None:
-    """Run a scheduler with plugins of your own; everything else is said on the command line.
+    """Run a scheduler with plugins of your own; the command line has all other options.
 
-    `plugins` are classes, or references (`module:Class`); `args` stands for the command line, by
-    default the process's own. Returns only by `SystemExit`.
+    `plugins` are classes, or references (`module:Class`). `args` replaces the command line of the
+    process. Returns only by `SystemExit`.
     """
-    # Here, so that a plugin module does not load a whole scheduler to be imported.
+    # Imported here, so that the import of a plugin module does not load the whole scheduler.
     from scheduler.cli import run as run_command
 
     run_command(plugins=plugins, args=args)

@@ -1,7 +1,7 @@
-"""Which kinds of objects the profiles' plugins read, and which of their changes are events to them.
+"""Compute the kinds of objects to watch, and the changes of them that are cluster events.
 
-Pods and nodes are always watched, by handlers of their own. Everything else is watched because a
-plugin says that it reads it (`Plugin.reads`) or has registered for events of it.
+Pods and nodes are always watched, by handlers of their own. Another kind is watched if a plugin
+lists it (`Plugin.reads`) or has registered for events of it.
 Source: `unionedGVKs` in `pkg/scheduler/scheduler.go`, `addAllEventHandlers`.
 """
 
@@ -25,16 +25,16 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 
 
 class WatchedKind(NamedTuple):
-    """A kind, and by the name events give it, which changes of it anybody registered for."""
+    """A kind, and the registered changes of it, by the name of the kind in events."""
 
     resource: Resource[Any]
     events: Mapping[str, ActionType]
 
 
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
-    """What to keep a local copy of, beside pods and nodes, in the order in which it is named.
+    """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
-    Raises `PluginSetupError` for a kind that nobody knows.
+    Raises `PluginSetupError` for an unknown kind.
     """
     found: dict[str, tuple[Resource[Any], dict[str, ActionType]]] = {}
     for framework in profiles.values():

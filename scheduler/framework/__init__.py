@@ -1,4 +1,4 @@
-"""What a plugin author reads: contracts and types, almost no code."""
+"""The contract between the scheduler and its plugins, for plugin authors."""
 
 from scheduler.framework.arithmetic import (
     MAX_NODE_SCORE,
@@ -14,7 +14,7 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.handle import Handle, WaitingPod
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import (
     Code,
     NodeToStatus,
@@ -61,6 +61,7 @@ __all__ = [
     "PreFilterResult",
     "QueueingHint",
     "Rejections",
+    "Remedy",
     "Snapshot",
     "StateKey",
     "Status",

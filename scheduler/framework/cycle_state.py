@@ -1,4 +1,4 @@
-"""What plugins remember between the extension points of one scheduling cycle.
+"""The state that plugins keep between the extension points of one scheduling cycle.
 
 Source: `k8s.io/kube-scheduler/framework/cycle_state.go`.
 """
@@ -23,10 +23,10 @@ class CycleStateError(KeyError):
 
 
 class Cloneable(Protocol):
-    """State that a dry run may change needs a copy of its own; all other state is shared."""
+    """State that is copied for a dry run; state without `clone` is shared."""
 
     def clone(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         ...
 
 
@@ -47,9 +47,9 @@ class StateKey(Generic[T]):
 class CycleState:
     """One pod's scheduling cycle, from PreFilter to PostBind.
 
-    `skip_filter_plugins` and `skip_score_plugins` name the plugins that answered Skip and are left
-    out of this cycle. `records_plugin_metrics` has each plugin's calls measured: not in all cycles,
-    because that costs more than many a call.
+    `skip_filter_plugins` and `skip_score_plugins` are the names of the plugins that returned Skip
+    and are not called again in this cycle. With `records_plugin_metrics` each call of a plugin is
+    measured; only a sample of the cycles has it.
     """
 
     __slots__ = ("_data", "records_plugin_metrics", "skip_filter_plugins", "skip_score_plugins")
@@ -61,26 +61,26 @@ class CycleState:
         self.skip_score_plugins: set[str] = set()
 
     def write(self, key: StateKey[T], value: T) -> None:
-        """Remember a value, in place of what was there."""
+        """Write a value; it replaces an earlier one."""
         self._data[cast("StateKey[object]", key)] = value
 
     def read(self, key: StateKey[T]) -> T:
-        """What was written under the key; raises `CycleStateError` if nothing was."""
+        """Return the value under the key; raises `CycleStateError` if there is none."""
         try:
             return cast("T", self._data[cast("StateKey[object]", key)])
         except KeyError:
             raise CycleStateError(key) from None
 
     def find(self, key: StateKey[T]) -> T | None:
-        """Likewise, or None if nothing was written."""
+        """Return the value under the key; None if there is none."""
         return cast("T | None", self._data.get(cast("StateKey[object]", key)))
 
     def delete(self, key: StateKey[T]) -> None:
-        """Forget a value, if it is there."""
+        """Delete the value under the key, if there is one."""
         self._data.pop(cast("StateKey[object]", key), None)
 
     def clone(self) -> CycleState:
-        """A copy for a dry run: values that can clone themselves are copied, others shared."""
+        """Return a copy for a dry run: values with `clone` are copied, others are shared."""
         state = CycleState(records_plugin_metrics=self.records_plugin_metrics)
         state._data = {
             key: cast("Cloneable", value).clone() if hasattr(value, "clone") else value

@@ -1,13 +1,14 @@
-"""Cluster events: what has changed, and which plugins want to hear of it.
+"""Cluster events: changes of objects, and the registrations of plugins for them.
 
-An event is a resource and a set of action bits. A plugin registers for events with hints; the queue
-asks them whether an event may make a waiting pod schedulable.
+An event is a resource and a set of action bits. A plugin registers for events with queueing hints;
+the queue calls the hints to find out if an event may make a waiting pod schedulable.
 Source: `k8s.io/kube-scheduler/framework/types.go`, `pkg/scheduler/framework/{types,events}.go`.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ActionType(enum.IntFlag):
-    """What happened to an object, as bits. The numbers are upstream's: matching compares them."""
+    """The kind of a change, as bits. The numbers are upstream's: matching compares them."""
 
     NONE = 0
     ADD = enum.auto()
@@ -50,7 +51,7 @@ class ActionType(enum.IntFlag):
     ALL = ADD | DELETE | UPDATE
 
     def __str__(self) -> str:
-        """Upstream's word for it; nothing for `NONE` and for combinations without a name."""
+        """Return upstream's name; empty for `NONE` and for combinations without a name."""
         name = self.name
         if name is None or name == "NONE" or name not in type(self).__members__:
             return ""
@@ -58,7 +59,7 @@ class ActionType(enum.IntFlag):
 
 
 class EventResource(enum.StrEnum):
-    """Which kind of object. Other kinds are plain strings, `plural.version.group`."""
+    """The kind of the changed object. Other kinds are plain strings, `plural.version.group`."""
 
     POD = "Pod"
     #: A pod with a node. Plugins register for `POD`; only events carry this and the next.
@@ -81,7 +82,7 @@ class EventResource(enum.StrEnum):
 
 
 class ClusterEvent(NamedTuple):
-    """A change of some resource. `custom_label` names the few special ones."""
+    """A change of a resource. `custom_label` is the name of a special event, mostly empty."""
 
     resource: str
     action_type: ActionType
@@ -90,16 +91,21 @@ class ClusterEvent(NamedTuple):
     @property
     def label(self) -> str:
         """The event's name in metrics and records, as in `NodeUpdateNodeLabel`."""
-        return self.custom_label or f"{self.resource}{self.action_type}"
+        return _label(self)
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this moves every waiting pod, hints or not."""
+        """True if the event moves every waiting pod, whatever the hints."""
         return self.resource == EventResource.WILDCARD and self.action_type == ActionType.ALL
 
 
+@functools.cache
+def _label(event: ClusterEvent) -> str:
+    return event.custom_label or f"{event.resource}{event.action_type}"
+
+
 class QueueingHint(enum.IntEnum):
-    """Whether an event may make a pod schedulable."""
+    """The answer of a queueing hint: `QUEUE` if the event may make the pod schedulable."""
 
     QUEUE_SKIP = 0
     QUEUE = 1
@@ -117,7 +123,7 @@ T = TypeVar("T")
 
 
 def as_kind(kind: type[T], old: object, new: object) -> tuple[T | None, T | None]:
-    """The objects that a hint is given, as what they must be; raises `TypeError` if they are not.
+    """Return the objects of an event as objects of `kind`; raises `TypeError` for other objects.
 
     An add has no old object, a delete no new one. Source: `As` in `pkg/scheduler/util/utils.go`.
     """
@@ -128,7 +134,7 @@ def as_kind(kind: type[T], old: object, new: object) -> tuple[T | None, T | None
 
 
 class ClusterEventWithHint(NamedTuple):
-    """An event a plugin wants to hear of. Without a hint every such event retries the pod."""
+    """An event that a plugin registers for. Without a hint every such event retries the pod."""
 
     event: ClusterEvent
     queueing_hint_fn: QueueingHintFn | None = None
@@ -155,7 +161,7 @@ EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
 )
 EVENT_FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, FORCE_ACTIVATE)
 
-#: What a plugin hears of that does not say what it wants to hear of (`UnrollWildCardResource`).
+#: The events of a plugin that registers for none (`UnrollWildCardResource`).
 ALL_EVENTS: Final = tuple(
     ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
     for resource in (
@@ -176,10 +182,11 @@ _PODS: Final = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
 
 
 def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
-    """Whether an event is one that was registered for, or a special case of it.
+    """True if an incoming event is the registered event or a special case of it.
 
-    A general update does not match a registration for a specific one: events are as specific as
-    can be, so a general one is known to be none of them. Source: `MatchClusterEvents`.
+    A general update does not match a registration for a specific update: events are made as
+    specific as possible, so a general one is none of the specific ones. Source:
+    `MatchClusterEvents`.
     """
     if registered.is_wildcard:
         return True
@@ -194,5 +201,5 @@ def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bo
 
 
 def match_any_cluster_event(event: ClusterEvent, registered: Iterable[ClusterEvent]) -> bool:
-    """Whether an event matches one of several registrations (`MatchAnyClusterEvent`)."""
+    """True if an event matches one of several registrations (`MatchAnyClusterEvent`)."""
     return any(match_cluster_events(one, event) for one in registered)

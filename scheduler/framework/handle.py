@@ -1,6 +1,6 @@
-"""What a plugin may ask of the scheduler.
+"""The handle of plugins: the protocols of the scheduler's parts that plugins can use.
 
-Protocols only: plugins depend on these words, not on the parts that answer them.
+Plugins depend on these protocols and not on the parts that implement them.
 Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 """
 
@@ -42,53 +42,53 @@ class WaitingPod(Protocol):
 
     @property
     def pending_plugins(self) -> Sequence[str]:
-        """The plugins whose word is still out."""
+        """The plugins that have not allowed the pod yet."""
         ...
 
     def allow(self, plugin_name: str) -> None:
-        """A plugin lets the pod go; the last one to do so sends it on its way."""
+        """Allow the pod for one plugin. The last pending plugin ends the wait."""
         ...
 
     def reject(self, plugin_name: str, message: str) -> bool:
-        """A plugin turns the pod down for good; False if it was no longer waiting."""
+        """Reject the pod as unschedulable; False if it was no longer waiting."""
         ...
 
     def preempt(self, plugin_name: str, message: str) -> bool:
-        """A plugin needs the pod's place: the pod is tried again. False if no longer waiting."""
+        """Fail the pod with an error, so that it is retried; False if it was no longer waiting."""
         ...
 
 
 class PodInPreBind(Protocol):
-    """A pod on its way from Permit to its bind, while PreBind plugins work for it."""
+    """A pod while its PreBind plugins run."""
 
     def cancel_pod(self, message: str) -> bool:
-        """Stop the binding, which then fails with this message; False if it is too late."""
+        """Cancel the binding, which fails with this message; False if it is too late."""
         ...
 
 
 class PodNominator(Protocol):
-    """Which pods are expected on which node, though not there yet."""
+    """The nominated pods: each is expected on a node and not running there yet."""
 
     @property
     def nominated_nodes(self) -> Collection[str]:
-        """The nodes on which any pod is expected; mostly none."""
+        """The names of the nodes with nominated pods; mostly none."""
         ...
 
     def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
-        """Expect a pod on the node given, or on the one its status names."""
+        """Nominate a pod to the given node, or to the one in its status."""
         ...
 
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
-        """Expect the pod nowhere."""
+        """Remove the nomination of a pod, if it has one."""
         ...
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
-        """The pods expected on a node."""
+        """Return the pods nominated to a node."""
         ...
 
 
 class EventSink(Protocol):
-    """Takes events for users; never blocks, never fails."""
+    """Takes events for users; it never blocks and never fails."""
 
     def event(
         self,
@@ -100,18 +100,18 @@ class EventSink(Protocol):
         action: str,
         note: str,
     ) -> None:
-        """Tell users that something happened to a pod."""
+        """Record an event about a pod."""
         ...
 
 
 class ApiWriter(Protocol):
-    """The writes a plugin may make. Each waits for the API server's answer.
+    """The writes that plugins can make. Each waits for the response of the API server.
 
-    They raise the client's `ApiError` when it refuses.
+    A refusal raises the client's `ApiError`.
     """
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Give a pod its node."""
+        """Bind a pod to a node."""
         ...
 
     async def patch_pod_status(
@@ -121,18 +121,18 @@ class ApiWriter(Protocol):
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
     ) -> bool:
-        """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
+        """Set a condition, a nominated node, or both; a no-op is not sent.
 
-        False if the pod is gone.
+        Returns False if the pod is gone.
         """
         ...
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """Have a pod deleted, with the grace it asks for; False if it is gone already."""
+        """Delete a pod with its own grace period; False if it is gone already."""
         ...
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write for which claim a volume is kept, and by whom; returns it as the server has it.
+        """Write the claim reference of a volume; return the volume from the response.
 
         Refused with a conflict if the volume has changed since it was read.
         """
@@ -141,7 +141,10 @@ class ApiWriter(Protocol):
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Write near which node a claim's volume is to be made; likewise."""
+        """Write the selected node of a claim; return the claim from the response.
+
+        Refused with a conflict if the claim has changed since it was read.
+        """
         ...
 
 
@@ -154,45 +157,45 @@ class Background(Protocol):
 
 
 class Lister(Protocol):
-    """Objects of one kind as the informers know them; not the snapshot, and maybe newer."""
+    """The objects of one kind in an informer; they may be newer than the snapshot."""
 
     def get(self, name: str, namespace: str = "") -> object | None:
-        """One object, None if there is none."""
+        """Return an object; None if there is none."""
         ...
 
     def list(self, namespace: str = "") -> Iterable[object]:
-        """All objects, or those of one namespace."""
+        """Return all objects, or those of one namespace."""
         ...
 
     def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
-        """What has changed: the keys (`namespace/name`, or `name`), and the next cursor.
+        """Return the next cursor and the changed keys (`namespace/name`, or `name`).
 
-        None instead of keys means that anything may have: always so for the cursor -1.
+        None instead of keys means that any object may have changed, as for the cursor -1.
         """
         ...
 
 
 class Worlds(Protocol):
-    """A dry run: one world for each of some nodes, numbered as the nodes are.
+    """A dry run: one world for each of several nodes, with the same numbers.
 
-    In each of them pods come and go on its own node, and all else is as in the snapshot.
+    A world changes only the pods of its own node; all else is as in the snapshot.
     """
 
     @property
     def failures(self) -> Mapping[World, Exception]:
-        """The worlds in which a plugin could not follow a pod, and why."""
+        """The error of AddPod or RemovePod, by world in which one failed."""
         ...
 
     def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
-        """Put pods there: the first on the node of the first of `worlds`, and so on."""
+        """Add `pods[i]` to the node of `worlds[i]`, for each i."""
         ...
 
     def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
-        """Take pods away that are there, likewise."""
+        """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
         ...
 
     def run_filters(self, worlds: IntArray | None = None) -> Rejections | None:
-        """The verdict on the pod in each of these worlds (all by default); None if all pass.
+        """Return the rejections of the pod in these worlds (by default all); None if all pass.
 
         Nominated pods are taken into account. A filter that fails gives an Error status.
         """
@@ -200,48 +203,48 @@ class Worlds(Protocol):
 
 
 class Victims(NamedTuple):
-    """The pods that would have to leave a node, the most important one first."""
+    """The pods to preempt on a node, the most important one first."""
 
     pods: Sequence[PodInfo]
-    #: How many of them no disruption budget lets go.
+    #: The number of them that no disruption budget allows to evict.
     num_pdb_violations: int
 
 
 class PreemptionExtender(Protocol):
-    """A process outside that has a say in whom to preempt."""
+    """An extender that takes part in preemption."""
 
     @property
     def name(self) -> str:
-        """For logs."""
+        """The name in logs."""
         ...
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether scheduling goes on without it when it fails."""
+        """True if an error of the extender is ignored."""
         ...
 
     @property
     def supports_preemption(self) -> bool:
-        """Whether it wants to be asked about victims at all."""
+        """True if the extender processes preemptions."""
         ...
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether it wants to be asked about this pod."""
+        """True if the extender manages this pod."""
         ...
 
     async def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
     ) -> dict[str, Victims]:
-        """Fewer nodes, or other victims, by node name; may raise anything."""
+        """Return the remaining nodes and their victims, by node name; may raise any exception."""
         ...
 
 
 class Handle(Protocol):
-    """The scheduler as plugins of one profile see it."""
+    """The parts of the scheduler that the plugins of one profile can use."""
 
     @property
     def profile_name(self) -> str:
-        """The `schedulerName` this profile serves."""
+        """The `schedulerName` of the profile."""
         ...
 
     @property
@@ -251,12 +254,12 @@ class Handle(Protocol):
 
     @property
     def nominator(self) -> PodNominator:
-        """The pods expected on nodes."""
+        """The nominated pods."""
         ...
 
     @property
     def event_recorder(self) -> EventSink:
-        """Where events for users go."""
+        """The recorder of events for users."""
         ...
 
     @property
@@ -266,7 +269,7 @@ class Handle(Protocol):
 
     @property
     def extenders(self) -> Sequence[PreemptionExtender]:
-        """The extenders, in the order in which they are asked."""
+        """The extenders, in the order of their calls."""
         ...
 
     @property
@@ -276,54 +279,54 @@ class Handle(Protocol):
 
     @property
     def metrics(self) -> SchedulerMetrics:
-        """What the scheduler counts and measures; plugins of ours count here too."""
+        """The scheduler's metrics."""
         ...
 
     @property
     def rng(self) -> Rng:
-        """The scheduler's seeded chance."""
+        """The scheduler's seeded random generator."""
         ...
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """A dry run of this profile's filters for a pod on some nodes. For PostFilter."""
+        """Return a dry run of this profile's filters for a pod on some nodes. For PostFilter."""
         ...
 
     def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Have work done in the background, which must see to its own failures and soon end."""
+        """Run a coroutine in the background. It should handle its own errors and end soon."""
         ...
 
     def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> Awaitable[None]:
-        """Do several things at a time; the first failure cancels the others, and is raised."""
+        """Run coroutines at once; the first failure cancels the others and is raised."""
         ...
 
     def now(self) -> float:
-        """Epoch seconds on the scheduler's clock."""
+        """Return the time of the scheduler's clock in epoch seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return once so much time has passed on it. For the binding cycle only."""
+        """Sleep on the scheduler's clock. For the binding cycle only."""
         ...
 
     def lister(self, resource: str) -> Lister:
-        """The objects of one kind (`pods`, `nodes`); raises KeyError if nobody watches it."""
+        """Return the objects of a kind (`pods`); raises `KeyError` if it is not watched."""
         ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:
-        """Try these waiting pods at once, whatever their backoff."""
+        """Move pods to the active queue at once, without backoff."""
         ...
 
     def get_waiting_pod(self, uid: str) -> WaitingPod | None:
-        """A pod held at Permit."""
+        """Return a pod held at Permit; None if it is not held."""
         ...
 
     def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        """A pod that PreBind plugins are at work for."""
+        """Return a pod in PreBind; None if it is not there."""
         ...
 
     def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
-        """Show every pod held at Permit to `callback`."""
+        """Call `callback` with every pod held at Permit."""
         ...
 
     def reject_waiting_pod(self, uid: str) -> bool:
-        """Turn down a pod held at Permit; False if it was not there."""
+        """Reject a pod held at Permit; False if it was not held."""
         ...

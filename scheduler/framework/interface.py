@@ -1,17 +1,21 @@
-"""The scheduling framework: what a plugin is, and when each of its methods is called.
+"""The scheduling framework: the contract of plugins, and the moment of each call.
 
-A plugin subclasses `Plugin` and defines the methods of the extension points it takes part in;
-nothing else registers it there. The protocols below are the contracts, one for each point, in the
-order in which a pod meets them:
+A plugin subclasses `Plugin` and defines the methods of the extension points it takes part in; no
+other registration is needed. The protocols below are the contracts, one for each point, in the
+order in which a pod passes them:
 
     queue      pre_enqueue, less, events_to_register
     scheduling pre_filter, filter | filter_nodes, post_filter, pre_score,
                score | score_nodes, normalize_score, reserve, permit
     binding    pre_bind_pre_flight, pre_bind, bind, post_bind   (unreserve when any of it fails)
 
-Plain methods decide and must not wait; `async` ones may wait. Returning None means success, a
-`Status` is a verdict, an exception is a bug: the framework turns it into upstream's Error status,
-and the pod is tried again after a backoff.
+Plain methods must not wait; `async` methods may wait. None means success. An exception is a bug of
+the plugin: the framework turns it into upstream's Error status.
+
+A status decides when a rejected pod is retried. After Unschedulable or UnschedulableAndUnresolvable
+the pod waits for an event that the rejecting plugin has registered for; the wait grows with each
+such attempt (backoff). After Pending it waits for such an event too, without backoff. After Error
+no event is needed: the pod is retried after a backoff.
 
 Source: `k8s.io/kube-scheduler/framework/interface.go`, v1.36.
 """
@@ -89,21 +93,21 @@ class ValidatedArgs(Protocol):
 
 
 class PreEnqueuePlugin(Protocol):
-    """Decides whether a pod may enter the queue."""
+    """Decides if a pod may enter the active queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Called before a pod becomes active or backs off; must be quick, and ask nobody.
+        """Called before a pod becomes active or backs off; must be fast and make no requests.
 
-        A rejected pod waits aside, without attempts, for an event this plugin has registered for.
+        A rejected pod waits without attempts until an event that this plugin has registered for.
         """
         ...
 
 
 class QueueSortPlugin(Protocol):
-    """Orders the queue. Exactly one plugin does, the same in all profiles."""
+    """Orders the queue. Each profile has exactly one such plugin, the same in all profiles."""
 
     def less(self, first: QueuedPod, second: QueuedPod) -> bool:
-        """Whether the first pod goes before the second."""
+        """Return True if the first pod goes before the second."""
         ...
 
 
@@ -111,58 +115,69 @@ class SortKeyPlugin(Protocol):
     """Orders the queue by a key as well: the same order as `less`, for a queue with many pods."""
 
     def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
-        """The lesser key goes first. Asked once, each time the pod enters the queue."""
+        """Return the key; the lesser goes first. Called once when the pod enters the queue."""
         ...
 
 
 class EnqueueExtensions(Protocol):
-    """Says which events may help a pod that this plugin has turned down.
+    """Registers for the events that may make a pod schedulable that this plugin has rejected.
 
-    A plugin without it hears of every event, and every event retries its pods.
+    A plugin without it is registered for every event, and every event retries its pods.
     """
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
-        """Called once, at start. An empty answer means that no event ever helps."""
+        """Called once, at the start. No events means that no event ever retries the pods."""
         ...
 
 
 class SharedHintsPlugin(Protocol):
-    """Whose hints answer for many waiting pods at once: of thousands that are alike one is asked.
+    """Lets the queue call the hints once for many waiting pods that are alike.
 
-    For plugins with `events_to_register`. Without it every pod that waits is asked about.
+    For plugins with `events_to_register`. Without it the hints are called for every waiting pod.
     """
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """What all hints of this plugin look at of a waiting pod, called when it begins to wait.
+        """Return a grouping key: the parts of a waiting pod that this plugin's hints read.
 
-        For pods with equal answers they must answer alike to any event about anybody else: whether
-        an event is about the pod itself (by its uid) need not be in it.
+        Called when the pod starts to wait. For pods with equal keys the hints must return equal
+        answers to every event about another object. Events about the pod itself are excepted.
         """
         ...
 
 
+def same_parts(*parts: object) -> tuple[int, ...]:
+    """Return a grouping key of parts of a pod: equal for the same objects and for empty ones.
+
+    This relies on the contract of shared parts: equal parts of pods from an informer are the same
+    object (`scheduler.assembly.part_sharing`), so that comparing `id()`s replaces comparing the
+    contents. A key is valid as long as a pod with these parts is alive; code that keeps a key keeps
+    such a pod. Without sharing the keys differ more often and stay correct.
+    """
+    return tuple(id(part) if part else 0 for part in parts)
+
+
 class PreFilterPlugin(Protocol):
-    """Looks at the pod once, before any node."""
+    """Examines the pod once, before any node."""
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterResult | Status | None:
-        """Called with all nodes, at the start of a cycle.
+        """Called with all nodes, at the start of a scheduling cycle.
 
-        Skip leaves this plugin's filter out for this pod. A rejection ends the search at once when
-        it is unresolvable, otherwise after the other PreFilter plugins have been asked. A result
+        Skip: this plugin's Filter is not called for this pod. UnschedulableAndUnresolvable ends the
+        search at once; Unschedulable ends it after the other PreFilter plugins have run. A result
         narrows the search; nodes left out count as unresolvable.
         """
         ...
 
 
 class PreFilterExtensions(Protocol):
-    """Keeps PreFilter's state right while pods are put on and taken off nodes in a dry run.
+    """Updates PreFilter's state while a dry run adds pods to nodes and removes them.
 
-    Many nodes are changed in one dry run, but each is judged as if it were the only one. A plugin
+    One dry run changes many nodes, but each node is filtered as if only it had changed. A plugin
     with `filter` gets a copy of its state for each node (a value with a `clone` method is copied,
-    any other shared). A plugin with `filter_nodes` has one state for all of them: note the change
-    under `node.base_row`, and let it count only where that row is judged (`Nodes.base_rows`).
+    any other is shared). A plugin with `filter_nodes` has one state for all nodes: note the change
+    under `node.base_row` and apply it only when that row is filtered (`Nodes.base_rows`).
     """
 
     def add_pod(
@@ -179,64 +194,69 @@ class PreFilterExtensions(Protocol):
 
 
 class FilterPlugin(Protocol):
-    """Decides whether the pod can run on one node. The simple form; `filter_nodes` is the fast."""
+    """Decides if the pod can run on one node: the simple form of `filter_nodes`."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Called for each node that no earlier plugin has turned down.
+        """Called for each node that no earlier plugin has rejected.
 
-        Look at the node given, not at the snapshot: in a dry run they differ.
+        Read the given node, not the snapshot: in a dry run they differ. A pod that all nodes reject
+        waits for an event that one of the rejecting plugins has registered for.
         """
         ...
 
 
 class FilterNodesPlugin(Protocol):
-    """Decides for many nodes at once."""
+    """Decides for many nodes at once, which is faster."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Called with nodes that no earlier plugin has turned down; None accepts them all."""
+        """Called with the nodes that no earlier plugin has rejected; None accepts them all."""
         ...
 
 
 class PostFilterPlugin(Protocol):
-    """Tries to make room for a pod that fits nowhere."""
+    """Tries to make room for a pod that fits on no node."""
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> Awaitable[tuple[PostFilterResult | None, Status | None]]:
-        """Called when PreFilter or Filter has turned the pod down everywhere.
+        """Called when PreFilter or Filter has rejected every node.
 
-        Success means that the pod may fit later; Unschedulable that nothing was found, and the next
-        plugin is asked; anything else ends the search. A result may come with either.
+        Success: the pod may fit later. Unschedulable: nothing was found, and the next plugin is
+        called. Any other status ends PostFilter. A result may accompany any of them. The status
+        does not change when the pod is retried: that depends on the plugins that rejected it.
         """
         ...
 
 
 class PreScorePlugin(Protocol):
-    """Looks at the feasible nodes once, before they are scored."""
+    """Examines the feasible nodes once, before they are scored."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Called when two or more nodes are feasible; Skip leaves this plugin's score out."""
+        """Called when two or more nodes are feasible. Skip: this plugin's Score is not called.
+
+        Any other status is an error: the pod is retried after a backoff.
+        """
         ...
 
 
 class ScorePlugin(Protocol):
-    """Ranks one node. The simple form; `score_nodes` is the fast one."""
+    """Ranks one node: the simple form of `score_nodes`."""
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """Higher is better; after normalising it must lie in 0..100."""
+        """Return the score; higher is better. After normalising it must lie in 0..100."""
         ...
 
 
 class ScoreNodesPlugin(Protocol):
-    """Ranks many nodes at once."""
+    """Ranks many nodes at once, which is faster."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """One integer for each node in view."""
+        """Return one integer for each node, an array of shape `(len(nodes),)`."""
         ...
 
 
 class NormalizeScorePlugin(Protocol):
-    """Brings a plugin's own scores into 0..100."""
+    """Scales a plugin's own scores to 0..100."""
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """Called with this plugin's scores of all feasible nodes; returns the new ones."""
@@ -244,40 +264,62 @@ class NormalizeScorePlugin(Protocol):
 
 
 class ReservePlugin(Protocol):
-    """Takes note that the pod is assumed on its node, and takes it back."""
+    """Updates the plugin's state when the pod is assumed on a node, and undoes it.
+
+    A status of `reserve` fails the attempt: `unreserve` of all plugins runs and the pod goes back
+    to the queue. Unschedulable, UnschedulableAndUnresolvable, Pending: the pod waits for an event
+    that this plugin has registered for. Error, and any other status: the pod is retried after a
+    backoff.
+    """
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Called once the cache has assumed the pod; any failure undoes every plugin's."""
+        """Called after the cache has assumed the pod on the node."""
         ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Undoes `reserve`. May be called though `reserve` was not; must not mind."""
+        """Undo `reserve`. Must be idempotent: it is called even if `reserve` was not."""
         ...
 
 
 class PermitPlugin(Protocol):
-    """Lets the pod through, turns it down, or has it wait."""
+    """Allows the pod, rejects it, or lets it wait before its binding.
+
+    Unschedulable, UnschedulableAndUnresolvable, Pending: Unreserve runs, and the pod waits for an
+    event that this plugin has registered for. Wait: the pod waits in the binding cycle until every
+    such plugin allows it; a rejection or a timeout then counts as Unschedulable by this plugin,
+    and a preemption as Error. Error, and any other status: Unreserve runs, and the pod is retried
+    after a backoff.
+    """
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Called after Reserve. `wait(seconds)` holds the pod; all plugins are asked first."""
+        """Called after Reserve. After `wait(seconds)` the remaining plugins are still called."""
         ...
 
 
 class PreBindPreFlightPlugin(Protocol):
-    """Says beforehand whether PreBind will have work to do."""
+    """Reports in advance if PreBind has work to do."""
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> PreBindPreFlightResult | Status | None:
-        """Called before PreBind; Skip leaves this plugin's `pre_bind` out. Must do nothing."""
+        """Called before PreBind; must have no effects. Skip: `pre_bind` is not called.
+
+        Any other status than Success and Skip is an error: the pod is retried after a backoff.
+        """
         ...
 
 
 class PreBindPlugin(Protocol):
-    """Gets the node ready for the pod."""
+    """Prepares the node for the pod, before the pod is bound.
+
+    A status fails the binding: Unreserve runs and the pod goes back to the queue. Unschedulable,
+    UnschedulableAndUnresolvable, Pending: the pod waits for an event that this plugin has
+    registered for. Error, any other status, and a cancellation by a preemption: the pod is retried
+    after a backoff.
+    """
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None]:
-        """Called in the binding cycle; the pod is bound only if all succeed."""
+        """Called in the binding cycle; the pod is bound only if all plugins succeed."""
         ...
 
 
@@ -285,22 +327,25 @@ class BindPlugin(Protocol):
     """Binds the pod."""
 
     def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None]:
-        """Called in order until one does not answer Skip."""
+        """Called in order until a plugin returns another status than Skip.
+
+        Any status but success fails the binding, with the consequences of PreBind.
+        """
         ...
 
 
 class PostBindPlugin(Protocol):
-    """Hears that the pod is bound."""
+    """Cleans up after the pod is bound."""
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None]:
-        """Called after a successful bind; for tidying up."""
+        """Called after a successful bind. An exception is logged and has no consequence."""
         ...
 
 
 class Remedy(NamedTuple):
-    """A change after which a plugin would accept a node, in words.
+    """A change that would make a plugin accept a node, as text for people.
 
-    `distance` says how far off it is: 1 for a change of any size, less for a small step.
+    `distance` is the size of the change: 1 for any change, less for a small step.
     """
 
     text: str
@@ -308,11 +353,11 @@ class Remedy(NamedTuple):
 
 
 class RemedyPlugin(Protocol):
-    """Says what would have to change on a node, for people who ask why their pod waits."""
+    """Names the changes of a node that would make it acceptable, for `kubesched-explain`."""
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]:
         """Called by `kubesched-explain` with a node that this plugin's filter has rejected.
 
-        The scheduler itself never asks. All of the remedies together make the node acceptable.
+        The scheduler itself never calls it. All remedies together make the node acceptable.
         """
         ...

@@ -1,7 +1,7 @@
-"""Verdicts: what a plugin says of a pod, and what came of each node.
+"""The statuses that plugins return, and the statuses of the nodes of a search.
 
-`Status` is one verdict. `Rejections` is one plugin's verdicts on many nodes at once, encoded as a
-small integer per node. `NodeToStatus` is the outcome of a whole search over the snapshot.
+`Status` is one status. `Rejections` are one plugin's statuses for many nodes, encoded as a small
+integer per node. `NodeToStatus` has the result of a whole search over the snapshot.
 Source: `k8s.io/kube-scheduler/framework/interface.go`, `pkg/scheduler/framework/interface.go`.
 """
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 class Code(enum.IntEnum):
-    """What kind of verdict. `str()` gives upstream's word, as metrics and records have it."""
+    """The code of a status. `str()` gives upstream's name, for metrics and records."""
 
     SUCCESS = 0
-    #: Something went wrong inside; the pod is tried again after a backoff.
+    #: An internal error; the pod is retried after a backoff.
     ERROR = 1
     #: The pod does not fit, but fewer pods might make it fit: preemption may help.
     UNSCHEDULABLE = 2
     #: The pod does not fit, and no preemption changes that.
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    #: Permit only: the pod waits for somebody's word.
+    #: Permit only: the pod waits until the plugin allows it.
     WAIT = 4
     #: The plugin has nothing to do with this pod.
     SKIP = 5
-    #: The pod fits, but something outside must happen first; it pays no backoff.
+    #: The pod fits, but another component must act first; it is retried without backoff.
     PENDING = 6
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ _REJECTED: Final = frozenset(
 
 
 class Status:
-    """One verdict. No status at all (None) means success wherever a status is returned.
+    """The answer of a plugin. Wherever a status is returned, None means success.
 
     `plugin` is filled in by the framework. `timeout_seconds` goes with `Code.WAIT` only.
     `cause` is the exception behind an error, if there is one.
@@ -75,31 +75,31 @@ class Status:
 
     @property
     def message(self) -> str:
-        """All reasons in one line."""
+        """All reasons, joined to one line."""
         return ", ".join(self.reasons)
 
     @property
     def is_success(self) -> bool:
-        """Whether the plugin has no objection."""
+        """True for Success."""
         return self.code == Code.SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        """Whether the plugin wants to be left out."""
+        """True for Skip."""
         return self.code == Code.SKIP
 
     @property
     def is_wait(self) -> bool:
-        """Whether the pod is to wait at Permit."""
+        """True for Wait."""
         return self.code == Code.WAIT
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the pod is turned down: a decision, not a failure."""
+        """True if the pod is rejected: a decision, not a failure."""
         return self.code in _REJECTED
 
     def with_plugin(self, plugin: str) -> Status:
-        """The same verdict in a plugin's name, whatever name it carried before."""
+        """Return this status under the name of a plugin."""
         if self.plugin == plugin:
             return self
         return Status(
@@ -111,7 +111,7 @@ class Status:
         )
 
     def with_reasons_before(self, prefix: str) -> Status:
-        """The same verdict, its message behind a prefix, as `fmt.Errorf("prefix: %w")` gives."""
+        """Return this status with a prefix before its message, as `fmt.Errorf("prefix: %w")`."""
         return Status(self.code, f"{prefix}{self.message}", plugin=self.plugin, cause=self.cause)
 
     def __eq__(self, other: object) -> bool:
@@ -128,17 +128,17 @@ class Status:
 
 
 def unschedulable(*reasons: str) -> Status:
-    """The pod does not fit now; removing other pods might help."""
+    """Reject the pod: it does not fit now; removing other pods might help."""
     return Status(Code.UNSCHEDULABLE, *reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """The pod does not fit, and removing other pods would not help."""
+    """Reject the pod: it does not fit, and removing other pods would not help."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, *reasons)
 
 
 def pending(*reasons: str) -> Status:
-    """The pod fits, but must wait for something outside; it is retried without a penalty."""
+    """Reject the pod until another component has acted; it is retried without backoff."""
     return Status(Code.PENDING, *reasons)
 
 
@@ -146,22 +146,22 @@ _SKIP: Final = Status(Code.SKIP)
 
 
 def skip() -> Status:
-    """PreFilter, PreScore, Bind: leave this plugin out for this pod."""
+    """Skip this plugin for this pod (PreFilter, PreScore, PreBindPreFlight, Bind)."""
     return _SKIP
 
 
 def wait(timeout_seconds: float, *reasons: str) -> Status:
-    """Permit: hold the pod until it is allowed or rejected, at most so long."""
+    """Hold the pod at Permit until it is allowed or rejected, at most for `seconds`."""
     return Status(Code.WAIT, *reasons, timeout_seconds=timeout_seconds)
 
 
 def error(cause: BaseException, prefix: str = "") -> Status:
-    """A failure inside; the framework makes one of any exception a plugin raises."""
+    """Return an Error status. The framework makes one from an exception of a plugin."""
     return Status(Code.ERROR, f"{prefix}{cause}", cause=cause)
 
 
 def as_verdict(answer: object) -> Status | None:
-    """A plugin's answer, None for success; raises TypeError if it is neither Status nor None."""
+    """Return a plugin's answer, None for success; raises `TypeError` for other objects."""
     if answer is None:
         return None
     if not isinstance(answer, Status):
@@ -170,7 +170,7 @@ def as_verdict(answer: object) -> Status | None:
 
 
 class Rejections:
-    """One plugin's verdicts on the nodes in view: `codes[i]` indexes `statuses`, or passes."""
+    """One plugin's rejections of nodes: `codes[i]` is an index into `statuses`, or -1 (passes)."""
 
     __slots__ = ("codes", "statuses")
 
@@ -182,11 +182,11 @@ class Rejections:
 
     @property
     def passed(self) -> BoolArray:
-        """Which nodes the plugin has no objection to."""
+        """The positions of the nodes that pass."""
         return self.codes < 0
 
     def status(self, index: int) -> Status | None:
-        """The verdict on one node in view."""
+        """Return the status of the node at a position; None if it passes."""
         code = int(self.codes[index])
         return None if code == ABSENT else self.statuses[code]
 
@@ -200,7 +200,7 @@ def reject(which: BoolArray, status: Status) -> Rejections | None:
 
 
 def reject_by(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
-    """Reject nodes for one of several reasons; of two that hold, the first one stands."""
+    """Reject nodes for one of several reasons; the first that holds is used."""
     statuses = [status for _, status in verdicts]
     codes = np.full(len(verdicts[0][0]), ABSENT, dtype=np.int16)
     for index in range(len(verdicts) - 1, -1, -1):
@@ -211,8 +211,8 @@ def reject_by(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
 def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     """Reject nodes with all the reasons that hold for them, in one status per node.
 
-    Its code is unresolvable as soon as one of the verdicts is; a verdict without a reason says
-    nothing but that. None if no node is flagged.
+    The code is unresolvable if one of the statuses is; a status without a reason adds only its
+    code. Returns None if no node is flagged.
     """
     verdicts = tuple(verdict for verdict in verdicts if np.count_nonzero(verdict[0]))
     if not verdicts:
@@ -230,15 +230,15 @@ def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     return Rejections(codes.astype(np.int32), statuses)
 
 
-#: What is said of nodes that nobody has looked at, for want of anything better.
+#: The status of nodes that were not searched, until another one is set.
 _ABSENT_NODES: Final = unresolvable()
 
 
 class NodeToStatus:
-    """What a search has found out about each node of the snapshot.
+    """The statuses of the nodes of the snapshot after a search.
 
-    A node without a status of its own either passed or was never looked at; asked about by name it
-    has `absent_nodes_status`, which says why nodes were left out of the search.
+    A node without a status of its own passed or was not searched. `get` returns
+    `absent_nodes_status` for it, the reason why nodes were left out of the search.
     Source: `NodeToStatus`, `NewDefaultNodeToStatus`.
     """
 
@@ -250,12 +250,12 @@ class NodeToStatus:
 
     @functools.cached_property
     def _codes(self) -> NDArray[np.int32]:
-        """A status index for each node; made when the first one gets a status, mostly never."""
+        """The index of each node's status. Created with the first status, mostly never."""
         return np.full(len(self._names), ABSENT, dtype=np.int32)
 
     @staticmethod
     def of_one(name: str, status: Status) -> NodeToStatus:
-        """The outcome where only one node was in question (Reserve, Permit)."""
+        """Return the status of a single node (Reserve, Permit)."""
         statuses = NodeToStatus((name,), {name: 0})
         statuses.set(name, status)
         return statuses
@@ -264,30 +264,30 @@ class NodeToStatus:
         return int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
 
     def get(self, name: str) -> Status:
-        """A node's status, or the one of nodes left out."""
+        """Return the status of a node; nodes that were not searched share one."""
         row = self._row_of.get(name, ABSENT)
         code = self._codes[row] if row != ABSENT else ABSENT
         return self.absent_nodes_status if code == ABSENT else self._statuses[code]
 
     def set(self, name: str, status: Status) -> None:
-        """Record one node's status, whatever it was before; raises KeyError for an unknown node."""
+        """Set the status of a node; raises `KeyError` for an unknown node."""
         self._statuses.append(status)
         self._codes[self._row_of[name]] = len(self._statuses) - 1
 
     def set_rows(self, rows: IntArray, rejections: Rejections) -> None:
-        """Record the verdicts on the nodes at these rows; those that pass are left alone."""
+        """Set the statuses of the rejected nodes at these rows; nodes that pass keep theirs."""
         rejected = rejections.codes >= 0
         offset = len(self._statuses)
         self._statuses.extend(rejections.statuses)
         self._codes[rows[rejected]] = rejections.codes[rejected].astype(np.int32) + offset
 
     def items(self) -> Iterator[tuple[str, Status]]:
-        """Every node that has a status of its own, in scheduling order."""
+        """Return the nodes with a status of their own, in scheduling order."""
         for row in np.flatnonzero(self._codes >= 0).tolist():
             yield self._names[row], self._statuses[self._codes[row]]
 
     def statuses(self) -> list[tuple[Status, int]]:
-        """The distinct statuses in use, and how many nodes have each."""
+        """Return the distinct statuses with the number of nodes that have each."""
         counts = np.bincount(self._codes[self._codes >= 0], minlength=len(self._statuses))
         return [
             (status, count)
@@ -296,9 +296,7 @@ class NodeToStatus:
         ]
 
     def rows_with(self, code: Code) -> IntArray:
-        """The nodes with this kind of status, in scheduling order, those left out of the search
-        included.
-        """
+        """Return the rows of the nodes with this code, nodes that were not searched included."""
         wanted = np.zeros(len(self._statuses) + 1, dtype=np.bool_)
         for index, status in enumerate(self._statuses):
             wanted[index] = status.code == code
@@ -310,7 +308,7 @@ class NodeToStatus:
         return [self._names[row] for row in self.rows_with(code).tolist()]
 
     def reasons(self, nodes_total: int) -> Counter[str]:
-        """How many nodes each reason applies to, out of so many in all."""
+        """Return the number of nodes per reason, out of `nodes_total`."""
         reasons: Counter[str] = Counter()
         explicit = 0
         for status, nodes in self.statuses():

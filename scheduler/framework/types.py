@@ -1,4 +1,4 @@
-"""What the queue, the cycle and the plugins pass to one another.
+"""The values that the queue, the cycle and the plugins exchange.
 
 Source: `pkg/scheduler/framework/types.go`, `k8s.io/kube-scheduler/framework/interface.go`.
 """
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from scheduler.framework.status import NodeToStatus, Status
     from scheduler.snapshot.pod_info import PodInfo
 
-#: Pods by key that a plugin wants tried at once when its own pod's cycle succeeds; plugins add to
-#: what is under this key.
+#: The pods, by key, to activate when the cycle of the plugin's own pod succeeds. Plugins add to
+#: this dictionary.
 PODS_TO_ACTIVATE: Final = StateKey[dict[str, "PodInfo"]]("kubernetes.io/pods-to-activate")
 
-#: Stands among the rejecting plugins where an extender has turned nodes down.
+#: The name among the rejecting plugins if an extender has rejected nodes.
 EXTENDER_NAME: Final = "Extender"
 
 #: The condition message while the cluster has no node at all.
@@ -27,19 +27,19 @@ NO_NODES_AVAILABLE: Final = "no nodes available to schedule pods"
 
 
 class Rng(Protocol):
-    """Chance, as decisions know it: handed in, seeded, so that a run can be repeated."""
+    """A seeded random generator, so that a run can be repeated."""
 
     def random(self) -> float:
-        """A number from 0 up to, not including, 1."""
+        """Return a number in [0, 1)."""
         ...
 
     def randrange(self, stop: int, /) -> int:
-        """A number from 0 up to, not including, `stop`."""
+        """Return a number in [0, `stop`)."""
         ...
 
 
 class Condition(NamedTuple):
-    """A condition of a pod as the scheduler writes it, without times."""
+    """A condition of a pod that the scheduler writes, without its times."""
 
     type: str
     status: str
@@ -48,19 +48,19 @@ class Condition(NamedTuple):
 
 
 class PreFilterResult(NamedTuple):
-    """Narrows the search to some nodes; None leaves it alone."""
+    """The names of the nodes to search; None for all."""
 
     node_names: frozenset[str] | None
 
     def merge(self, other: PreFilterResult) -> PreFilterResult:
-        """The nodes that both allow."""
+        """Return the nodes that both results allow."""
         if self.node_names is None or other.node_names is None:
             return PreFilterResult(other.node_names if self.node_names is None else self.node_names)
         return PreFilterResult(self.node_names & other.node_names)
 
 
 class NominatingMode(enum.IntEnum):
-    """What becomes of a pod's nominated node."""
+    """The change of a pod's nominated node."""
 
     #: It stays as it is.
     NOOP = 0
@@ -69,23 +69,23 @@ class NominatingMode(enum.IntEnum):
 
 
 class NominatingInfo(NamedTuple):
-    """Which node a pod is nominated to from now on."""
+    """The nomination of a pod from now on."""
 
     nominated_node_name: str = ""
     mode: NominatingMode = NominatingMode.NOOP
 
 
 class PostFilterResult(NamedTuple):
-    """What a PostFilter plugin has arranged."""
+    """The result of a PostFilter plugin."""
 
     nominating_info: NominatingInfo | None = None
 
 
 class PreBindPreFlightResult(NamedTuple):
-    """What a PreBind plugin says of its coming work.
+    """The plan of a PreBind plugin.
 
-    Neighbours that allow it run at the same time. `skip` leaves the plugin out, as `skip()` does,
-    without keeping its neighbours apart if it would have allowed them to run together.
+    Neighbouring plugins with `allow_parallel` run at the same time. With `skip` the plugin is not
+    called, as after `skip()`; with both, its neighbours can still run at the same time.
     """
 
     allow_parallel: bool = False
@@ -118,7 +118,7 @@ class QueuedPod(Protocol):
 
 
 class Diagnosis:
-    """Why a pod did not fit: each node's status, and who is to blame."""
+    """The reasons why a pod did not fit: the status of each node, and the rejecting plugins."""
 
     def __init__(self, node_to_status: NodeToStatus) -> None:
         self.node_to_status: Final = node_to_status
@@ -126,12 +126,12 @@ class Diagnosis:
         self.pending_plugins: set[str] = set()
         #: The rejection of the pod as a whole, where PreFilter ended the search.
         self.pre_filter_status: Status | None = None
-        #: The nodes PreFilter has narrowed the search to; None for all.
+        #: The nodes that PreFilter has narrowed the search to; None for all.
         self.pre_filter_node_names: frozenset[str] | None = None
         self.post_filter_message = ""
 
     def add_plugin_status(self, status: Status) -> None:
-        """Remember the plugin behind a rejection, for the events that may bring the pod back."""
+        """Record the plugin of a rejection; its events may make the pod schedulable."""
         if not status.plugin:
             return
         if status.is_rejected:
@@ -141,7 +141,7 @@ class Diagnosis:
 
 
 class FitError(Exception):
-    """A pod fits nowhere. Its text is the message of the pod's condition, to the byte."""
+    """A pod fits on no node. The text is the message of the pod's condition, to the byte."""
 
     def __init__(self, pod: PodInfo, num_all_nodes: int, diagnosis: Diagnosis) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class FitError(Exception):
         text = f"0/{self.num_all_nodes} nodes are available:"
         rejection = diagnosis.pre_filter_status
         if rejection is not None and rejection.message:
-            # Every node then has this one status; counting it as well would say it twice.
+            # Every node then has this status, so it is not counted by node too.
             text += f" {rejection.message}."
         else:
             reasons = diagnosis.node_to_status.reasons(self.num_all_nodes)

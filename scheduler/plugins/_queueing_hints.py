@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.framework.events import QueueingHint, as_kind
-from scheduler.framework.likeness import same_parts
+from scheduler.framework.interface import same_parts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -36,8 +36,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.likeness import same_parts
+from scheduler.framework.interface import Plugin, Remedy, same_parts
 from scheduler.framework.status import (
     Rejections,
     Status,

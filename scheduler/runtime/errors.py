@@ -1,8 +1,8 @@
-"""What can go wrong while plugins are set up and run.
+"""The errors of plugins while they are set up and run.
 
 FrameworkError
     PluginSetupError    a profile names plugins or arguments that do not work: refused at start
-    PluginFailedError   a plugin raised, or answered nonsense: the pod is tried again later
+    PluginFailedError   a plugin raised or returned a wrong type: the pod is retried later
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ class PluginSetupError(FrameworkError):
 
 
 class PluginFailedError(FrameworkError):
-    """A plugin failed while a pod was scheduled; what it raised is chained."""
+    """A plugin failed while a pod was scheduled. Its exception is the cause."""

@@ -1,7 +1,7 @@
 """The extension points: their names in a profile, in error texts, and in a plugin's methods.
 
 A plugin takes part in a point if it defines one of the point's methods. Which plugins of a profile
-run there, and in which order, is worked out by `expand`.
+run there, and in which order, is computed by `expand`.
 Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `updatePluginList`,
 `expandMultiPointPlugins`).
 """
@@ -49,14 +49,14 @@ EXTENSION_POINTS: Final = (
 
 
 def implements(plugin: Plugin | type[Plugin], point: ExtensionPoint) -> bool:
-    """Whether a plugin takes part in a point."""
+    """True if a plugin defines a method of the point."""
     return any(callable(getattr(plugin, method, None)) for method in point.methods)
 
 
 def expand(
     point: ExtensionPoint, plugins: Plugins, instances: Mapping[str, Plugin]
 ) -> list[Plugin]:
-    """The plugins that run at a point, in order.
+    """Return the plugins that run at a point, in order.
 
     First those named both here and in `multiPoint`, in the order given here; then the others of
     `multiPoint` that implement the point and are not disabled for it; then the rest named here.

@@ -1,10 +1,11 @@
-"""One profile's framework: its plugins, created, checked, put in order and ready to run.
+"""The framework of one profile: its plugins, created, checked, ordered and ready to run.
 
 Source: `pkg/scheduler/framework/runtime/framework.go` (`NewFramework`).
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
@@ -14,7 +15,7 @@ from scheduler.runtime.binding import BindingPlugins
 from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
-from scheduler.runtime.meter import Meter
+from scheduler.runtime.meter import Meter, measured
 from scheduler.runtime.scoring import Scores
 
 if TYPE_CHECKING:
@@ -89,14 +90,14 @@ class Framework:
 
     @property
     def less(self) -> Callable[[QueuedPod, QueuedPod], bool]:
-        """The order of the queue."""
+        """The order of the queue: True if the first pod goes before the second."""
         return self.queue_sort_plugin.less
 
     @property
     def sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]] | None:
-        """The order of the queue as a key, if the plugin offers `sort_key(pod)` beside `less`.
+        """The order of the queue as a key, if the plugin defines `sort_key` beside `less`.
 
-        A subclass that has a `less` of its own has not said anything about the key it inherits.
+        A key inherited by a class with its own `less` is not used: the two may differ.
         """
         plugin = self.queue_sort_plugin
         for owner in type(plugin).__mro__:
@@ -113,24 +114,18 @@ class Framework:
 
     @property
     def has_post_filter_plugins(self) -> bool:
-        """Whether anybody tries to make room for pods that do not fit."""
+        """True if the profile has PostFilter plugins."""
         return bool(self.plugins["post_filter"])
 
+    @measured("PostFilter", status=itemgetter(1))
     async def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        """Ask each PostFilter plugin until one succeeds, gives up for all, or fails.
+        """Run PostFilter plugins until one succeeds, returns an unresolvable status, or fails.
 
-        The reasons of those that found nothing are put together.
+        The reasons of the plugins that found nothing are merged.
         Source: `RunPostFilterPlugins`.
         """
-        with self.meter.waiting_point("PostFilter") as timing:
-            result, timing.status = await self._post_filter(state, pod, statuses)
-            return result, timing.status
-
-    async def _post_filter(
-        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
-    ) -> tuple[PostFilterResult | None, Status]:
         nominating: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
@@ -184,7 +179,7 @@ class Framework:
 
 
 def _create(profile: KubeSchedulerProfile, registry: Registry, handle: Handle) -> dict[str, Plugin]:
-    """Every plugin that the profile names anywhere, each once."""
+    """Create every plugin that the profile names, each once; raises `PluginSetupError`."""
     args: dict[str, object] = {}
     for config in profile.plugin_config:
         if config.name in args:
@@ -199,7 +194,7 @@ def _create(profile: KubeSchedulerProfile, registry: Registry, handle: Handle) -
 
 
 def _weights(field: str, plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
-    """Each scoring plugin's weight: the one given for its point before the one for `multiPoint`."""
+    """Return the weight of each scoring plugin; a weight of its point precedes `multiPoint`'s."""
     point = next(point for point in EXTENSION_POINTS if point.field == field)
     entries: PluginSet = getattr(plugins, field)
     weights: dict[str, int] = {}

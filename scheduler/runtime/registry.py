@@ -1,4 +1,4 @@
-"""From a plugin's name to the plugin: in-tree, from entry points, or handed in.
+"""The plugin classes by name: in-tree, from entry points, or passed by the caller.
 
 A plugin is a subclass of `framework.Plugin`; it is checked when it is registered, and the error
 names it.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
     from scheduler.framework.handle import Handle
 
-#: Where installed packages announce plugins: `[project.entry-points."scheduler.plugins"]`.
+#: The entry point group of plugins in packages: `[project.entry-points."scheduler.plugins"]`.
 ENTRY_POINT_GROUP: Final = "scheduler.plugins"
 
 #: Two forms of one method: a plugin has at most one of them.
@@ -62,7 +62,7 @@ class Registry:
         self._classes[name] = plugin_class
 
     def register_entry_points(self) -> list[str]:
-        """Add what installed packages announce; returns the names. Raises `PluginSetupError`."""
+        """Add the plugins of entry points; return their names. Raises `PluginSetupError`."""
         names = []
         for reference in _announced(tuple(sys.path)):
             plugin_class = _checked(_import(reference), reference)
@@ -71,7 +71,7 @@ class Registry:
         return names
 
     def create(self, name: str, args: object, handle: Handle) -> Plugin:
-        """An instance for one profile; raises `PluginSetupError`.
+        """Create a plugin for one profile; raises `PluginSetupError`.
 
         `args` is an instance of the plugin's `Args`, or a mapping to decode into one, or None for
         the defaults. The arguments are completed and validated with the handle's feature gates.
@@ -91,7 +91,7 @@ class Registry:
 
 
 def load_plugin_class(reference: str) -> type[Plugin]:
-    """The plugin class at `module:Class`; raises `PluginSetupError` naming what is wrong."""
+    """Import the plugin class at `module:Class`; raises `PluginSetupError`."""
     return _checked(_import(reference), reference)
 
 
@@ -146,14 +146,14 @@ def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | 
 
 @functools.lru_cache(maxsize=8)
 def _announced(path: tuple[str, ...]) -> tuple[str, ...]:
-    """What the packages on this path announce; looking takes longer than building a profile."""
+    """Return the entry points on this path, cached: the search is slower than a whole profile."""
     del path
     found = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     return tuple(entry_point.value for entry_point in found)
 
 
 def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:
-    """The in-tree plugins and some more, those of entry points included."""
+    """Return a registry of the in-tree plugins, other plugins, and those of entry points."""
     registry = Registry([*in_tree.values(), *others])
     registry.register_entry_points()
     return registry

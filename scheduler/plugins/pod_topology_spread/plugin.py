@@ -27,8 +27,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
-from scheduler.framework.likeness import same_parts
+from scheduler.framework.interface import Plugin, same_parts
 from scheduler.framework.status import Rejections, Status, skip
 from scheduler.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
