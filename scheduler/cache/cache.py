@@ -24,7 +24,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.cache.errors import CacheCorruptedError, CacheError
 from scheduler.cache.node_tree import NodeTree
 from scheduler.snapshot.images import ImageStates
 from scheduler.snapshot.node_table import NodeTable
@@ -38,6 +37,14 @@ if TYPE_CHECKING:
     from scheduler.snapshot.snapshot import Snapshot
 
 _log: Final = logging.getLogger(__name__)
+
+
+class CacheError(Exception):
+    """A pod or node is not in the state that the call needs; logged. The text is upstream's."""
+
+
+class CacheCorruptedError(CacheError):
+    """A bound pod has another node than before; upstream's process exits, and so does ours."""
 
 
 class CacheStatistics(NamedTuple):

@@ -217,17 +217,17 @@ def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     verdicts = tuple(verdict for verdict in verdicts if np.count_nonzero(verdict[0]))
     if not verdicts:
         return None
-    codes, combinations = encode_flags([which for which, _ in verdicts])
+    flags = [which for which, _ in verdicts]
+    rejected = np.logical_or.reduce(flags).nonzero()[0]
+    codes, combinations = encode_flags([which.take(rejected) for which in flags])
     statuses = []
     for combination in combinations:
         holding = [v[1] for v, holds in zip(verdicts, combination, strict=True) if holds]
-        if holding:
-            reasons = (reason for status in holding for reason in status.reasons)
-            statuses.append(Status(max(status.code for status in holding), *reasons))
-    if not any(combinations[0]):
-        # Combinations come in ascending order: the one of the nodes that pass is the first.
-        codes -= 1
-    return Rejections(codes.astype(np.int32), statuses)
+        reasons = (reason for status in holding for reason in status.reasons)
+        statuses.append(Status(max(status.code for status in holding), *reasons))
+    codes_of_all = np.full(len(flags[0]), ABSENT, dtype=np.int32)
+    codes_of_all[rejected] = codes
+    return Rejections(codes_of_all, statuses)
 
 
 #: The status of nodes that were not searched, until another one is set.

@@ -8,7 +8,7 @@ are in derived columns, which are made on first use and updated when a node obje
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -42,14 +42,11 @@ _NO_PORTS: Final[PortSet] = frozenset()
 _CAPACITY_MIN: Final = 16
 
 
-class _Result:
-    """A cached array with an entry per row, right up to a version of the table."""
+class _Result(NamedTuple):
+    """A cached array with an entry per row, right for a version of the table."""
 
-    __slots__ = ("values", "version")
-
-    def __init__(self, values: IntArray, version: int) -> None:
-        self.values: Final = values
-        self.version = version
+    values: IntArray
+    version: int
 
 
 class NodeTable:
@@ -97,6 +94,7 @@ class NodeTable:
     def add_row(self, name: str) -> Row:
         """Add a row without node object and pods; returns it."""
         self._bounds.clear()
+        self._results.clear()
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -266,8 +264,10 @@ class NodeTable:
             self._results.put(key, result)
         elif result.version < self._version:
             changed = np.array([*{*self._changes[result.version - self._first_change :]}])
-            result.values[changed] = compute(changed)
-            result.version = self._version
+            values = result.values.copy()  # callers keep the array that they got
+            values[changed] = compute(changed)
+            result = _Result(values, self._version)
+            self._results.put(key, result)
         return result.values
 
     def _note_change(self, row: Row) -> None:

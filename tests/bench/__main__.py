@@ -15,6 +15,7 @@ from tests.bench.api_server import api_server_numbers
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
+from tests.bench.mixed import mixed_workload
 from tests.bench.preemption import preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
 from tests.bench.waiting import REJECTORS, slowdown, useless_events_milliseconds
@@ -55,6 +56,10 @@ def main() -> None:
         _print_row("basic", nodes, best)
     for name in BUSY:
         numbers |= _busy(name, arguments.repeat)
+    mixed = mixed_workload(BUSY_NODES, PODS)
+    best = max(cycles_per_second(mixed) for _ in range(arguments.repeat))
+    numbers[f"mixed-{BUSY_NODES}"] = round(best, 1)
+    _print_row("mixed", BUSY_NODES, best)
     best = max(preemption_cycles_per_second(BUSY_NODES) for _ in range(arguments.repeat))
     numbers[f"preemption-{BUSY_NODES}"] = round(best, 1)
     _print_row("preemption", BUSY_NODES, best)

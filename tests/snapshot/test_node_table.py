@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import pytest
 
 from scheduler.api.host_ports import HostPort
+from scheduler.snapshot import node_table
 from scheduler.snapshot.node_table import DERIVED_COLUMNS_MAX, NodeTable
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_node, make_pod
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Node
+    from scheduler.snapshot.columns import IntArray
 
 GPU = "example.com/gpu"
 
@@ -301,3 +304,35 @@ def test_bounds_follow_nodes_as_they_come_change_and_go() -> None:
     assert table.allocatable_bounds(GPU) == (0, 1)
     table.add_row("c")
     assert table.allocatable_bounds("cpu") == (0, 4000)
+
+
+def test_a_cached_result_is_computed_again_for_changed_rows_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_table, "CHANGES_MAX", 4)
+    table, computed = _table("a", "b", "c"), []
+
+    def count(rows: slice | IntArray) -> IntArray:
+        found: IntArray = np.arange(len(table))[rows]
+        computed.append(found.tolist())
+        counts: IntArray = table.pod_count[: len(table)][rows].copy()
+        return counts
+
+    def cached() -> list[int]:
+        values: list[int] = table.cached("key", count).tolist()
+        return values
+
+    assert cached() == cached() == [0, 0, 0]
+    first = table.cached("key", count)
+    table.add_pod(table.row_of["b"], _pod("p"))
+    assert cached() == cached() == [0, 1, 0]
+    assert first.tolist() == [0, 0, 0]
+    table.set_node(table.row_of["c"], make_node("c", allocatable={"cpu": "1"}))
+    assert cached() == [0, 1, 0]
+    assert computed == [[0, 1, 2], [1], [2]]
+    for number in range(6):
+        table.add_pod(table.row_of["a"], _pod(f"q{number}"))
+    assert cached() == [6, 1, 0]
+    assert computed[-1] == [0, 1, 2]
+    table.add_row("d")
+    assert cached() == [6, 1, 0, 0]

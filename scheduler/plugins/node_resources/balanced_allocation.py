@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-#: What the pod asks for of each configured resource.
+#: The pod's request for each configured resource.
 _REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesBalancedAllocation")
 
 _HALF: Final = MAX_NODE_SCORE // 2
@@ -46,7 +46,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._resources: Final = self.args.resources
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods that ask for none of the resources: they change nothing anywhere."""
+        """Skip pods without a request for one of the resources."""
         requests = self._requests(pod)
         if not any(requests):
             return skip()
@@ -54,8 +54,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """A score from 50 to 100."""
-        # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
+        """Return a score from 50 to 100."""
+        # Nothing is stored if the profile disables PreScore.
         requests = state.find(_REQUESTS) or self._requests(pod)
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
@@ -71,7 +71,10 @@ def _improvement(amounts: Amounts) -> IntArray:
     if resources_total < 2:
         return np.full(nodes_total, _HALF + _HALF // 2, dtype=np.int64)
     allocated = amounts.allocated
-    fractions = np.array([allocated + amounts.requests, allocated]) / amounts.allocatable
+    allocatable = amounts.allocatable.astype(np.float64)
+    fractions = np.empty((2, *allocated.shape))
+    np.divide(allocated + amounts.requests, allocatable, out=fractions[0])
+    np.divide(allocated, allocatable, out=fractions[1])
     # Rare, as Filter lets nothing overflow; the maximum takes half the time of the minimum.
     if fractions.max(initial=0.0) > 1:
         np.minimum(fractions, 1.0, out=fractions)

@@ -64,12 +64,12 @@ _TOO_MANY_PODS: Final = unschedulable("Too many pods")
 #: Joined to the reasons of a node that could not hold the pod even if it were empty.
 _HOPELESS: Final = unresolvable()
 
-#: What the pod asks for, counted.
+#: The pod's requests in the scheduler's units.
 _REQUESTS: Final = StateKey["Mapping[str, int]"](
     "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
 )
 
-#: What the pod asks for of each resource that is scored.
+#: The pod's request for each scored resource.
 _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 
 #: The order in which shortages of these are named; all others follow by name.
@@ -77,7 +77,7 @@ _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
 
 
 class _Wanted(NamedTuple):
-    """How much of a resource a pod asks for; devices provide it where a node has none at all."""
+    """A request; devices provide the resource on nodes that do not have it at all."""
 
     name: str
     amount: int
@@ -116,18 +116,18 @@ class NodeResourcesFit(Plugin):
         self._scorer: Final = _scorer_of(args.scoring_strategy)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Note what the pod asks for."""
+        """Store the pod's requests."""
         state.write(_REQUESTS, pod.spec_requests)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that lack something, each with everything that it lacks."""
+        """Reject nodes that are short of a resource, each with all its shortages."""
         requests = state.read(_REQUESTS)
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
         backed = backed_by_devices(self.handle, names)
         return _rejections(nodes, [_Wanted(n, requests[n], n in backed) for n in names])
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        """The missing amount of each resource."""
+        """Return the missing amount of each resource."""
         allocatable, requested = node.allocatable, node.requested
         remedies = []
         if node.pod_count >= node.allowed_pods:
@@ -142,23 +142,23 @@ class NodeResourcesFit(Plugin):
         return remedies
 
     def _is_ignored(self, name: str) -> bool:
-        """Whether a resource is not this plugin's business."""
+        """True if the args exclude an extended resource."""
         return (
             name in self._ignored or name.partition("/")[0] in self._ignored_groups
         ) and resources.is_extended_resource_name(name)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Note what the pod asks for of the resources that are scored."""
+        """Store the pod's requests for the scored resources."""
         state.write(_SCORED_REQUESTS, self._scored_requests(pod))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """A score from 0 to 100, as the strategy has it."""
-        # Nothing is written where the profile leaves PreScore out; then the pod is asked again.
+        """Return a score from 0 to 100 by the configured strategy."""
+        # Nothing is stored if the profile disables PreScore.
         requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
         return score(nodes, self._scorer, self._scored, requests, non_zero=True)
 
     def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
-        """Upstream's scorer here, unlike its filter, does not know requests of the whole pod."""
+        """Return the requests to score; pod-level requests do not count, unlike in Filter."""
         return requests_of(self._scored, pod.non_zero_container_requests)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
