@@ -1,7 +1,7 @@
-"""Time, as the scheduler knows it: the only module that reads the machine's clock.
+"""Clocks: the only module that reads the machine's time.
 
-Everything else is given a `Clock`, so that a test or the conformance runner can put a clock of its
-own in its place and let hours pass in milliseconds.
+Every other module gets a `Clock`, so that a test or the conformance runner can use a virtual clock,
+on which hours pass in milliseconds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ R = TypeVar("R")
 
 
 class Clock(Protocol):
-    """What the scheduler asks of time. Seconds everywhere, as floats."""
+    """A source of time, in seconds."""
 
     def now(self) -> float:
-        """Seconds since the epoch: for timestamps that others read."""
+        """Return the seconds since the epoch, for timestamps."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some start, never going back: for durations."""
+        """Return the seconds since some start, which never decrease, for durations."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -55,23 +55,20 @@ class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
         return time.time()
 
-    #: Seconds since the machine started, or thereabouts; bare, as it is asked dozens of times for
-    #: each pod.
+    #: Not wrapped in a method, because it is called dozens of times for each pod.
     monotonic = staticmethod(time.monotonic)
 
     async def sleep(self, seconds: float) -> None:
-        """Give way to other tasks for `seconds`."""
         await asyncio.sleep(seconds)
 
 
 def rfc3339(seconds: float) -> str:
-    """A `metav1.Time`: whole seconds in UTC, as in `2026-11-21T08:00:00Z`."""
+    """Format a `metav1.Time`: whole seconds in UTC, as in `2026-11-21T08:00:00Z`."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(seconds: float) -> str:
-    """A `metav1.MicroTime`: six digits of a second, as in `2026-11-21T08:00:00.000000Z`."""
+    """Format a `metav1.MicroTime`: microseconds, as in `2026-11-21T08:00:00.000000Z`."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Kubernetes objects as the scheduler reads them, and the pure rules on them.
+"""Kubernetes objects as far as the scheduler reads them, and pure functions over them.
 
-No I/O, no clock, no scheduler: values in, values out.
+Values in, values out: without I/O, clock or scheduler.
 """

@@ -1,9 +1,9 @@
 """Pods, nodes and their parts, as far as the scheduler reads them.
 
-Frozen `msgspec` structs with the API's own field names in snake_case. A field that is not declared
-here is skipped while decoding, which is where most of the memory of 150,000 pods is saved.
-Lists are tuples, so that a value, once read, is a value for good. Absent and empty are told apart
-only where the API gives them different meanings (a label selector, say).
+Frozen `msgspec` structs with the API's own field names in snake_case. Fields that are not declared
+here are skipped while decoding, which saves most of the memory of 150,000 pods.
+Lists are tuples, so that values are immutable. Absent and empty differ only where they have
+different meanings in the API, as in label selectors.
 Source: `k8s.io/api/core/v1/types.go`.
 """
 
@@ -18,8 +18,7 @@ import msgspec
 
 from scheduler.api.quantity import QuantityError, parse_quantity
 
-#: A resource list as it came: well-formed quantities that stay texts (or bare numbers) until
-#: someone counts them.
+#: A resource list: valid quantities, kept as texts (or bare numbers) until they are parsed.
 Quantities = Mapping[str, str | int | float]
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -31,7 +30,7 @@ class Struct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
 
 
 def _check(quantities: Quantities) -> None:
-    """Read every amount once, so that a malformed one is found where the object comes in."""
+    """Parse every amount once, to find a malformed one when the object is decoded."""
     for name, amount in quantities.items():
         try:
             parse_quantity(amount)
@@ -40,7 +39,7 @@ def _check(quantities: Quantities) -> None:
 
 
 class OwnerReference(Struct, frozen=True):
-    """Who made an object, and whether it is the managing controller."""
+    """The owner of an object; `controller` is true for the managing controller."""
 
     api_version: str = ""
     kind: str = ""
@@ -50,7 +49,7 @@ class OwnerReference(Struct, frozen=True):
 
 
 class ObjectMeta(Struct, frozen=True):
-    """What every object carries."""
+    """The metadata of any object."""
 
     name: str = ""
     namespace: str = ""
@@ -65,7 +64,7 @@ class ObjectMeta(Struct, frozen=True):
 
 
 class ObjectReference(Struct, frozen=True):
-    """Points at one object, as events and bindings do."""
+    """A reference to one object, for events and bindings."""
 
     api_version: str = ""
     kind: str = ""
@@ -73,12 +72,6 @@ class ObjectReference(Struct, frozen=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
-
-
-class LocalObjectReference(Struct, frozen=True):
-    """Points at an object in the same namespace."""
-
-    name: str = ""
 
 
 class LabelSelectorRequirement(Struct, frozen=True):
@@ -90,14 +83,14 @@ class LabelSelectorRequirement(Struct, frozen=True):
 
 
 class LabelSelector(Struct, frozen=True):
-    """All of its expressions must hold; an empty one selects everything."""
+    """All of its expressions must match; an empty selector selects everything."""
 
     match_labels: Mapping[str, str] = _NONE
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
-    """One expression over a node's labels or fields: the four above, and Gt and Lt."""
+    """One expression over a node's labels or fields: the four operators above, Gt and Lt."""
 
     key: str = ""
     operator: str = ""
@@ -105,34 +98,34 @@ class NodeSelectorRequirement(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """All expressions and fields must hold; a term without any holds nowhere."""
+    """All expressions and fields must match; an empty term matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
-    """One of the terms must hold."""
+    """One of the terms must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A term worth `weight` where it holds."""
+    """A term that adds `weight` to the score of matching nodes."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Struct, frozen=True):
-    """Which nodes a pod must, or would rather, run on."""
+    """The required and preferred nodes of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """Pods that count, and the node label whose equal values make a domain."""
+    """A selection of pods, and the node label that defines the topology domains."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -143,21 +136,21 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A pod affinity term worth `weight`."""
+    """A pod affinity term with a weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Struct, frozen=True):
-    """Terms about other pods. Affinity and anti-affinity have the same shape."""
+    """Terms about other pods, for affinity and for anti-affinity."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class Affinity(Struct, frozen=True):
-    """A pod's three kinds of affinity."""
+    """Node affinity, pod affinity and pod anti-affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -165,7 +158,7 @@ class Affinity(Struct, frozen=True):
 
 
 class Toleration(Struct, frozen=True):
-    """Which taints a pod puts up with."""
+    """The taints that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -175,7 +168,7 @@ class Toleration(Struct, frozen=True):
 
 
 class Taint(Struct, frozen=True):
-    """What a node holds against pods that do not tolerate it; the time matters to evictions."""
+    """A taint repels pods that do not tolerate it; the time matters for evictions."""
 
     key: str = ""
     value: str = ""
@@ -184,7 +177,7 @@ class Taint(Struct, frozen=True):
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    """How evenly matching pods must lie over the values of a node label."""
+    """The allowed skew of matching pods over the values of a node label."""
 
     max_skew: int = 0
     topology_key: str = ""
@@ -197,14 +190,14 @@ class TopologySpreadConstraint(Struct, frozen=True):
 
 
 class ResourceClaim(Struct, frozen=True):
-    """The claim a container names."""
+    """A container's reference to a claim of the pod."""
 
     name: str = ""
     request: str = ""
 
 
 class ResourceRequirements(Struct, frozen=True):
-    """What a container, or a whole pod, asks for and may take at most."""
+    """Requests and limits of a container or a whole pod."""
 
     requests: Quantities = _NO_QUANTITIES
     limits: Quantities = _NO_QUANTITIES
@@ -216,7 +209,7 @@ class ResourceRequirements(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    """A port of a container, and the one it takes on the node, if any."""
+    """A port of a container; `host_port` is its port on the node, or 0."""
 
     host_ip: str = msgspec.field(name="hostIP", default="")
     host_port: int = 0
@@ -225,13 +218,13 @@ class ContainerPort(Struct, frozen=True):
 
 
 class ContainerRestartRule(Struct, frozen=True):
-    """What is done when a container exits in a certain way."""
+    """An action for certain exits of a container."""
 
     action: str = ""
 
 
 class Container(Struct, frozen=True):
-    """A container. `restart_policy` Always makes an init container a sidecar."""
+    """A container; `restart_policy` Always makes an init container a sidecar."""
 
     name: str = ""
     image: str = ""
@@ -242,14 +235,14 @@ class Container(Struct, frozen=True):
 
 
 class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
-    """A volume that is a claim."""
+    """A volume of a claim."""
 
     claim_name: str = ""
     read_only: bool = False
 
 
 class EphemeralVolumeSource(Struct, frozen=True):
-    """A volume whose claim is made for the pod, named pod-volume."""
+    """A volume whose claim is created for the pod, with the name pod-volume."""
 
 
 class CSIVolumeSource(Struct, frozen=True):
@@ -328,13 +321,13 @@ class RBDVolumeSource(Struct, frozen=True):
 
 
 class ImageVolumeSource(Struct, frozen=True):
-    """A volume that is a container image."""
+    """A volume of a container image."""
 
     reference: str = ""
 
 
 class Volume(Struct, frozen=True):
-    """A pod's volume, in the forms that matter to placement."""
+    """A pod's volume, with the sources that affect scheduling."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
@@ -357,13 +350,13 @@ class Volume(Struct, frozen=True):
 
 
 class PodSchedulingGate(Struct, frozen=True):
-    """Holds a pod back until someone removes it."""
+    """A gate that blocks scheduling until it is removed."""
 
     name: str = ""
 
 
 class PodResourceClaim(Struct, frozen=True):
-    """A device claim of a pod, or the template it is made from."""
+    """A device claim of a pod, or its template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -371,7 +364,7 @@ class PodResourceClaim(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """What a pod wants."""
+    """The specification of a pod."""
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -397,7 +390,7 @@ class PodSpec(Struct, frozen=True):
 
 
 class PodCondition(Struct, frozen=True):
-    """One thing that is, or is not, so about a pod."""
+    """A condition of a pod."""
 
     type: str = ""
     status: str = ""
@@ -408,7 +401,7 @@ class PodCondition(Struct, frozen=True):
 
 
 class ContainerStatus(Struct, frozen=True):
-    """What the kubelet has actually given a container."""
+    """The resources that the kubelet has given a container."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -419,14 +412,14 @@ class ContainerStatus(Struct, frozen=True):
 
 
 class PodResourceClaimStatus(Struct, frozen=True):
-    """The claim that was made for a pod from a template."""
+    """The claim that was created for a pod from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(Struct, frozen=True):
-    """Which request of the generated claim stands for a container's extended resource."""
+    """The request of the generated claim for an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -434,14 +427,14 @@ class ContainerExtendedResourceRequest(Struct, frozen=True):
 
 
 class PodExtendedResourceClaimStatus(Struct, frozen=True):
-    """The claim that was made for a pod's extended resources."""
+    """The claim that was created for the extended resources of a pod."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class PodStatus(Struct, frozen=True):
-    """What has become of a pod."""
+    """The status of a pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -467,33 +460,33 @@ class Pod(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, as log lines and queue keys have it."""
+        """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 class NodeSpec(Struct, frozen=True):
-    """What an administrator has said of a node."""
+    """The specification of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class ContainerImage(Struct, frozen=True):
-    """An image that lies on a node, under all its names."""
+    """An image on a node, with all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
 class NodeCondition(Struct, frozen=True):
-    """One thing that is, or is not, so about a node."""
+    """A condition of a node."""
 
     type: str = ""
     status: str = ""
 
 
 class NodeStatus(Struct, frozen=True):
-    """What a node offers."""
+    """The status of a node: resources, conditions, images."""
 
     capacity: Quantities = _NO_QUANTITIES
     allocatable: Quantities = _NO_QUANTITIES
@@ -515,6 +508,6 @@ class Node(Struct, frozen=True):
 
 
 class Namespace(Struct, frozen=True):
-    """A namespace: the scheduler reads its labels."""
+    """A namespace, whose labels the scheduler reads."""
 
     metadata: ObjectMeta = ObjectMeta()

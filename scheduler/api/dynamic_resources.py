@@ -1,11 +1,9 @@
 """ResourceClaims, ResourceSlices and DeviceClasses, as far as the scheduler reads them.
 
-Besides the objects: which claim an entry of `pod.spec.resourceClaims` means, whether it is the
-pod's own, and which device class stands behind an extended resource.
+Beside the objects: the claim of an entry of `pod.spec.resourceClaims`, the owner of a claim, and
+the device class of an extended resource.
 Source: `k8s.io/api/resource/v1/types.go`, `k8s.io/dynamic-resource-allocation/resourceclaim` and
 `.../deviceclass/extendedresourcecache`, v0.36.3.
-
-    ClaimError          a pod cannot be scheduled as its claims are; the text says why
 """
 
 from __future__ import annotations
@@ -21,19 +19,19 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod, PodResourceClaim
 
-#: Followed by a class's name, this is an extended resource that every class stands behind.
+#: With a class's name after it, the implicit extended resource of a device class.
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
-#: The annotation of claims that a scheduler has made.
+#: The annotation of claims that a scheduler has created.
 _FOR_EXTENDED_RESOURCES: Final = "resource.kubernetes.io/extended-resource-claim"
 
 
 class ClaimError(Exception):
-    """A pod cannot be scheduled as its claims are."""
+    """A pod cannot be scheduled because of its claims; the text is upstream's reason."""
 
 
 class ResourceClaimStatus(Struct, frozen=True):
-    """Which devices a claim has got, and who uses them. The parts are kept as they came."""
+    """The devices and the users of a claim, not decoded further."""
 
     allocation: Mapping[str, object] | None = None
     reserved_for: tuple[Mapping[str, object], ...] = ()
@@ -41,42 +39,42 @@ class ResourceClaimStatus(Struct, frozen=True):
 
 
 class ResourceClaim(Struct, frozen=True):
-    """A wish for devices."""
+    """`resource/v1.ResourceClaim`: a request for devices."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
 class ResourceSlice(Struct, frozen=True):
-    """Devices that a driver offers."""
+    """`resource/v1.ResourceSlice`: devices of a driver."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """What the devices of a class have in common, and the extended resource they stand behind."""
+    """The extended resource of a device class, if it has one."""
 
     extended_resource_name: str | None = None
 
 
 class DeviceClass(Struct, frozen=True):
-    """A kind of devices that claims may ask for."""
+    """`resource/v1.DeviceClass`: a kind of devices for claims."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class ClaimReference(NamedTuple):
-    """The claim that a pod means; one made from a template must also have been made for the pod."""
+    """The name of a pod's claim; the pod must own a claim that was created from a template."""
 
     name: str
     must_be_own: bool
 
 
 def claim_referenced_by(pod: Pod, entry: PodResourceClaim) -> ClaimReference | None:
-    """The claim that an entry of a pod's claims means; None if none was made, on purpose.
+    """Return the claim of an entry of a pod's claims; None if it deliberately has none.
 
-    Raises `ClaimError` if the claim is yet to be made from its template (`resourceclaim.Name`).
+    Raises ClaimError if the claim is not yet created from its template (`resourceclaim.Name`).
     """
     if entry.resource_claim_name is not None:
         return ClaimReference(entry.resource_claim_name, must_be_own=False)
@@ -93,7 +91,7 @@ def claim_referenced_by(pod: Pod, entry: PodResourceClaim) -> ClaimReference | N
 
 
 def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
-    """Raise `ClaimError` unless a claim of the pod's namespace was made for it (`IsForPod`)."""
+    """Raise ClaimError unless a claim of the pod's namespace was created for it (`IsForPod`)."""
     owners = claim.metadata.owner_references
     controller = next((owner for owner in owners if owner.controller), None)
     if controller is not None and controller.uid == pod.metadata.uid:
@@ -103,7 +101,7 @@ def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
 
 
 def is_claim_for_extended_resources(pod: Pod, claim: ResourceClaim) -> bool:
-    """Whether a scheduler has made this claim for a pod's extended resources, in an earlier cycle.
+    """Return True if a scheduler has created this claim for the pod's extended resources.
 
     Source: `findExtendedResourceClaim`.
     """
@@ -114,12 +112,12 @@ def is_claim_for_extended_resources(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 def is_dra_extended_resource_name(name: str) -> bool:
-    """Whether devices could stand behind a resource (`IsDRAExtendedResourceName`)."""
+    """Return True if a resource may have a device class (`IsDRAExtendedResourceName`)."""
     return is_extended_resource_name(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 def is_backed_by(classes: Iterable[DeviceClass], resource: str) -> bool:
-    """Whether one of these classes stands behind a resource (`DeviceClassResolver`)."""
+    """Return True if a resource belongs to one of these classes (`DeviceClassResolver`)."""
     return any(
         resource == device_class.spec.extended_resource_name
         or resource == f"{DEVICE_CLASS_PREFIX}{device_class.metadata.name}"

@@ -1,7 +1,7 @@
-"""Errors about one field of an object, in the words of the Kubernetes API.
+"""Errors about one field of an object, with the texts of the Kubernetes API.
 
-A `FieldError` renders as `path: Kind of error: bad value: detail`, which is what kubectl users and
-scripts already read; several of them render as one line (`FieldErrors`).
+A `FieldError` reads `path: Kind of error: bad value: detail`; several errors are one line
+(`FieldErrors`).
 Source: apimachinery `pkg/util/validation/field/errors.go`, `pkg/util/errors/errors.go`.
 """
 
@@ -14,18 +14,18 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: How Go writes these inside quotes.
+#: Go's escapes of these characters inside quotes.
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
     "\t": "\\t", "\v": "\\v",
 }  # fmt: skip
 
-#: Go's JSON never holds these, lest a browser take them for markup.
+#: The characters that Go escapes in JSON, because a browser could take them for markup.
 GO_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class FieldError(ValueError):
-    """One field is wrong: `path` says which, the text says how."""
+    """An error about the field at `path`."""
 
     def __init__(self, path: str, body: str) -> None:
         super().__init__(f"{path}: {body}")
@@ -34,7 +34,7 @@ class FieldError(ValueError):
 
 
 class FieldErrors(ValueError):
-    """Several fields are wrong, or one is; the text is that of all of them in one line."""
+    """Errors about one or several fields, as one line."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__(aggregate(errors))
@@ -47,40 +47,40 @@ def child_path(path: str, key: str) -> str:
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """A value is missing."""
+    """Return the error for a missing value."""
     return FieldError(path, _with_detail("Required value", detail))
 
 
 def invalid(path: str, bad_value: object, detail: str) -> FieldError:
-    """A value is malformed or out of its range."""
+    """Return the error for a value that is malformed or out of range."""
     return FieldError(path, _with_detail(f"Invalid value: {_render(bad_value)}", detail))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A value is well formed but not allowed here."""
+    """Return the error for a valid value that is not allowed here."""
     return FieldError(path, _with_detail("Forbidden", detail))
 
 
 def duplicate(path: str, bad_value: object) -> FieldError:
-    """A value that must be unique is not."""
+    """Return the error for a value that is not unique."""
     return FieldError(path, f"Duplicate value: {_render(bad_value)}")
 
 
 def not_supported(path: str, bad_value: object, supported: Sequence[str]) -> FieldError:
-    """A value is not one of the few there are."""
+    """Return the error for a value outside of an enumeration."""
     choices = ", ".join(quoted(choice) for choice in supported)
     detail = f"supported values: {choices}" if supported else ""
     return FieldError(path, _with_detail(f"Unsupported value: {_render(bad_value)}", detail))
 
 
 def aggregate(errors: Iterable[Exception]) -> str:
-    """Several errors as one text: alone as it is, else in brackets, equal ones once."""
+    """Join errors into one text, without duplicates, in brackets if there are several."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, what cannot be printed escaped, as Go's `%q` does it."""
+    """Quote a text, with escapes for what cannot be printed, as Go's `%q` does."""
     return f'"{"".join(map(_escaped, text))}"'
 
 

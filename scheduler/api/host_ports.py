@@ -1,4 +1,4 @@
-"""Ports that pods take on their node, and when two of them clash.
+"""Host ports of pods, and conflicts between them.
 
 Source: `pkg/scheduler/util/utils.go` (`GetHostPorts`), `k8s.io/kube-scheduler/framework/types.go`
 (`HostPortInfo`).
@@ -19,7 +19,7 @@ _ANY_IP: Final = "0.0.0.0"
 
 
 class HostPort(NamedTuple):
-    """One port on a node; `_ANY_IP` stands for all its addresses."""
+    """One port on a node; the address 0.0.0.0 means all addresses."""
 
     protocol: str
     ip: str
@@ -27,7 +27,7 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The host ports of all containers that run for the pod's whole life."""
+    """Return the host ports of regular containers and sidecars."""
     spec = pod.spec
     containers = [c for c in spec.init_containers if c.ports and is_sidecar(c)]
     containers += [c for c in spec.containers if c.ports]
@@ -40,7 +40,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def conflicts(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
-    """Whether a wanted port is taken: same protocol and number, and addresses that meet."""
+    """Return True if a wanted port is used: the same protocol and number, on a common address."""
     return any(
         want.port == use.port
         and want.protocol == use.protocol

@@ -1,6 +1,6 @@
-"""Which texts may be label keys and label values.
+"""Validation of label keys and label values.
 
-Each check returns upstream's complaints, none for a good text.
+Each check returns upstream's messages, none for a valid text.
 Source: apimachinery `pkg/api/validate/content/kube.go` and `dns.go`.
 """
 
@@ -29,62 +29,58 @@ _SUBDOMAIN_LENGTH_MAX = 253
 
 
 @functools.lru_cache(maxsize=4096)
-def label_key_complaints(key: str) -> tuple[str, ...]:
-    """What is wrong with a label key: a name of 63 characters, after an optional `domain/`."""
+def label_key_errors(key: str) -> tuple[str, ...]:
+    """Check a label key: a name of at most 63 characters after an optional `domain/`."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        grammar = _grammar_complaint(
-            _LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc"
-        )
+        grammar = _grammar_error(_LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc")
         return (
             f"a valid label key {grammar} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')",
         )
-    complaints = [f"prefix part {text}" for text in _prefix_complaints(prefix)] if slash else []
+    errors = [f"prefix part {text}" for text in _prefix_errors(prefix)] if slash else []
     if not name:
-        complaints.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif _length(name) > _LABEL_LENGTH_MAX:
-        complaints.append(f"name part must be no more than {_LABEL_LENGTH_MAX} bytes")
+        errors.append(f"name part must be no more than {_LABEL_LENGTH_MAX} bytes")
     if not re.fullmatch(_LABEL_PART, name):
-        grammar = _grammar_complaint(
-            _LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc"
-        )
-        complaints.append(f"name part {grammar}")
-    return tuple(complaints)
+        grammar = _grammar_error(_LABEL_PART_SENTENCE, _LABEL_PART, "MyName", "my.name", "123-abc")
+        errors.append(f"name part {grammar}")
+    return tuple(errors)
 
 
 @functools.lru_cache(maxsize=4096)
-def label_value_complaints(value: str) -> tuple[str, ...]:
-    """What is wrong with a label value: nothing, or up to 63 characters of a few kinds."""
-    complaints = []
+def label_value_errors(value: str) -> tuple[str, ...]:
+    """Check a label value: empty, or at most 63 characters of a few kinds."""
+    errors = []
     if _length(value) > _LABEL_LENGTH_MAX:
-        complaints.append(f"must be no more than {_LABEL_LENGTH_MAX} bytes")
+        errors.append(f"must be no more than {_LABEL_LENGTH_MAX} bytes")
     if not re.fullmatch(f"({_LABEL_PART})?", value):
-        complaints.append(
-            _grammar_complaint(
+        errors.append(
+            _grammar_error(
                 _LABEL_VALUE_SENTENCE, f"({_LABEL_PART})?", "MyValue", "my_value", "12345"
             )
         )
-    return tuple(complaints)
+    return tuple(errors)
 
 
-def _prefix_complaints(prefix: str) -> list[str]:
+def _prefix_errors(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
-    complaints = []
+    errors = []
     if _length(prefix) > _SUBDOMAIN_LENGTH_MAX:
-        complaints.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
+        errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
     if not re.fullmatch(_SUBDOMAIN, prefix):
-        complaints.append(_grammar_complaint(_SUBDOMAIN_SENTENCE, _SUBDOMAIN, "example.com"))
-    return complaints
+        errors.append(_grammar_error(_SUBDOMAIN_SENTENCE, _SUBDOMAIN, "example.com"))
+    return errors
 
 
 def _length(text: str) -> int:
-    """In bytes, as Go counts."""
+    """Return the length in bytes, as Go does."""
     return len(text.encode())
 
 
-def _grammar_complaint(sentence: str, grammar: str, *examples: str) -> str:
-    # Two blanks: so it reads in every message of upstream's.
+def _grammar_error(sentence: str, grammar: str, *examples: str) -> str:
+    # Upstream's messages have two blanks here.
     shown = ",  or ".join(f"'{example}'" for example in examples)
     return f"{sentence} (e.g. {shown}, regex used for validation is '{grammar}')"

@@ -1,7 +1,7 @@
-"""Node selectors and node affinity: which nodes a pod's own words allow.
+"""Node selectors and node affinity: the nodes that a pod's spec allows.
 
-Terms are ORed, what is inside a term is ANDed, a term without content matches no node. A term that
-cannot be parsed matches no node either, and its errors surface only where none of the others match.
+Terms are ORed, the requirements of a term are ANDed, an empty term matches no node. An invalid term
+matches no node either, and its errors are reported only if no other term matches.
 Source: component-helpers `scheduling/corev1/nodeaffinity/nodeaffinity.go`.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         PreferredSchedulingTerm,
     )
 
-#: The only node field there is to select by.
+#: The only node field for selectors.
 METADATA_NAME: Final = "metadata.name"
 
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -33,7 +33,7 @@ _FIELD_OPERATORS: Final = ("In", "NotIn")
 
 
 class Term:
-    """One parsed term: requirements on labels, requirements on fields, or the errors in them."""
+    """A parsed term: requirements on labels and on fields, or their errors."""
 
     __slots__ = ("errors", "expressions", "fields")
 
@@ -60,7 +60,7 @@ class Term:
         return tuple(parsed)
 
     def matches(self, node: Node) -> bool:
-        """Whether this node meets the term."""
+        """Return True if the node meets the term."""
         if self.errors:
             return False
         labels = node.metadata.labels
@@ -70,12 +70,12 @@ class Term:
 
 
 def field_value(key: str, node: Node) -> str:
-    """A node's field by its selector key; unknown ones read as empty, as upstream has it."""
+    """Return a node's field by its selector key; empty for unknown keys, as upstream."""
     return node.metadata.name if key == METADATA_NAME else ""
 
 
 class NodeSelectorMatcher:
-    """A parsed `NodeSelector`: matches where one of its terms does."""
+    """A parsed `NodeSelector`, which matches if one of its terms does."""
 
     __slots__ = ("terms",)
 
@@ -83,12 +83,12 @@ class NodeSelectorMatcher:
         self.terms: Final = tuple(terms)
 
     def matches(self, node: Node) -> bool:
-        """Whether this node is selected."""
+        """Return True if the node is selected."""
         return any(term.matches(node) for term in self.terms)
 
     @property
     def errors(self) -> list[FieldError]:
-        """What could not be parsed, over all terms."""
+        """The errors of all terms."""
         return [error for term in self.terms for error in term.errors]
 
 
@@ -107,11 +107,11 @@ class RequiredNodeAffinity:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the pod says nothing about nodes."""
+        """True if the pod has neither."""
         return self.node_selector is None and self.terms is None
 
     def matches(self, node: Node) -> bool:
-        """Whether the pod may run on this node."""
+        """Return True if the pod may run on the node."""
         if self.node_selector is not None and not self.node_selector.matches(node.metadata.labels):
             return False
         return self.terms is None or self.terms.matches(node)
@@ -126,12 +126,12 @@ class PreferredTerms:
         self.terms: Final = tuple(terms)
 
     def score(self, node: Node) -> int:
-        """The sum of the weights of the terms this node meets."""
+        """Return the sum of the weights of the terms that the node meets."""
         return sum(weight for weight, term in self.terms if term.matches(node))
 
 
 def parse_node_selector(selector: NodeSelector, *, path: str = "") -> NodeSelectorMatcher:
-    """Parse a selector; errors stay with their terms (see `NodeSelectorMatcher.errors`)."""
+    """Parse a selector; `NodeSelectorMatcher.errors` has the errors of its terms."""
     dot = f"{path}." if path else ""
     return NodeSelectorMatcher(
         Term(term, f"{dot}nodeSelectorTerms[{index}]")
@@ -143,9 +143,9 @@ def parse_node_selector(selector: NodeSelector, *, path: str = "") -> NodeSelect
 def parse_preferred_terms(
     terms: Sequence[PreferredSchedulingTerm], *, path: str = ""
 ) -> PreferredTerms:
-    """Parse preferred terms, those without weight or content left out.
+    """Parse preferred terms, without those that are empty or have no weight.
 
-    Raises `FieldErrors` if any is malformed.
+    Raises FieldErrors if any is invalid.
     """
     parsed = [
         (term.weight, Term(term.preference, f"{path}[{index}]"))

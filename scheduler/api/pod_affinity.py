@@ -1,4 +1,4 @@
-"""Pod affinity and anti-affinity terms, parsed: the scalar rule of which pods a term is about.
+"""Parsed terms of pod affinity and anti-affinity, and the rule which pods they match.
 
 Source: `AffinityTerm` and `GetAffinityTerms` in `k8s.io/kube-scheduler/framework/types.go`,
 `PodInfo.Update` in `pkg/scheduler/framework/types.go`.
@@ -21,7 +21,7 @@ _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AffinityTerm(NamedTuple):
-    """Pods that `selector` selects, in these namespaces or in those the other selector selects."""
+    """Pods that `selector` selects, in `namespaces` or in those of `namespace_selector`."""
 
     namespaces: frozenset[str]
     selector: Selector
@@ -31,29 +31,29 @@ class AffinityTerm(NamedTuple):
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod is meant: by its namespace, its labels and its namespace's labels."""
+        """Return True if a pod matches, by its namespace, its labels and its namespace's labels."""
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(labels)
         return False
 
     @property
     def wanted_labels(self) -> Collection[tuple[str, str]] | None:
-        """Labels of which a pod that is meant has at least one; None if it may have none."""
+        """Labels of which every matching pod has at least one; None if there are no such labels."""
         return () if self.selector is NOTHING else self.selector.wanted_labels
 
 
 class WeightedTerm(NamedTuple):
-    """A preference."""
+    """A preferred term with its weight."""
 
     weight: int
     term: AffinityTerm
 
 
 class AffinityTerms:
-    """All of a pod's terms. A list with a malformed term is empty, and `errors` has its text.
+    """All terms of a pod. A list with an invalid term is empty, and `errors` has its text.
 
-    `errors` are by the list, as upstream calls it (`requiredAffinityTerms`). Terms are compared by
-    identity: whoever holds on to parsed terms shares them between the pods of one template.
+    The keys of `errors` are upstream's names of the lists (`requiredAffinityTerms`). Terms are
+    compared by identity; parsed terms are shared between the pods of a template.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class AffinityTerms:
 
     @property
     def message(self) -> str:
-        """All errors in one line, as `NewAggregate` has them; empty if there are none."""
+        """All errors in one line, as in upstream's `NewAggregate`; empty if there are none."""
         texts = [f"{name}: {text}" for name, text in self.errors.items()]
         return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
 
@@ -90,7 +90,7 @@ NO_TERMS: Final = AffinityTerms()
 
 
 def parse_affinity(affinity: Affinity | None, namespace: str) -> AffinityTerms:
-    """The terms of a pod in `namespace`; a term that names no namespace means the pod's own."""
+    """Parse the terms of a pod in `namespace`, the default namespace of its terms."""
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity

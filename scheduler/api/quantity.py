@@ -1,13 +1,13 @@
 """Resource quantities as exact integers.
 
-A quantity (`100m`, `1.5Gi`, `2e3`) is read into a whole number of nano-units, the finest step the
-Kubernetes API knows, so that sums are exact; only then is a sum rounded up to what the scheduler
-counts in: thousandths of a core for cpu, whole units for everything else. Rounding each term first
-would overcount, and floats would lose bytes.
+A quantity (`100m`, `1.5Gi`, `2e3`) is parsed into a whole number of nano-units, the finest unit of
+the Kubernetes API, so that sums are exact. A sum is then rounded up to the scheduler's units:
+thousandths of a core for cpu, whole units for everything else. To round each term would overcount,
+and floats would lose bytes.
 
-One difference from upstream is on purpose: what does not fit 64 bits counts as the largest number
-that does. Go's `Value` and `MilliValue` overflow there, mostly to 0, and a pod that asks for `10E`
-of memory would fit everywhere.
+One deliberate difference from upstream: a number that does not fit 64 bits counts as the largest
+one that does. Go's `Value` and `MilliValue` overflow, mostly to 0, so that a pod with a request of
+`10E` of memory would fit everywhere.
 Source: apimachinery `pkg/api/resource/quantity.go`, `suffix.go`.
 """
 
@@ -17,17 +17,17 @@ import functools
 import re
 from typing import Final
 
-#: What an int64 column can hold.
+#: The largest value of an int64 column.
 INT64_MAX: Final = 2**63 - 1
 
 _NANO_DIGITS: Final = 9
-#: Beyond it every quantity is capped or rounded away, so no exponent may ask for more work.
+#: Larger exponents make no difference, as the result is capped or rounded away.
 _EXPONENT_MAX: Final = 60
 _BINARY_SUFFIXES: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL_SUFFIXES: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
-#: Number and suffix. As loose as upstream's scanner: a number without digits is 0.
+#: Number and suffix, as permissive as upstream's scanner: a number without digits is 0.
 _QUANTITY: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
     r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
@@ -36,14 +36,14 @@ _EXPONENT: Final = re.compile(r"[eE](?P<sign>[+-]?)0*(?P<digits>[0-9]{1,19})")
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; the message is upstream's."""
+    """The text is no quantity; the message is upstream's."""
 
 
 @functools.lru_cache(maxsize=16384)
 def parse_quantity(text: str | int | float) -> int:
-    """Read a quantity into nano-units, what is finer rounded away from zero.
+    """Parse a quantity into nano-units; finer parts are rounded away from zero.
 
-    Raises `QuantityError` with upstream's sentence if `text` is not a quantity.
+    Raises QuantityError.
     """
     match = _QUANTITY.fullmatch(str(text))
     if match is None or not match[0]:
@@ -64,7 +64,7 @@ def parse_quantity(text: str | int | float) -> int:
 
 
 def _exponent(suffix: str) -> int:
-    """The power of ten that a decimal suffix or an exponent stands for, within reason."""
+    """Return the power of ten of a decimal suffix or an exponent, at most `_EXPONENT_MAX`."""
     if suffix in _DECIMAL_SUFFIXES:
         return _DECIMAL_SUFFIXES[suffix]
     match = _EXPONENT.fullmatch(suffix)
@@ -75,12 +75,12 @@ def _exponent(suffix: str) -> int:
 
 
 def milli_value(nanos: int) -> int:
-    """Thousandths of a unit, rounded away from zero and capped: how cpu is counted."""
+    """Return thousandths of a unit, rounded away from zero and capped: the unit of cpu."""
     return _in_units_of(10**6, nanos)
 
 
 def value(nanos: int) -> int:
-    """Whole units, rounded away from zero and capped: how everything but cpu is counted."""
+    """Return whole units, rounded away from zero and capped: the unit of all but cpu."""
     return _in_units_of(10**9, nanos)
 
 

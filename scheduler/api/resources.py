@@ -1,6 +1,6 @@
-"""What a pod asks for: container requests added up as the scheduler counts them.
+"""Resource requests of pods, and allocatable resources of nodes.
 
-All arithmetic is in exact nano-units (see `quantity`); only `counted` rounds, once, at the end.
+All arithmetic is in exact nano-units (see `quantity`); `counted` rounds once, at the end.
 Source: component-helpers `resource/helpers.go`, `pkg/scheduler/framework/types.go`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.names import label_key_complaints
+from scheduler.api.names import label_key_errors
 from scheduler.api.quantity import milli_value, parse_quantity, value
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-#: What a container is assumed to use when it does not say (`pkg/scheduler/util/pod_resources.go`).
+#: The assumed requests of a container without any (`pkg/scheduler/util/pod_resources.go`).
 DEFAULT_MILLI_CPU_REQUEST: Final = 100
 DEFAULT_MEMORY_REQUEST_BYTES: Final = 200 * 1024 * 1024
 
 #: Requests in nano-units, by resource name.
 Requests = dict[str, int]
 
-#: The two defaults as requests, for scores that must not see empty pods as free.
+#: The two defaults as requests, for scores: pods without requests are not free there.
 NON_ZERO_REQUESTS: Final[Mapping[str, int]] = {
     CPU: DEFAULT_MILLI_CPU_REQUEST * 10**6,
     MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 10**9,
@@ -43,15 +43,15 @@ _QUOTA_PREFIX: Final = "requests."
 
 @functools.lru_cache(maxsize=4096)
 def is_extended_resource_name(name: str) -> bool:
-    """Whether a resource has a domain of its own, as devices of third parties have."""
+    """Return True for a resource with a domain of its own, such as a vendor's device."""
     if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
         return False
-    return not label_key_complaints(_QUOTA_PREFIX + name)
+    return not label_key_errors(_QUOTA_PREFIX + name)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_scalar_resource_name(name: str) -> bool:
-    """Whether a resource beyond the built-in ones is counted at all."""
+    """Return True for a resource that is counted beside the built-in ones."""
     return (
         is_extended_resource_name(name)
         or name.startswith((_HUGE_PAGES_PREFIX, _ATTACHABLE_VOLUMES_PREFIX))
@@ -60,17 +60,17 @@ def is_scalar_resource_name(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a pod as a whole may ask for this resource, in its containers' stead."""
+    """Return True for a resource that `pod.spec.resources` may request."""
     return name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container goes on running beside the regular ones."""
+    """Return True for an init container that keeps running beside the regular ones."""
     return container.restart_policy == "Always"
 
 
 def pod_level_requests_set(pod: Pod) -> bool:
-    """Whether the pod as a whole asks for something."""
+    """Return True if `pod.spec.resources` requests something."""
     return pod.spec.resources is not None and any(
         is_pod_level_resource(name) for name in pod.spec.resources.requests
     )
@@ -83,11 +83,11 @@ def pod_requests(
     use_pod_level: bool = True,
     non_missing: Mapping[str, int] | None = None,
 ) -> Requests:
-    """What a pod asks for, in nano-units, overhead included.
+    """Return the requests of a pod in nano-units, with overhead.
 
-    `use_status` takes into account what the kubelet has already given each container (in-place
-    resize), `use_pod_level` lets requests of the whole pod replace the containers' sum, and
-    `non_missing` stands in for requests that a container does not make.
+    `use_status` includes the resources that the kubelet has given each container (in-place resize),
+    with `use_pod_level` the requests of the whole pod replace the sum of the containers', and
+    `non_missing` are defaults for requests that a container does not have.
     Source: `PodRequests`.
     """
     requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
@@ -145,8 +145,8 @@ def _aggregate(pod: Pod, amounts: Callable[[Container], Requests]) -> Requests:
     """Return the resources of a pod from the `amounts` of its containers.
 
     Regular containers and sidecars run together, init containers one after another before them.
-    The pod needs the larger of the two, resource by resource. An init container also needs what
-    the sidecars started before it hold. Source: `AggregateContainerRequests`, KEP-753.
+    The pod needs the larger of the two, resource by resource. An init container runs beside the
+    sidecars that were started before it. Source: `AggregateContainerRequests`, KEP-753.
     """
     requests: Requests = {}
     for container in pod.spec.containers:
@@ -187,7 +187,7 @@ def _requests_of(
 def _effective_requests(
     pod: Pod, spec: Quantities, actuated: Quantities, allocated: Quantities
 ) -> Requests:
-    """The largest of what is wanted, given and promised; a hopeless wish does not count."""
+    """Return the maximum of spec (unless its resize is infeasible), actuated and allocated."""
     requests = _parsed(actuated)
     _raise_to(requests, _parsed(allocated))
     if not _resize_is_infeasible(pod):
@@ -218,14 +218,14 @@ def _raise_to(requests: Requests, floor: Mapping[str, int]) -> None:
 
 
 def count(name: str, nanos: int) -> int:
-    """One resource as the scheduler counts it: cpu in thousandths, all else in units."""
+    """Return an amount in the scheduler's unit: thousandths for cpu, else whole units."""
     return milli_value(nanos) if name == CPU else value(nanos)
 
 
 def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[str, int]:
-    """Requests as the scheduler counts them; resources it does not know are left out.
+    """Return requests in the scheduler's units, without resources that it does not count.
 
-    `also` names further resources to keep (a node's number of pods, say).
+    `also` names further resources to keep, such as a node's number of pods.
     Source: `Resource.Add`.
     """
     return {
@@ -236,7 +236,7 @@ def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[st
 
 
 def count_text(name: str, number: int) -> str:
-    """A count as people write it: `500m` of cpu, `2` of it, `512Mi` of memory, `3` of a device."""
+    """Format an amount for people: `500m` or `2` of cpu, `512Mi` of memory, `3` of a device."""
     if name == CPU:
         return f"{number}m" if number % 1000 else str(number // 1000)
     if name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(_HUGE_PAGES_PREFIX):
@@ -247,5 +247,5 @@ def count_text(name: str, number: int) -> str:
 
 
 def node_allocatable(allocatable: Quantities) -> dict[str, int]:
-    """What a node offers, counted, the number of pods included."""
+    """Return a node's allocatable resources in the scheduler's units, with the number of pods."""
     return counted(_parsed(allocatable), also=(PODS,))

@@ -1,8 +1,7 @@
 """Label selectors: the scalar rule, written once.
 
-A `Requirement` judges one label value (or its absence). Everything that asks about labels asks it:
-per-node code through `Requirement.matches`, vectorised code once per distinct value through
-`Requirement.accepts`, queueing hints on a single object.
+All code that matches labels uses `Requirement`: code for one node or object calls `matches`,
+vectorised code calls `accepts` once per distinct label value.
 Source: apimachinery `pkg/labels/selector.go`, `pkg/apis/meta/v1/helpers.go`.
 """
 
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api import field
 from scheduler.api.field import FieldErrors
-from scheduler.api.names import label_key_complaints, label_value_complaints
+from scheduler.api.names import label_key_errors, label_value_errors
 from scheduler.api.quantity import INT64_MAX
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _INT64 = re.compile(r"[+-]?[0-9]+")
 
-#: Complaints about the number of values, by operator.
+#: The check of the number of values, and its error text, by operator.
 _VALUE_COUNT_RULES: Final[dict[str, tuple[Callable[[int], bool], str]]] = {
     "In": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
     "NotIn": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
@@ -37,7 +36,7 @@ _VALUE_COUNT_RULES: Final[dict[str, tuple[Callable[[int], bool], str]]] = {
 
 
 def parse_int64(text: str) -> int | None:
-    """A decimal integer that fits 64 bits, else None. Stricter than `int`: no blanks, no `_`."""
+    """Parse a decimal integer of 64 bits; None if invalid. No blanks and `_`, unlike `int`."""
     if not _INT64.fullmatch(text):
         return None
     number = int(text)
@@ -45,14 +44,13 @@ def parse_int64(text: str) -> int | None:
 
 
 class SelectorError(ValueError):
-    """A label selector with an operator that there is not."""
+    """A label selector has an unknown operator."""
 
 
 class Requirement:
-    """One expression over a label: its key, an operator, and the operator's values.
+    """One expression over a label: key, operator and values.
 
-    Make one with `Requirement.parse`, which checks it as the API does, or directly when the parts
-    are known to be good.
+    `Requirement.parse` validates the parts as the API does; the constructor does not.
     """
 
     __slots__ = ("_number", "key", "operator", "values")
@@ -66,18 +64,18 @@ class Requirement:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def parse(key: str, operator: str, values: tuple[str, ...], *, path: str = "") -> Requirement:
-        """Check the parts and make a requirement of them.
+        """Validate the parts, and return a requirement.
 
-        Raises `FieldErrors` that name the fields below `path`.
+        Raises FieldErrors, which name the fields below `path`.
         """
         errors: list[FieldError] = []
         dot = f"{path}." if path else ""
-        if complaints := label_key_complaints(key):
-            errors.append(field.invalid(f"{dot}key", key, "; ".join(complaints)))
-        enough, complaint = _VALUE_COUNT_RULES[operator]
+        if texts := label_key_errors(key):
+            errors.append(field.invalid(f"{dot}key", key, "; ".join(texts)))
+        enough, text = _VALUE_COUNT_RULES[operator]
         if not enough(len(values)):
-            # A list that is empty was not there at all, when it came from the API server.
-            errors.append(field.invalid(f"{dot}values", values or None, complaint))
+            # An empty list is null in an object from the API server.
+            errors.append(field.invalid(f"{dot}values", values or None, text))
         if operator in ("Gt", "Lt"):
             errors += [
                 field.invalid(
@@ -89,16 +87,16 @@ class Requirement:
                 if parse_int64(value) is None
             ]
         errors += [
-            field.invalid(f"{dot}values[{index}][{key}]", value, "; ".join(complaints))
+            field.invalid(f"{dot}values[{index}][{key}]", value, "; ".join(texts))
             for index, value in enumerate(values)
-            if (complaints := label_value_complaints(value))
+            if (texts := label_value_errors(value))
         ]
         if errors:
             raise FieldErrors(errors)
         return Requirement(key, operator, values)
 
     def accepts(self, value: str | None) -> bool:
-        """Whether a label with this value (None: without the label) meets the requirement."""
+        """Return True if the value (None for a missing label) meets the requirement."""
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -113,7 +111,7 @@ class Requirement:
         return number > self._number if self.operator == "Gt" else number < self._number
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets the requirement."""
+        """Return True if an object with these labels meets the requirement."""
         return self.accepts(labels.get(self.key))
 
     def __repr__(self) -> str:
@@ -121,7 +119,7 @@ class Requirement:
 
 
 class Selector:
-    """All of its requirements must hold. `NOTHING` is the one that never does."""
+    """All of its requirements must match; `NOTHING` matches nothing."""
 
     __slots__ = ("_nothing", "requirements")
 
@@ -131,7 +129,7 @@ class Selector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything for want of requirements."""
+        """True if it selects everything."""
         return not self.requirements and not self._nothing
 
     @property
@@ -143,7 +141,7 @@ class Selector:
         return None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Return True if an object with these labels is selected."""
         if self._nothing:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
@@ -157,14 +155,14 @@ NOTHING: Final = Selector(nothing=True)
 
 
 def selector_from_set(labels: Mapping[str, str]) -> Selector:
-    """Selects objects that carry all of these labels; nothing is checked, empty selects all."""
+    """Return a selector of objects with all of these labels, without validation."""
     return Selector(Requirement(key, "In", (value,)) for key, value in labels.items())
 
 
 def parse_label_selector(selector: LabelSelector | None) -> Selector:
-    """What an API object's selector selects: an absent one nothing, an empty one everything.
+    """Parse the selector of an API object: None selects nothing, an empty one everything.
 
-    Raises `SelectorError` or `FieldErrors` for the first malformed requirement.
+    Raises SelectorError or FieldErrors for the first invalid requirement.
     """
     if selector is None:
         return NOTHING

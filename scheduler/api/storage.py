@@ -1,5 +1,7 @@
 """Volumes, claims, classes and drivers, as far as the scheduler reads them.
 
+Volumes of in-tree plugins are handled by CSI drivers today (see `csi_migration`).
+
 Source: `k8s.io/api/core/v1/types.go`, `k8s.io/api/storage/v1/types.go`.
 """
 
@@ -21,8 +23,7 @@ from scheduler.api.core import (
     Struct,
 )
 
-#: Volume binding modes.
-IMMEDIATE: Final = "Immediate"
+#: The volume binding mode that waits for a pod.
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -38,21 +39,21 @@ class CSIPersistentVolumeSource(Struct, frozen=True):
 
 
 class GCEPersistentDisk(Struct, frozen=True):
-    """A volume of the in-tree plugin, handled by a CSI driver today."""
+    """A GCE disk (in-tree)."""
 
     pd_name: str = ""
     partition: int = 0
 
 
 class AWSElasticBlockStore(Struct, frozen=True):
-    """Likewise."""
+    """An EBS volume (in-tree)."""
 
     volume_id: str = msgspec.field(name="volumeID", default="")
     partition: int = 0
 
 
 class AzureDisk(Struct, frozen=True):
-    """Likewise."""
+    """An Azure disk (in-tree)."""
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(name="diskURI", default="")
@@ -60,7 +61,7 @@ class AzureDisk(Struct, frozen=True):
 
 
 class AzureFile(Struct, frozen=True):
-    """Likewise."""
+    """An Azure file share (in-tree)."""
 
     secret_name: str = ""
     secret_namespace: str | None = None
@@ -68,31 +69,31 @@ class AzureFile(Struct, frozen=True):
 
 
 class CinderVolume(Struct, frozen=True):
-    """Likewise."""
+    """A Cinder volume (in-tree)."""
 
     volume_id: str = msgspec.field(name="volumeID", default="")
 
 
 class VsphereVolume(Struct, frozen=True):
-    """Likewise."""
+    """A vSphere disk (in-tree)."""
 
     volume_path: str = ""
 
 
 class PortworxVolume(Struct, frozen=True):
-    """Likewise."""
+    """A Portworx volume (in-tree)."""
 
     volume_id: str = msgspec.field(name="volumeID", default="")
 
 
 class VolumeNodeAffinity(Struct, frozen=True):
-    """From which nodes a volume can be reached."""
+    """The nodes that can access a volume."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Struct, frozen=True):
-    """What a volume is, and whose."""
+    """The specification of a volume; `claim_ref` is the claim it is bound to."""
 
     capacity: Quantities = _NO_QUANTITIES
     access_modes: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ class PersistentVolumeSpec(Struct, frozen=True):
 
 
 class PersistentVolumeStatus(Struct, frozen=True):
-    """Where a volume is in its life."""
+    """The status of a volume."""
 
     phase: str = ""
 
@@ -130,7 +131,7 @@ class PersistentVolume(Struct, frozen=True):
 
 
 class PersistentVolumeClaimSpec(Struct, frozen=True):
-    """What is asked for, and the volume that was found."""
+    """The specification of a claim; `volume_name` is the volume it is bound to."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -142,7 +143,7 @@ class PersistentVolumeClaimSpec(Struct, frozen=True):
 
 
 class PersistentVolumeClaimStatus(Struct, frozen=True):
-    """Where a claim is in its life."""
+    """The status of a claim."""
 
     phase: str = ""
 
@@ -156,14 +157,14 @@ class PersistentVolumeClaim(Struct, frozen=True):
 
 
 class TopologySelectorLabelRequirement(Struct, frozen=True):
-    """One of these values of a label."""
+    """A label with one of these values."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologySelectorTerm(Struct, frozen=True):
-    """All of these."""
+    """All of the expressions must match."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
@@ -179,13 +180,13 @@ class StorageClass(Struct, frozen=True):
 
 
 class VolumeNodeResources(Struct, frozen=True):
-    """How many volumes of a driver a node takes; None is no limit."""
+    """The volume limit of a driver on a node; None is no limit."""
 
     count: int | None = None
 
 
 class CSINodeDriver(Struct, frozen=True):
-    """A driver on a node."""
+    """A CSI driver on a node."""
 
     name: str = ""
     node_id: str = msgspec.field(name="nodeID", default="")
@@ -194,7 +195,7 @@ class CSINodeDriver(Struct, frozen=True):
 
 
 class CSINodeSpec(Struct, frozen=True):
-    """The drivers of a node."""
+    """The CSI drivers of a node."""
 
     drivers: tuple[CSINodeDriver, ...] = ()
 
@@ -207,7 +208,7 @@ class CSINode(Struct, frozen=True):
 
 
 class CSIDriverSpec(Struct, frozen=True):
-    """What a driver can do."""
+    """The properties of a CSI driver."""
 
     storage_capacity: bool | None = None
     attach_required: bool | None = None
@@ -222,7 +223,7 @@ class CSIDriver(Struct, frozen=True):
 
 
 class CSIStorageCapacity(Struct, frozen=True):
-    """`storage/v1.CSIStorageCapacity`: what a class has left in a part of the cluster."""
+    """`storage/v1.CSIStorageCapacity`: the free capacity of a class in a part of the cluster."""
 
     metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None
@@ -232,14 +233,14 @@ class CSIStorageCapacity(Struct, frozen=True):
 
 
 class VolumeAttachmentSource(Struct, frozen=True):
-    """What is attached: a volume by name, or one spelled out in a pod."""
+    """The attached volume: a persistent volume, or an inline volume of a pod."""
 
     persistent_volume_name: str | None = None
     inline_volume_spec: PersistentVolumeSpec | None = None
 
 
 class VolumeAttachmentSpec(Struct, frozen=True):
-    """By whom, what, and where to."""
+    """The attacher, the node and the volume."""
 
     attacher: str = ""
     node_name: str = ""
@@ -247,7 +248,7 @@ class VolumeAttachmentSpec(Struct, frozen=True):
 
 
 class VolumeAttachmentStatus(Struct, frozen=True):
-    """Whether it is done."""
+    """The status of an attachment."""
 
     attached: bool = False
 

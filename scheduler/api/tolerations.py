@@ -18,12 +18,12 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
-#: The effects that keep a pod off a node; the third one only discourages.
+#: The effects that keep a pod off a node; the third effect is only a preference.
 HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint; an empty effect or key covers any."""
+    """Return True if the toleration covers the taint; an empty effect or key covers any."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -34,12 +34,12 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether any of the tolerations covers the taint."""
+    """Return True if any of the tolerations covers the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def taint_text(taint: Taint) -> str:
-    """A taint as kubectl writes it: `key=value:Effect`, or `key:Effect`."""
+    """Format a taint as kubectl does: `key=value:Effect`, or `key:Effect`."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
@@ -47,7 +47,7 @@ def taint_text(taint: Taint) -> str:
 def find_untolerated_taint(
     taints: Iterable[Taint], tolerations: Iterable[Toleration], effects: frozenset[str]
 ) -> Taint | None:
-    """The first taint with one of these effects that no toleration covers, if there is one."""
+    """Return the first taint with one of these effects that no toleration covers, or None."""
     for taint in taints:
         if taint.effect in effects and not is_tolerated(taint, tolerations):
             return taint

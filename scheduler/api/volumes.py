@@ -1,11 +1,15 @@
-"""Claims and the volumes they are bound to: the rules on single objects, each written once.
+"""Rules about single claims and volumes, and about disks that pods mount inline.
 
-Source: component-helpers `storage/volume/{helpers,pv_helpers}.go`, `storage/ephemeral`.
+Of the inline disks only four kinds matter: GCE disks, EBS volumes, iSCSI disks and Rados block
+devices. Two pods on one node conflict over such a disk unless both only read it; over an EBS volume
+always.
+Source: component-helpers `storage/volume/{helpers,pv_helpers}.go`, `storage/ephemeral`;
+`isVolumeConflict` in `volumerestrictions/volume_restrictions.go`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -13,24 +17,24 @@ from scheduler.api.core import ObjectReference
 from scheduler.api.quantity import parse_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from scheduler.api.core import Pod, Volume
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 
-#: On a claim whose binding is complete.
+#: The annotation of a claim whose binding is complete.
 ANN_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-#: On a volume or claim that a controller, not a user, has bound.
+#: The annotation of a volume or claim that a controller has bound, not a user.
 ANN_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-#: On a claim that waits for a volume to be made for it: the node its pod goes to.
+#: The annotation of a claim that waits for its volume to be provisioned: the node of its pod.
 ANN_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-#: Names the class in place of the field, on volumes and claims from long ago.
+#: The annotation for the class on old volumes and claims.
 _ANN_BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
-#: The provisioner of a class whose volumes nobody makes.
+#: The provisioner of a class without dynamic provisioning.
 NOT_SUPPORTED_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
-#: The phase of a volume that nobody has claimed.
+#: The phase of a volume without a claim.
 AVAILABLE: Final = "Available"
 #: The phase of a claim whose volume is gone.
 LOST: Final = "Lost"
@@ -40,24 +44,24 @@ _FILESYSTEM: Final = "Filesystem"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The storage class a claim names; empty if it names none."""
+    """Return the storage class of a claim; empty for none."""
     beta = claim.metadata.annotations.get(_ANN_BETA_STORAGE_CLASS)
     return beta if beta is not None else claim.spec.storage_class_name or ""
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """The storage class a volume belongs to; empty if to none."""
+    """Return the storage class of a volume; empty for none."""
     beta = volume.metadata.annotations.get(_ANN_BETA_STORAGE_CLASS)
     return beta if beta is not None else volume.spec.storage_class_name
 
 
 def claim_key(claim: PersistentVolumeClaim) -> str:
-    """`namespace/name`."""
+    """Return `namespace/name`."""
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The claim behind a pod's volume; None if there is none. Ephemeral ones are named after it."""
+    """Return the name of the claim of a pod's volume; None for a volume without one."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -66,7 +70,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def claim_names(pod: Pod) -> Iterator[str]:
-    """The claims behind a pod's volumes, one for each volume that has one."""
+    """Yield the names of the claims of a pod's volumes."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is not None:
@@ -74,7 +78,7 @@ def claim_names(pod: Pod) -> Iterator[str]:
 
 
 def is_for_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether a claim was made for this very pod: for its ephemeral volume, that is."""
+    """Return True if a claim was created for an ephemeral volume of this pod."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     owner = next((ref for ref in claim.metadata.owner_references if ref.controller), None)
@@ -82,33 +86,33 @@ def is_for_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume, and the volume controller is done with it."""
+    """Return True if a claim has a volume and its binding is complete."""
     return bool(claim.spec.volume_name) and ANN_BIND_COMPLETED in claim.metadata.annotations
 
 
 def requested_storage(claim: PersistentVolumeClaim) -> int:
-    """How much a claim asks for, in nano-bytes (see `api.quantity`)."""
+    """Return the requested storage of a claim, in nano-bytes (see `api.quantity`)."""
     return parse_quantity(claim.spec.resources.requests.get(_STORAGE, 0))
 
 
 def storage_capacity(volume: PersistentVolume) -> int:
-    """How much a volume holds, in nano-bytes."""
+    """Return the capacity of a volume, in nano-bytes."""
     return parse_quantity(volume.spec.capacity.get(_STORAGE, 0))
 
 
 def volume_modes_differ(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether one is a file system and the other a block device."""
+    """Return True if one is a file system and the other a block device."""
     wanted = claim.spec.volume_mode or _FILESYSTEM
     return wanted != (volume.spec.volume_mode or _FILESYSTEM)
 
 
 def access_modes_met(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether a volume can be used in all ways that a claim asks for."""
+    """Return True if a volume has all access modes that a claim requests."""
     return set(claim.spec.access_modes) <= set(volume.spec.access_modes)
 
 
 def is_bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is kept for this claim. A reference without a uid means any of that name."""
+    """Return True if a volume is bound to a claim; a reference without a uid matches any."""
     reference = volume.spec.claim_ref
     if reference is None:
         return False
@@ -121,14 +125,14 @@ def is_bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) ->
 def bound_to_claim(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, bool]:
-    """The volume as it is once it is kept for a claim, and whether that is any change.
+    """Return the volume bound to a claim, and True if that changes it.
 
     Source: `GetBindVolumeToClaim`.
     """
     metadata, spec = volume.metadata, volume.spec
     if spec.claim_ref is None or not _names(spec.claim_ref, claim):
         spec = msgspec.structs.replace(spec, claim_ref=_reference_to(claim))
-    # The annotation's absence says that a user has bound the volume, and that must stay known.
+    # The annotation must stay absent if a user has bound the volume.
     if not is_bound_to_claim(volume, claim) and ANN_BOUND_BY_CONTROLLER not in metadata.annotations:
         annotations = {**metadata.annotations, ANN_BOUND_BY_CONTROLLER: "yes"}
         metadata = msgspec.structs.replace(metadata, annotations=annotations)
@@ -137,7 +141,7 @@ def bound_to_claim(
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim as it is once a volume is to be made for it, within reach of a node."""
+    """Return the claim with the annotation to provision its volume for a node."""
     annotations = {**claim.metadata.annotations, ANN_SELECTED_NODE: node_name}
     metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
     return msgspec.structs.replace(claim, metadata=metadata)
@@ -162,3 +166,43 @@ def _reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
         uid=metadata.uid,
         resource_version=metadata.resource_version,
     )
+
+
+class Disk(NamedTuple):
+    """A mounted disk; only disks with the same `identity` can conflict.
+
+    Two mounts of a Rados device are of the same device if they have one of `monitors` in common.
+    """
+
+    identity: tuple[str, ...]
+    can_be_shared: bool
+    monitors: frozenset[str] | None = None
+
+
+def disks_of(pod: Pod) -> tuple[Disk, ...]:
+    """Return the disks that a pod mounts inline."""
+    return tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
+
+
+def disk_conflicts(disk: Disk, mounted: Iterable[Disk]) -> bool:
+    """Return True if a disk cannot be mounted beside these."""
+    return any(_disks_conflict(disk, other) for other in mounted)
+
+
+def _disks_conflict(disk: Disk, other: Disk) -> bool:
+    if disk.identity != other.identity or (disk.can_be_shared and other.can_be_shared):
+        return False
+    if disk.monitors is None or other.monitors is None:
+        return True
+    return not disk.monitors.isdisjoint(other.monitors)
+
+
+def _disks(volume: Volume) -> Iterator[Disk]:
+    if (gce := volume.gce_persistent_disk) is not None:
+        yield Disk(("gce", gce.pd_name), gce.read_only)
+    if (ebs := volume.aws_elastic_block_store) is not None:
+        yield Disk(("ebs", ebs.volume_id), can_be_shared=False)
+    if (iscsi := volume.iscsi) is not None:
+        yield Disk(("iscsi", iscsi.iqn), iscsi.read_only)
+    if (rbd := volume.rbd) is not None:
+        yield Disk(("rbd", rbd.pool, rbd.image), rbd.read_only, frozenset(rbd.monitors))

@@ -1,22 +1,24 @@
-"""What owns or groups pods: services, replication controllers, replica sets, stateful sets.
+"""Objects that select pods: services, controllers, and disruption budgets.
 
-Read for one thing only: which pods belong together when a profile spreads pods by default.
-Source: `k8s.io/api/{core,apps}/v1/types.go`.
+Services and controllers are read only for the default spreading of a profile.
+Source: `k8s.io/api/{core,apps,policy}/v1/types.go`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
 from scheduler.api.core import LabelSelector, ObjectMeta, Struct
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_PODS: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class EqualitySelectorSpec(Struct, frozen=True):
-    """A spec that selects pods by equal labels; none at all selects none."""
+    """A spec that selects pods by equal labels; without labels it selects none."""
 
     selector: Mapping[str, str] = _NONE
 
@@ -53,3 +55,24 @@ class StatefulSet(Struct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LabelSelectorSpec = LabelSelectorSpec()
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True):
+    """The selected pods: an empty selector selects all of the namespace, none selects none."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True):
+    """The number of allowed disruptions; `disrupted_pods` are being evicted, by name."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: Mapping[str, datetime] = _NO_PODS
+
+
+class PodDisruptionBudget(Struct, frozen=True):
+    """`policy/v1.PodDisruptionBudget`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -136,7 +136,7 @@ class SchedulerApp:
     @property
     def has_synced(self) -> bool:
         """True once the first lists have been delivered."""
-        return not self._base.informers.factory.unsynced()
+        return self._base.informers.factory.has_synced
 
     @property
     def is_idle(self) -> bool:
@@ -146,13 +146,12 @@ class SchedulerApp:
         if not self._is_active:
             # The leader schedules the pods in the queue.
             return self._election is not None and (self.has_synced or self._delays_cache)
-        events = self._base.broadcaster.statistics()
         return (
             self.has_synced
             and self._parts.loop.is_idle
             and self._base.tasks.is_idle
             and not self._base.dispatcher.backlog
-            and not (events.queued or events.sending)
+            and self._base.broadcaster.is_idle
         )
 
     @property

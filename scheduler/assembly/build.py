@@ -26,7 +26,6 @@ from scheduler.client import (
     Informer,
     InformerFactory,
     RestClient,
-    RestEventWriter,
 )
 from scheduler.client.kinds import resource_named
 from scheduler.config import DEFAULT_FEATURE_GATES
@@ -124,9 +123,7 @@ class BaseParts:
         self.client: Final = _client(config, connection, clock)
         # Events have a rate limit of their own, so that they do not delay bindings.
         self.event_client: Final = _client(config, connection, clock)
-        self.broadcaster: Final = EventBroadcaster(
-            RestEventWriter(self.event_client), clock=clock, rng=self.rng
-        )
+        self.broadcaster: Final = EventBroadcaster(self.event_client, clock=clock, rng=self.rng)
         self.informers: Final = Informers(InformerFactory(self.client, clock=clock, rng=self.rng))
         self.nominator: Final = Nominator(self.informers.find_pod)
         self.dispatcher: Final = ApiDispatcher(self.client, clock)
@@ -188,7 +185,7 @@ def build(
 ) -> BuiltScheduler:
     """Build a scheduler; the parameters are those of `SchedulerApp`."""
     base = BaseParts(config, connection, clock=clock, seed=seed)
-    election = LeaderElection.of(
+    election = LeaderElection.from_config(
         config,
         connection,
         identity=identity,

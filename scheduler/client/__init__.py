@@ -1,14 +1,15 @@
-"""HTTP to the API server: knows objects, and nothing of scheduling.
+"""HTTP to the API server: objects and requests, without any scheduling.
 
-    kubeconfig, connection, credentials      who and where
+    kubeconfig, connection, credentials      server, TLS and identity
     transport < rest                         bytes, then typed requests
-    reflector < informer                     a local copy of one kind, and word of its changes
-    event_recorder                           events for people, in the background
-    resources, decoding, wire, errors        what all of them speak of
+    retries, flow_control                    when a request is retried, and how many are sent
+    reflector < informer > store             a local copy of one kind, and handlers of changes
+    event_recorder                           events for people, sent in the background
+    kinds, objects, decoding, errors         the types that all of them use
 
-A composition root connects, opens one `RestClient` for the scheduler and one for events, makes the
-informers it needs from an `InformerFactory`, and runs factory and `EventBroadcaster` in its task
-group. Imported from here is what it needs; the rest is imported from the modules.
+The scheduler opens one `RestClient` for itself and one for events, makes informers with an
+`InformerFactory`, and runs factory and `EventBroadcaster` in its task group. This door exports what
+that takes; everything else is imported from the modules.
 """
 
 from scheduler.client.connection import Connection, connection_to
@@ -30,10 +31,9 @@ from scheduler.client.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from scheduler.client.event_recorder import EventBroadcaster, EventRecorder, RestEventWriter
-from scheduler.client.informer import HandlerRegistration, Informer, InformerFactory
-from scheduler.client.kubeconfig import connect
-from scheduler.client.resources import (
+from scheduler.client.event_recorder import EventBroadcaster, EventRecorder
+from scheduler.client.informer import Informer, InformerFactory
+from scheduler.client.kinds import (
     EVENTS,
     LEASES,
     NAMESPACES,
@@ -44,8 +44,9 @@ from scheduler.client.resources import (
     Resource,
     object_key,
 )
+from scheduler.client.kubeconfig import connect
+from scheduler.client.objects import Event, Lease, LeaseSpec
 from scheduler.client.rest import (
-    JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     RestClient,
@@ -56,12 +57,10 @@ from scheduler.client.retries import (
     repeat,
     repeat_write,
 )
-from scheduler.client.store import Lister
-from scheduler.client.wire import Event, Lease, LeaseSpec
+from scheduler.client.store import Store
 
 __all__ = [
     "EVENTS",
-    "JSON_PATCH",
     "LEASES",
     "MERGE_PATCH",
     "NAMESPACES",
@@ -83,7 +82,6 @@ __all__ = [
     "EventType",
     "Expired",
     "Forbidden",
-    "HandlerRegistration",
     "Informer",
     "InformerFactory",
     "Invalid",
@@ -91,14 +89,13 @@ __all__ = [
     "Lease",
     "LeaseSpec",
     "ListOptions",
-    "Lister",
     "NotFound",
     "Page",
     "Resource",
     "RestClient",
-    "RestEventWriter",
     "Retry",
     "ServerError",
+    "Store",
     "TooManyRequests",
     "Unauthorized",
     "WatchEvent",

@@ -1,7 +1,7 @@
-"""One API server, and all it takes to reach it: address, TLS, identity, proxy.
+"""The connection to one API server: address, TLS, credentials, proxy.
 
-A `Connection` is made by `scheduler.client.kubeconfig` from files or from within a cluster, or here
-from a bare URL, and used by `scheduler.client.rest`.
+`scheduler.client.kubeconfig` makes a `Connection` from files or inside a cluster, this module makes
+one from a bare URL, and `scheduler.client.rest` uses it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How to reach one API server.
+    """The address of one API server, and how to connect to it.
 
     `base_url` has no slash at its end and may have a path (a server behind a gateway).
-    `server_hostname` is the name to expect in the server's certificate, if not the URL's host.
-    `headers` go with every request (impersonation). `namespace` is the context's default.
+    `server_hostname` is the expected name in the server's certificate, if not the URL's host.
+    `headers` are sent with every request (impersonation). `namespace` is the context's default.
     """
 
     base_url: str
@@ -41,10 +41,10 @@ class Connection:
 def connection_to(
     url: str, *, environ: Mapping[str, str] | None = None, source: str = "--master"
 ) -> Connection:
-    """A connection to a bare URL, without credentials: `--master`, or a fake API server.
+    """Return a connection to a URL, without credentials: `--master`, or a fake API server.
 
-    `environ` is searched for proxy variables. Raises KubeconfigError, naming `source`, for what is
-    no HTTP URL.
+    `environ` may contain proxy variables. Raises KubeconfigError, which names `source`, for an
+    invalid URL.
     """
     base_url = checked_url(url, source=source)
     return Connection(
@@ -55,7 +55,7 @@ def connection_to(
 
 
 def checked_url(url: str, *, source: str) -> str:
-    """An `http` or `https` URL without a slash at its end; a bare `host:port` means `http`."""
+    """Check an `http` or `https` URL, and strip a slash at its end; `host:port` means `http`."""
     text = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(text)
@@ -68,13 +68,13 @@ def checked_url(url: str, *, source: str) -> str:
 
 
 def tls_context(*, ca_file: str | None = None, verify: bool = True) -> ssl.SSLContext:
-    """A client context that trusts `ca_file` alone, or the machine's authorities.
+    """Return a client context that trusts `ca_file` alone, or the machine's authorities.
 
-    Raises OSError (which `ssl.SSLError` is) for a file that is not there or holds no certificate.
+    Raises OSError (`ssl.SSLError` is one) for a file that is missing or holds no certificate.
     """
     context = ssl.create_default_context(cafile=ca_file)
-    # Go does not ask for the extensions that strict mode wants of a CA, and many cluster CAs
-    # (kubeadm's old ones, test servers' ones) do not have them.
+    # Go does not require the extensions that strict mode requires of a CA, and many clusters' CAs
+    # (old ones of kubeadm, those of test servers) do not have them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verify:
         context.check_hostname = False
@@ -83,7 +83,7 @@ def tls_context(*, ca_file: str | None = None, verify: bool = True) -> ssl.SSLCo
 
 
 def proxy_from_environment(url: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name for a URL, None for none.
+    """Return the proxy of a URL by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; None for none.
 
     As in Go: upper case first, never for localhost; NO_PROXY may hold hosts, domains, addresses and
     networks. Source: `golang.org/x/net/http/httpproxy`.

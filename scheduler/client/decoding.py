@@ -1,16 +1,15 @@
 """From bytes to typed objects: single answers, pages of lists, lines of watches.
 
-Decoding goes straight from JSON into the declared type, which skips every field nobody reads and is
-where the client spends its time: 150,000 pods pass through here at the start. One case needs a
-second look: Kubernetes lets `null` stand for an absent field (Go servers write
-`"creationTimestamp": null`), and a typed decoder does not. If the fast path fails, the value is
-decoded without types, nulls are dropped, and the rest is converted; only what fails then is wrong.
-(A map loses a key whose value is null, where Go would keep it with an empty text. No server that
-stores typed objects sends one.)
+JSON is decoded directly into the declared type, which skips all fields that are not declared. The
+client spends most of its time here: at the start it decodes up to 150,000 pods. In Kubernetes
+`null` means an absent field (Go servers write `"creationTimestamp": null`), but a typed decoder
+refuses it. If the fast path fails, the value is decoded without types, nulls are dropped, and the
+rest is converted; only if that fails too is the value invalid. (A map loses a key whose value is
+null; Go would keep it with an empty text. Servers that store typed objects send no such map.)
 
-A watch line is read once, straight into the event, and its kind is checked by comparing the first
-bytes with what every known server writes. Lines that begin differently take a slower way, through
-`msgspec.Raw`, to the same result.
+A watch line is decoded once, directly into the event. Its kind is checked by its first bytes, which
+are the same for every known server. A line that begins differently is decoded in a slower way,
+through `msgspec.Raw`, with the same result.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from scheduler.client.errors import ApiError, DecodeError, error_of_status
-from scheduler.client.resources import ApiObject, Resource
-from scheduler.client.wire import ListMeta, Status
+from scheduler.client.kinds import ApiObject, Resource
+from scheduler.client.objects import ListMeta, Status
 
-logger = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 D = TypeVar("D")
 
 
 class EventType(enum.Enum):
-    """What a watch says happened."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -42,11 +41,11 @@ class EventType(enum.Enum):
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """One thing a watch tells.
+    """One event of a watch.
 
-    DELETED carries the object as it last was, under the resource version of its deletion. BOOKMARK
-    carries nothing but a resource version (and perhaps the annotation that ends initial events).
-    ERROR is never handed on: it becomes an exception.
+    DELETED has the last state of the object, with the resource version of its deletion. BOOKMARK
+    has only a resource version (and perhaps the annotation that ends initial events). ERROR becomes
+    an exception.
     """
 
     type: EventType
@@ -54,7 +53,7 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """A list, or a part of one: `metadata.continue_token` says whether more is to come."""
+    """A list or a part of one; `metadata.continue_token` is set if more pages follow."""
 
     kind: str = ""
     metadata: ListMeta = ListMeta()
@@ -62,14 +61,14 @@ class Page(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class _RawEvent(msgspec.Struct, gc=False):
-    """A watch line of which only the type is known yet."""
+    """A watch line whose object is not decoded."""
 
     type: str
     object: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Head(msgspec.Struct, gc=False, rename="camel"):
-    """As much of any object as says what it is."""
+    """The kind of any object."""
 
     kind: str = ""
     api_version: str = ""
@@ -80,7 +79,7 @@ _HEADS: Final = msgspec.json.Decoder(_Head)
 
 
 class ObjectDecoder(Generic[T]):
-    """Decodes objects of one kind. Every method raises DecodeError, naming `url`."""
+    """Decodes objects of one kind. Every method raises DecodeError, which names `url`."""
 
     def __init__(self, resource: Resource[T]) -> None:
         self._resource = resource
@@ -97,11 +96,11 @@ class ObjectDecoder(Generic[T]):
         }
 
     def object(self, body: bytes, *, url: str) -> T:
-        """One object, as `get` and the writes answer it."""
+        """Decode the answer to `get` or to a write."""
         return _decode(self._objects, body, url=url, kind=self._resource.kind)
 
     def page(self, body: bytes, *, url: str) -> Page[T]:
-        """A list. A `Table`, or a list of some other kind, is an error."""
+        """Decode a list. Raises DecodeError for a `Table` or a list of another kind."""
         expected = f"{self._resource.kind}List"
         page = _decode(self._pages, body, url=url, kind=expected)
         if page.kind not in {expected, ""}:
@@ -111,7 +110,7 @@ class ObjectDecoder(Generic[T]):
         return page
 
     def event(self, line: bytes, *, url: str) -> WatchEvent[T] | None:
-        """A watch line; None for an object of another kind, which is logged and has no effect.
+        """Decode a watch line; log an object of another kind, and return None.
 
         Raises ApiError for the ERROR that ends a watch.
         """
@@ -139,7 +138,7 @@ class ObjectDecoder(Generic[T]):
             raise DecodeError(url=url, kind="WatchEvent", detail=detail) from None
         head = _decode(_HEADS, body, url=url, kind=self._resource.kind)
         if (head.kind, head.api_version) != (self._resource.kind, self._resource.api_version):
-            logger.error(
+            _log.error(
                 "%s: skipping a watch event with an unexpected object: expected %s %s, got %s %s",
                 url,
                 self._resource.api_version,

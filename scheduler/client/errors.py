@@ -1,31 +1,31 @@
-"""Every way in which talking to the API server can go wrong.
+"""The errors of requests to the API server.
 
     ClientError
-    |-- KubeconfigError              no connection can be made of what the files say
-    |-- ConnectionFailed             no answer came; a write may or may not have been carried out
-    |   |-- ConnectionRefused        nobody listens: nothing was carried out
+    |-- KubeconfigError              the kubeconfig or the credentials are unusable
+    |-- ConnectionFailed             no answer; a write may or may not have been executed
+    |   |-- ConnectionRefused        no server at the address: nothing was executed
     |   `-- StreamInterrupted        a watch broke off, perhaps in the middle of an event
-    |-- DecodeError                  an answer came, and it is no valid object
-    `-- ApiError                     the server said no
-        |-- Unauthorized             401  who are you?
-        |-- Forbidden                403  I know who you are, and you may not
+    |-- DecodeError                  the answer is no valid object
+    `-- ApiError                     the server refused
+        |-- Unauthorized             401  no valid credentials
+        |-- Forbidden                403  the credentials do not allow this
         |-- NotFound                 404
         |-- Conflict                 409  the object has changed, or its state forbids this
-        |-- AlreadyExists            409  somebody else made it first (not a Conflict)
-        |-- Expired                  410  that resource version is no longer known: list again
+        |-- AlreadyExists            409  the name is taken (not a Conflict)
+        |-- Expired                  410  the resource version is too old: list again
         |-- Invalid                  422  the object breaks a rule
-        |-- TooManyRequests          429  later
-        `-- ServerError              5xx  the server's own fault
-            `-- ResourceVersionTooLarge   504  that resource version is not known yet
+        |-- TooManyRequests          429  retry later
+        `-- ServerError              5xx  a fault of the server
+            `-- ResourceVersionTooLarge   504  the resource version is not known yet
 
-The tree is ours and not aiohttp's: callers decide by class whether to retry, to list again or to
-give up, and must not have to know which library carried the bytes. There is a class where someone
-catches it; every other refusal is a plain `ApiError` with its code and reason.
+Callers decide by class whether to retry, to list again or to give up, so aiohttp's errors do not
+leave `transport`. A class exists where some caller catches it; every other refusal is a plain
+`ApiError` with its code and reason.
 
-A refusal is classed by its `reason` and, where the reason is none we know, by its code, as
-apimachinery does. An answer that is no `Status` at all (a proxy's error page) gets the reason and
-the words client-go would give it. Source: apimachinery `pkg/api/errors/errors.go`, client-go
-`rest/request.go` (`transformResponse`).
+The class of a refusal follows from its `reason`, or from its code if the reason is unknown, as in
+apimachinery. An answer that is no `Status` (a proxy's error page) gets the reason and the message
+that client-go would give it.
+Source: apimachinery `pkg/api/errors/errors.go`, client-go `rest/request.go` (`transformResponse`).
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ from typing import Final
 
 import msgspec
 
-from scheduler.client.wire import Status, StatusCause, StatusDetails
+from scheduler.client.objects import Status, StatusCause, StatusDetails
 
-#: Of a body that is no Status, this much is kept (client-go's bound).
+#: How much is kept of a body that is no Status (client-go's bound).
 _BODY_BYTES_MAX: Final = 2048
 
-#: The cause that marks a resource version from the future, and what older servers wrote instead.
+#: The cause of a resource version from the future, and the text of older servers.
 _TOO_LARGE_REASON: Final = "ResourceVersionTooLarge"
 _TOO_LARGE_TEXT: Final = "Too large resource version"
 
 
 class ClientError(Exception):
-    """The base of everything this package raises on purpose."""
+    """The base of all errors of this package."""
 
 
 class KubeconfigError(ClientError):
-    """No connection can be made: one line names the file and what is wrong with it."""
+    """No connection can be made: one line with the file and the error in it."""
 
 
 class ConnectionFailed(ClientError):
-    """No answer came. A write may have been carried out all the same.
+    """There was no answer. A write may have been executed all the same.
 
-    `reset` says that the connection broke while the request was under way, which is worth another
-    try where the request changes nothing.
+    `reset` means that the connection broke during the request, so that a read is worth a retry.
     """
 
     def __init__(self, message: str, *, reset: bool = False) -> None:
@@ -65,15 +64,15 @@ class ConnectionFailed(ClientError):
 
 
 class ConnectionRefused(ConnectionFailed):
-    """Nobody listens at the address: most likely the server is starting again."""
+    """No server listens at the address: most likely it is restarting."""
 
 
 class StreamInterrupted(ConnectionFailed):
-    """A watch broke off. Everything up to the last whole event has been delivered."""
+    """A watch broke off. Everything up to the last complete event was delivered."""
 
 
 class DecodeError(ClientError):
-    """An answer that is no valid object: the text names the URL, the kind and the field."""
+    """The answer is no valid object: the text names the URL, the kind and the field."""
 
     def __init__(self, *, url: str, kind: str, detail: str) -> None:
         super().__init__(f"{url}: not a valid {kind}: {detail}")
@@ -111,27 +110,27 @@ class ApiError(ClientError):
 
 
 class Unauthorized(ApiError):
-    """The credentials are missing, wrong or worn out."""
+    """The credentials are missing, wrong or expired."""
 
 
 class Forbidden(ApiError):
-    """The credentials are good, but not for this; also what admission refuses."""
+    """The credentials do not allow this, or admission refuses it."""
 
 
 class NotFound(ApiError):
-    """There is no such object, or no such kind of object."""
+    """The object or the kind does not exist."""
 
 
 class Conflict(ApiError):
-    """The object is not in the state the write was meant for: read it again."""
+    """The object is not in the state that the write requires: read it again."""
 
 
 class AlreadyExists(ApiError):
-    """An object of this name is there already."""
+    """An object of this name exists."""
 
 
 class Expired(ApiError):
-    """The server has forgotten the history back to this resource version."""
+    """The server no longer has the history since this resource version."""
 
 
 class Invalid(ApiError):
@@ -139,15 +138,15 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """The server, or a disruption budget, wants us to come back later."""
+    """The server, or a disruption budget, asks for a later retry."""
 
 
 class ServerError(ApiError):
-    """The server failed at something that was not our fault."""
+    """The server failed, without a fault of the client."""
 
 
 class ResourceVersionTooLarge(ServerError):
-    """The server does not know this resource version yet: it lags, or it has lost its history."""
+    """The server does not know this resource version yet: it lags or has lost its history."""
 
 
 _BY_REASON: Final[dict[str, type[ApiError]]] = {
@@ -181,7 +180,7 @@ _BY_CODE: Final[dict[int, type[ApiError]]] = {
     429: TooManyRequests,
 }
 
-#: For answers that are no Status: reason and words by code. `{server}` is what the server wrote.
+#: Reason and message by code, for answers that are no Status. `{server}` is the server's text.
 _GENERIC: Final[dict[int, tuple[str, str]]] = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -214,7 +213,7 @@ _NOT_ACCEPTABLE: Final = (
 def error_of_status(
     status: Status, *, code: int = 0, retry_after_seconds: int | None = None
 ) -> ApiError:
-    """The error a `Status` stands for. `code` is the HTTP code, for a status that has none."""
+    """Return the error for a `Status`. `code` is the HTTP code, for a status without one."""
     code = status.code or code
     details = status.details or StatusDetails()
     return _class_of(code, status.reason, status.message, details)(
@@ -236,10 +235,10 @@ def error_of_response(
     name: str = "",
     retry_after_seconds: int | None = None,
 ) -> ApiError:
-    """The error an HTTP answer stands for, be it a `Status` or some proxy's page.
+    """Return the error for an HTTP answer, be it a `Status` or a proxy's page.
 
-    `group_resource` (`pods`, `leases.coordination.k8s.io`) and `name` say what was asked for; they
-    end up in the words of an answer that has none of its own.
+    `group_resource` (`pods`, `leases.coordination.k8s.io`) and `name` are those of the request, for
+    the message of an answer that has none of its own.
     """
     status = _decode_status(body)
     if status is not None and status.kind == "Status" and status.status == "Failure":
@@ -300,6 +299,6 @@ def _class_of(code: int, reason: str, message: str, details: StatusDetails) -> t
         return ResourceVersionTooLarge
     known = _BY_REASON.get(reason)
     if known is not None:
-        # A 429 is a 429 whatever reason it gives itself.
+        # A 429 is TooManyRequests whatever its reason is.
         return TooManyRequests if code == 429 else known
     return _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)

@@ -1,17 +1,26 @@
-"""The kinds that plugins read, by the plural name they ask for them by.
+"""The kinds of objects: their REST paths, and the types that they are decoded into.
 
-A plugin names in `Plugin.reads` what it lists; the scheduler then keeps a local copy of it. Events
-of further kinds, `plural.version.group`, can be registered for: of those only metadata is read.
+    core group     /api/v1/namespaces/{namespace}/pods/{name}/{subresource}
+    other groups   /apis/{group}/{version}/nodes/{name}
+
+`KINDS` are the kinds that plugins can read, by the plural name in `Plugin.reads`; the scheduler
+keeps a local copy of those that a plugin reads. Plugins can register for events of further kinds,
+`plural.version.group`; only the metadata of those is read.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from urllib.parse import quote
 
-from scheduler.api.core import ObjectMeta, Struct
+import msgspec
+
+from scheduler.api.core import Namespace, Node, ObjectMeta, ObjectReference, Pod, Struct
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
-from scheduler.api.policy import PodDisruptionBudget
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -21,18 +30,166 @@ from scheduler.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from scheduler.client.resources import NAMESPACES, NODES, PODS, Resource
+from scheduler.api.workloads import (
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from scheduler.client.objects import Event, Lease
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class ApiObject(Protocol):
+    """Any object with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+T = TypeVar("T", bound=ApiObject)
+
+#: Path segments that need no escaping.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~:-]+").fullmatch
+
+
+def object_key(obj: ApiObject) -> str:
+    """Return `namespace/name`, or the bare name of an object without a namespace."""
+    metadata = obj.metadata
+    namespace = metadata.namespace
+    return f"{namespace}/{metadata.name}" if namespace else metadata.name
+
+
+@dataclass(frozen=True)
+class Resource(Generic[T]):
+    """One kind of object: its group, version and names, and the type it is decoded into."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[T]
+    namespaced: bool = True
+
+    @functools.cached_property
+    def api_version(self) -> str:
+        """`v1`, or `group/version`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @functools.cached_property
+    def group_resource(self) -> str:
+        """`pods` or `leases.coordination.k8s.io`, as in error messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @functools.cached_property
+    def _root(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def collection_path(self, namespace: str = "") -> str:
+        """Return the path of all objects, or of those in one namespace."""
+        if self.namespaced and namespace:
+            return f"{self._root}/namespaces/{_segment(namespace)}/{self.plural}"
+        return f"{self._root}/{self.plural}"
+
+    def path(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
+        """Return the path of one object, or of its subresource (`status`, `binding`).
+
+        Raises ValueError for a name that is no valid path segment, and for a namespaced kind
+        without a namespace: the server would take either for another request.
+        """
+        if self.namespaced and not namespace:
+            raise ValueError(f"{self.kind} {name!r}: a namespace is needed to name one object")
+        path = f"{self.collection_path(namespace)}/{_segment(name)}"
+        return f"{path}/{subresource}" if subresource else path
+
+    def reference(self, obj: T) -> ObjectReference:
+        """Return a reference to this version of an object, for events."""
+        metadata = obj.metadata
+        return ObjectReference(
+            api_version=self.api_version,
+            kind=self.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+        )
+
+    def encode(self, obj: T) -> bytes:
+        """Encode an object as JSON, with kind and apiVersion, which its type does not have."""
+        body = msgspec.json.encode(obj)
+        return self._preamble + (b"}" if body == b"{}" else b"," + body[1:])
+
+    @functools.cached_property
+    def _preamble(self) -> bytes:
+        head = msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})
+        return head[:-1]
+
+
+def _segment(text: str) -> str:
+    if _PLAIN(text) and text not in {".", ".."}:
+        return text
+    if text in {"", ".", ".."} or "/" in text or "%" in text:
+        raise ValueError(f"{text!r} cannot be part of a path: expected a name without '/' and '%'")
+    return quote(text, safe="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of a list or a watch; an empty field is not sent.
+
+    Source: `metav1.ListOptions`. The combinations of `resource_version`, `resource_version_match`
+    and `send_initial_events` are explained in "Kubernetes API Concepts", "Resource versions".
+    """
+
+    label_selector: str = ""
+    field_selector: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    timeout_seconds: int | None = None
+    allow_watch_bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+    def query(self, *, watch: bool = False) -> str:
+        """Return the query string, percent-encoded, with sorted keys."""
+        pairs: list[tuple[str, str]] = []
+        if self.allow_watch_bookmarks:
+            pairs.append(("allowWatchBookmarks", "true"))
+        for key, value in (
+            ("continue", self.continue_token),
+            ("fieldSelector", self.field_selector),
+            ("labelSelector", self.label_selector),
+            ("limit", str(self.limit) if self.limit else ""),
+            ("resourceVersion", self.resource_version),
+            ("resourceVersionMatch", self.resource_version_match),
+        ):
+            if value:
+                pairs.append((key, value))
+        if self.send_initial_events is not None:
+            pairs.append(("sendInitialEvents", "true" if self.send_initial_events else "false"))
+        if self.timeout_seconds is not None:
+            pairs.append(("timeoutSeconds", str(self.timeout_seconds)))
+        if watch:
+            pairs.append(("watch", "true"))
+        return "&".join(f"{key}={quote(value, safe='')}" for key, value in pairs)
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod", Pod)
+NODES: Final = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", Event)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
 
 _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
 
 
 class PartialObject(Struct, frozen=True):
-    """An object of whatever kind, as far as its metadata goes."""
+    """The metadata of an object of any kind."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -68,9 +225,9 @@ KINDS_BY_NAME: Final[Mapping[str, Resource[Any]]] = MappingProxyType({r.kind: r 
 
 
 def resource_named(name: str) -> Resource[Any]:
-    """A kind by its plural, or by `plural.version.group` (`schema.ParseResourceArg`).
+    """Return a kind by its plural, or by `plural.version.group` (`schema.ParseResourceArg`).
 
-    Raises KeyError for a plural that is not known, ValueError for a text that is neither.
+    Raises KeyError for an unknown plural, ValueError for a text of another form.
     """
     if "." not in name:
         return KINDS[name]
@@ -82,9 +239,9 @@ def resource_named(name: str) -> Resource[Any]:
 
 
 def kind_of_event(resource: str) -> Resource[Any] | None:
-    """The kind whose objects an event's resource is about; None for special ones.
+    """Return the kind that an event's resource names; None for the special resources.
 
-    Raises ValueError for one that no kind is known for.
+    Raises ValueError for an unknown kind.
     """
     kind = resource.rpartition("/")[2]
     if kind in KINDS_BY_NAME:

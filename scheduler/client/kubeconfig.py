@@ -1,16 +1,15 @@
-"""From `--kubeconfig`, `--master` and the surroundings to a `Connection`.
+"""Kubeconfig: from `--kubeconfig`, `--master` and the environment to a `Connection`.
 
-Files are read, merged and understood by the official `kubernetes` package, so that contexts, client
-certificates, tokens, basic auth, OIDC and exec plugins mean what they mean to its other users. It
-is imported when needed only: it costs a third of a second. Four things are done here because it
-does them otherwise than kubectl:
+The official `kubernetes` package interprets contexts, client certificates, tokens, basic auth, OIDC
+and exec plugins. It is imported on demand, because the import takes a third of a second. Four
+things are done here, because the package differs from kubectl:
 
-- the first of several files that names a current context decides (there: the last);
-- a failing exec plugin is an error with the plugin's words (there: a log line, then no identity);
-- a token file is read again every minute (there: once), and time comes from our clock;
-- `act-as` becomes impersonation headers (there: nothing).
+- the first of several files with a current context decides (there: the last);
+- a failing exec plugin is an error with the plugin's text (there: a log line, then no identity);
+- a token file is read again every minute (there: once), by our clock;
+- `act-as` becomes impersonation headers (there: it is ignored).
 
-Which source counts, as `clientcmd.BuildConfigFromFlags` has it:
+The source of the configuration, as in `clientcmd.BuildConfigFromFlags`:
 
     --kubeconfig given        that file; --master, if given too, replaces the server's address
     only --master given       that URL, no credentials
@@ -46,30 +45,30 @@ from scheduler.client.connection import (
 from scheduler.client.credentials import (
     Credential,
     Credentials,
+    ExecPlugin,
     RenewedCredentials,
     StaticCredentials,
     TokenFile,
 )
 from scheduler.client.errors import KubeconfigError
-from scheduler.client.exec_plugin import ExecPlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scheduler.clock import Clock
 
-logger = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
-#: Where a pod finds its service account.
+#: The directory of a pod's service account.
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-#: How long a header of an auth provider is used before the provider is asked again.
+#: How long a header of an auth provider is used before it is renewed.
 _PROVIDER_SECONDS: Final = 60.0
 
-#: The auth providers the official package knows. The others became exec plugins years ago.
+#: The auth providers of the official package. The others were replaced by exec plugins.
 _PROVIDERS: Final = ("gcp", "oidc")
 
-#: Users' fields that name an identity; an exec plugin counts only without any of them.
+#: The fields with a user's identity; an exec plugin is used only without any of them.
 _IDENTITIES: Final = (
     "token",
     "tokenFile",
@@ -82,7 +81,7 @@ _IDENTITIES: Final = (
 
 @dataclass
 class _Settings:
-    """What the package's loaders fill in; they set attributes of `client.Configuration`."""
+    """The attributes of `client.Configuration` that the package's loaders set."""
 
     host: str = ""
     ssl_ca_cert: str | None = None
@@ -95,7 +94,7 @@ class _Settings:
     refresh_api_key_hook: Callable[[_Settings], None] | None = None
 
     def tls(self) -> ssl.SSLContext | None:
-        """The TLS context for `host`; None for plain HTTP."""
+        """Return the TLS context for `host`; None for plain HTTP."""
         if not self.host.startswith("https:"):
             return None
         try:
@@ -118,9 +117,9 @@ def connect(
     environ: Mapping[str, str] | None = None,
     service_account: Path = _SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection that flags and surroundings ask for; see the module's table.
+    """Return the connection for flags and environment; see the table of the module.
 
-    Reads files and may run an exec plugin: call it before the event loop has work to do.
+    This reads files and may run an exec plugin, which blocks the event loop.
     """
     environ = os.environ if environ is None else environ
     if kubeconfig:
@@ -152,7 +151,7 @@ def connection_in_cluster(
     environ: Mapping[str, str] | None = None,
     service_account: Path = _SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection a pod has by its service account."""
+    """Return the connection of a pod by its service account."""
     module: Any = importlib.import_module("kubernetes.config.incluster_config")
     token, settings = service_account / "token", _Settings()
     try:
@@ -180,15 +179,14 @@ def connection_from_kubeconfig(
     paths: Sequence[Path],
     *,
     clock: Clock,
-    context: str = "",
     master: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Connection:
-    """The connection of one context (by default the current one) of one or more kubeconfig files.
+    """Return the connection of the current context of one or several kubeconfig files.
 
-    Of several entries with one name the first counts. `master` replaces the server's address.
+    The first of several entries with the same name is used. `master` replaces the server's address.
     """
-    files = _Files(paths, context=context)
+    files = _Files(paths)
     if master:
         files.cluster["server"] = master
     try:
@@ -212,13 +210,13 @@ def connection_from_kubeconfig(
 
 
 class _Files:
-    """One context of some kubeconfig files, with the cluster and the user it names."""
+    """The current context of some kubeconfig files, with its cluster and its user."""
 
-    def __init__(self, paths: Sequence[Path], *, context: str) -> None:
+    def __init__(self, paths: Sequence[Path]) -> None:
         self.source = os.pathsep.join(str(path) for path in paths)
         self._documents = [(path, _read(path)) for path in paths]
         currents = (str(document.get("current-context") or "") for _, document in self._documents)
-        self._name = context or next(filter(None, currents), "")
+        self._name = next(filter(None, currents), "")
         if not self._name:
             raise KubeconfigError(f"{self.source}: expected a current-context")
         self.context, _ = self._entry("context", self._name)
@@ -232,7 +230,7 @@ class _Files:
             _make_absolute(self.user, self._user_directory, "client-certificate", "client-key")
 
     def settings(self) -> _Settings:
-        """What the package makes of the context, but for exec plugins and token files."""
+        """Load the context with the package, without exec plugins and token files."""
         if self.cluster.get("insecure-skip-tls-verify") and any(
             self.cluster.get(name)
             for name in ("certificate-authority", "certificate-authority-data")
@@ -247,7 +245,7 @@ class _Files:
                 f"{self.source}: user {self._user_name!r}: expected auth-provider to be one of "
                 f"{', '.join(_PROVIDERS)}, got {provider.get('name')!r}; use an exec plugin"
             )
-        # The loader would go on without an identity if the plugin failed, and read a token once.
+        # The package would ignore a failing plugin, and read a token file only once.
         user = {key: self.user[key] for key in self.user if key not in {"exec", "tokenFile"}}
         package: Any = importlib.import_module("kubernetes.config.kube_config")
         context = {**self.context, "cluster": "cluster", "user": "user"}
@@ -270,13 +268,13 @@ class _Files:
     def credentials(
         self, settings: _Settings, tls: ssl.SSLContext | None, *, clock: Clock
     ) -> Credentials:
-        """Who the context's user is. Raises KubeconfigError if an exec plugin fails."""
+        """Return the credentials of the user. Raises KubeconfigError if an exec plugin fails."""
         if self.user.get("tokenFile"):
             path = self._user_directory / str(self.user["tokenFile"])
             return RenewedCredentials(TokenFile(path, clock=clock), clock=clock)
         if self.user.get("auth-provider"):
             return RenewedCredentials(
-                functools.partial(_ask_provider, settings, clock, self.source), clock=clock
+                functools.partial(_renew_by_provider, settings, clock, self.source), clock=clock
             )
         if self.user.get("exec") and not any(self.user.get(name) for name in _IDENTITIES):
             plugin = ExecPlugin(
@@ -291,7 +289,7 @@ class _Files:
         return StaticCredentials(settings.api_key.get("BearerToken"))
 
     def _entry(self, kind: str, name: str) -> tuple[dict[str, Any], Path]:
-        """The first entry of that name, and the directory its relative paths start from."""
+        """Return the first entry of that name, and the directory of its relative paths."""
         for path, document in self._documents:
             entries = document.get(f"{kind}s") or []
             if not isinstance(entries, list):
@@ -306,7 +304,7 @@ class _Files:
         raise KubeconfigError(f"{self.source}: there is no {kind} named {name!r}")
 
     def _save(self) -> None:
-        """Write the user's file back: a provider has renewed its tokens, and the old ones died."""
+        """Write renewed tokens of a provider to the user's file, as the old ones are invalid."""
         provider = self.user.get("auth-provider")
         for path, document in self._documents:
             users = (entry["user"] for entry in document.get("users") or [] if entry.get("user"))
@@ -314,7 +312,7 @@ class _Files:
                 try:
                     path.write_text(yaml.safe_dump(document), encoding="utf-8")
                 except OSError as error:
-                    logger.warning("%s: renewed tokens could not be kept: %s", path, error)
+                    _log.warning("%s: renewed tokens could not be kept: %s", path, error)
 
 
 def _default_paths(environ: Mapping[str, str]) -> list[Path]:
@@ -372,7 +370,7 @@ def _impersonation(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)
 
 
-def _ask_provider(settings: _Settings, clock: Clock, source: str) -> Credential:
+def _renew_by_provider(settings: _Settings, clock: Clock, source: str) -> Credential:
     try:
         if settings.refresh_api_key_hook is not None:
             settings.refresh_api_key_hook(settings)
@@ -384,7 +382,7 @@ def _ask_provider(settings: _Settings, clock: Clock, source: str) -> Credential:
 
 
 def _use_certificate(tls: ssl.SSLContext | None, credential: Credential) -> None:
-    """Let new TLS connections use a plugin's certificate. The ssl module reads files only."""
+    """Use a plugin's certificate for new TLS connections, by a file for the ssl module."""
     if tls is None or not credential.certificate:
         return
     with tempfile.NamedTemporaryFile("w", encoding="ascii", suffix=".pem") as pem:

@@ -1,22 +1,21 @@
-"""The typed client: list, watch, get, create, update, patch, delete, bind.
+"""The typed client: list, watch, get, create, patch, delete, bind.
 
-One `RestClient` talks to one API server, paces itself, and asks again where asking again is safe
-for whatever was asked: where the server says when, and where the connection of a read broke
-(`retries` has the rule). A write whose answer got lost is never repeated here: it may have been
-carried out, and whether doing it twice does harm is for the caller to know.
-A watch is not paced, and is opened again where a GET would be; once open, it is read until the
-server ends it, and continuing is the reflector's business.
+One `RestClient` talks to one API server. It limits its own rate, and retries a request where that
+is safe for any request: where the server names a delay, and where the connection of a read was
+reset (the rule is in `retries`). It does not retry a write whose answer was lost: the write may
+have been executed, and only the caller knows if a second execution does harm.
+A watch is not rate limited, and opening one is retried as a GET is. An open watch is read until the
+server ends it; the reflector opens the next one.
 
-Source: client-go `rest/request.go`, `rest/with_retry.go`.
+Source: client-go `rest/request.go`, `rest/with_retry.go`, `tools/pager/pager.go`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -26,12 +25,13 @@ from scheduler.client.errors import (
     ApiError,
     ConnectionFailed,
     DecodeError,
+    Expired,
     StreamInterrupted,
     error_of_response,
 )
-from scheduler.client.pacing import TokenBucket
-from scheduler.client.paging import Listing, list_in_pages
-from scheduler.client.resources import PODS, ApiObject, ListOptions, Resource
+from scheduler.client.flow_control import TokenBucket
+from scheduler.client.kinds import PODS, ApiObject, ListOptions, Resource
+from scheduler.client.objects import Binding
 from scheduler.client.retries import (
     REQUEST_RETRIES_MAX,
     repeat,
@@ -40,17 +40,16 @@ from scheduler.client.retries import (
     retry_delay_seconds,
 )
 from scheduler.client.transport import Answer, Transport, WatchStream
-from scheduler.client.wire import Binding, DeleteOptions, Preconditions
 from scheduler.clock import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from scheduler.api.core import Pod
     from scheduler.client.connection import Connection
     from scheduler.clock import Clock
 
-logger = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 R = TypeVar("R")
@@ -58,52 +57,79 @@ R = TypeVar("R")
 JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
 
-#: Waiting longer than this for the rate limit is worth a line in the log.
+#: A longer wait for the rate limit is logged.
 _THROTTLED_SECONDS: Final = 1.0
 
 _PAGE_SIZE: Final = 500
 
-_EVERYTHING: Final = ListOptions()
-
 _BINDINGS: Final = Resource("", "v1", "bindings", "Binding", Binding)
-_DELETE_PREAMBLE: Final = b'{"kind":"DeleteOptions","apiVersion":"v1"'
-
-#: Told of every attempt: method, HTTP code (or `<error>`), seconds. For metrics.
-RequestObserver = Callable[[str, str, float], None]
-
-
-@dataclass(frozen=True)
-class RestStatistics:
-    """What a client has done so far. `requests` counts attempts, watches apart."""
-
-    requests: int
-    retries: int
-    watches: int
-    throttled_seconds: float
+_DELETE_OPTIONS: Final = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
 
 
 class Subject(NamedTuple):
-    """What a request is about, for the words of an error."""
+    """The object or objects of a request, for the text of an error."""
 
     group_resource: str = ""
     name: str = ""
 
 
-_NOTHING: Final = Subject()
+_NO_SUBJECT: Final = Subject()
+
+
+@dataclass(frozen=True)
+class Listing(Generic[T]):
+    """A whole list as of `resource_version`; `paginated` if it took more than one page."""
+
+    items: list[T]
+    resource_version: str
+    paginated: bool = False
+
+
+async def list_in_pages(
+    fetch: Callable[[ListOptions], Awaitable[Page[T]]], options: ListOptions, *, page_size: int
+) -> Listing[T]:
+    """Fetch all pages of a list, which show the state of one moment.
+
+    A `page_size` of 0 means one page without a limit. If the server has forgotten that moment
+    before the last page (`Expired`), the whole list is fetched once more without a limit. Raises
+    whatever else `fetch` raises.
+    """
+    request = replace(options, limit=options.limit or page_size)
+    items: list[T] = []
+    resource_version = ""
+    while True:
+        try:
+            page = await fetch(request)
+        except Expired:
+            if not request.continue_token:
+                raise
+            whole = await fetch(replace(options, limit=0))
+            return Listing(whole.items, whole.metadata.resource_version, paginated=True)
+        # The version of the first page is that of the list.
+        resource_version = resource_version or page.metadata.resource_version
+        paginated = bool(request.continue_token)
+        items.extend(page.items)
+        if not page.metadata.continue_token:
+            return Listing(items, resource_version, paginated=paginated)
+        # The continue token stands for the version, which must not be sent beside it.
+        request = replace(
+            request,
+            continue_token=page.metadata.continue_token,
+            resource_version="",
+            resource_version_match="",
+        )
 
 
 class RestClient:
     """A client of one API server; an async context manager.
 
-    `qps` and `burst` limit requests as client-go does (0 means 5 and 10, a negative `qps` means no
-    limit). `connections_max` bounds the pool for all but watches; 0 means no bound.
-    `timeout_seconds` bounds every request but watches, retries and all, and is told to the server;
-    None waits for as long as it takes, as the scheduler does but for its lease. Time is `clock`'s.
+    `qps` and `burst` limit requests as in client-go (0 means 5 and 10, a negative `qps` means no
+    limit). `timeout_seconds` bounds every request but watches, including its retries, and is sent
+    to the server; None means no bound, as in the scheduler except for its lease. Time is `clock`'s.
 
-    Every method raises ApiError (the server said no), ConnectionFailed (no answer), DecodeError (an
-    answer that makes no sense) or KubeconfigError (no credentials to be had).
+    Every method raises ApiError (the server refused), ConnectionFailed (no answer), DecodeError
+    (the answer is no valid object) or KubeconfigError (there are no credentials).
     """
 
     def __init__(
@@ -111,25 +137,16 @@ class RestClient:
         connection: Connection,
         *,
         clock: Clock,
-        user_agent: str = "kubesched",
+        user_agent: str,
         qps: float = 50.0,
         burst: int = 100,
-        connections_max: int = 100,
         timeout_seconds: float | None = None,
-        observe: RequestObserver | None = None,
     ) -> None:
-        self._transport = Transport(
-            connection, user_agent=user_agent, connections_max=connections_max
-        )
+        self._transport = Transport(connection, user_agent=user_agent)
         self._clock = clock
         self._bucket = TokenBucket(qps=qps or 5.0, burst=burst or 10, clock=clock)
         self._timeout_seconds = timeout_seconds
-        self._observe = observe
         self._decoders: dict[object, object] = {}
-        self._requests = 0
-        self._retries = 0
-        self._watches = 0
-        self._throttled_seconds = 0.0
 
     async def __aenter__(self) -> RestClient:
         await self._transport.__aenter__()
@@ -138,69 +155,34 @@ class RestClient:
     async def __aexit__(self, *exception: object) -> None:
         await self._transport.__aexit__(*exception)
 
-    def statistics(self) -> RestStatistics:
-        """What this client has done so far."""
-        return RestStatistics(
-            requests=self._requests,
-            retries=self._retries,
-            watches=self._watches,
-            throttled_seconds=self._throttled_seconds,
-        )
-
-    async def list_page(
-        self, resource: Resource[T], options: ListOptions = _EVERYTHING, *, namespace: str = ""
-    ) -> Page[T]:
-        """One list request: everything, or a page if `options.limit` says so."""
-        path, query = resource.collection_path(namespace), options.query()
-        body = await self.request("GET", path, query=query, subject=_about(resource))
+    async def list_page(self, resource: Resource[T], options: ListOptions) -> Page[T]:
+        """Send one list request: for a page if `options.limit` is set, else for everything."""
+        path, query = resource.collection_path(), options.query()
+        body = await self.request("GET", path, query=query, subject=_subject(resource))
         return self._decoder(resource).page(body, url=self._transport.url(path, query))
 
-    async def list_all(
-        self,
-        resource: Resource[T],
-        options: ListOptions = _EVERYTHING,
-        *,
-        namespace: str = "",
-        page_size: int = _PAGE_SIZE,
-    ) -> Listing[T]:
-        """Everything there is, fetched in pages."""
+    async def list_all(self, resource: Resource[T]) -> Listing[T]:
+        """List all objects of a kind, in pages."""
 
-        async def fetch(page: ListOptions) -> Page[T]:
-            return await self.list_page(resource, page, namespace=namespace)
+        async def fetch(options: ListOptions) -> Page[T]:
+            return await self.list_page(resource, options)
 
-        return await list_in_pages(fetch, options, page_size=page_size)
+        return await list_in_pages(fetch, ListOptions(), page_size=_PAGE_SIZE)
 
-    async def get(
-        self, resource: Resource[T], name: str, *, namespace: str = "", subresource: str = ""
-    ) -> T:
-        """One object. Raises NotFound."""
-        path = resource.path(name, namespace=namespace, subresource=subresource)
-        body = await self.request("GET", path, subject=_about(resource, name))
+    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
+        """Read one object. Raises NotFound."""
+        path = resource.path(name, namespace=namespace)
+        body = await self.request("GET", path, subject=_subject(resource, name))
         return self._object(resource, body, path)
 
-    async def create(self, resource: Resource[T], obj: T) -> T:
-        """Make an object in the namespace its metadata names. Raises AlreadyExists, Invalid."""
-        path = resource.collection_path(obj.metadata.namespace)
-        body = await self.request(
+    async def create(self, resource: Resource[T], obj: T) -> bytes:
+        """Create an object, and return it as the server sent it. Raises AlreadyExists, Invalid."""
+        return await self.request(
             "POST",
-            path,
+            resource.collection_path(obj.metadata.namespace),
             body=resource.encode(obj),
-            subject=_about(resource, obj.metadata.name),
+            subject=_subject(resource, obj.metadata.name),
         )
-        return self._object(resource, body, path)
-
-    async def update(self, resource: Resource[T], obj: T, *, subresource: str = "") -> T:
-        """Replace an object, or one side of it. Raises Conflict if it has changed meanwhile.
-
-        The object is sent as its type declares it: for kinds of which the type leaves fields out,
-        patch instead.
-        """
-        metadata = obj.metadata
-        path = resource.path(metadata.name, namespace=metadata.namespace, subresource=subresource)
-        body = await self.request(
-            "PUT", path, body=resource.encode(obj), subject=_about(resource, metadata.name)
-        )
-        return self._object(resource, body, path)
 
     async def patch(
         self,
@@ -212,44 +194,31 @@ class RestClient:
         subresource: str = "",
         content_type: str = STRATEGIC_MERGE_PATCH,
     ) -> T:
-        """Change some fields. `patch` is JSON as plain values, or already encoded as bytes."""
+        """Change some fields. `patch` is JSON as plain values."""
         path = resource.path(name, namespace=namespace, subresource=subresource)
         body = await self.request(
             "PATCH",
             path,
-            body=patch if isinstance(patch, bytes) else msgspec.json.encode(patch),
+            body=msgspec.json.encode(patch),
             content_type=content_type,
-            subject=_about(resource, name),
+            subject=_subject(resource, name),
         )
         return self._object(resource, body, path)
 
-    async def delete(
-        self,
-        resource: Resource[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str | None = None,
-        grace_period_seconds: int | None = None,
-    ) -> None:
-        """Delete an object; with `uid`, only that very one. Raises NotFound, Conflict.
+    async def delete(self, resource: Resource[T], name: str, *, namespace: str = "") -> None:
+        """Delete an object. Raises NotFound.
 
-        A bound pod is only marked by this, and goes when its kubelet says so.
+        A bound pod gets a deletion timestamp, and is removed once its kubelet agrees.
         """
-        options = DeleteOptions(
-            grace_period_seconds=grace_period_seconds,
-            preconditions=Preconditions(uid=uid) if uid else None,
-        )
-        fields = msgspec.json.encode(options)
         await self.request(
             "DELETE",
             resource.path(name, namespace=namespace),
-            body=_DELETE_PREAMBLE + (b"}" if fields == b"{}" else b"," + fields[1:]),
-            subject=_about(resource, name),
+            body=_DELETE_OPTIONS,
+            subject=_subject(resource, name),
         )
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Put a pod on a node. Raises Conflict if it is bound, deleted, or another pod by now."""
+        """Bind a pod to a node. Raises Conflict if it is bound or deleted, or has another uid."""
         metadata = pod.metadata
         binding = Binding(
             metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
@@ -263,17 +232,17 @@ class RestClient:
         )
 
     async def watch(
-        self, resource: Resource[T], options: ListOptions, *, namespace: str = ""
+        self, resource: Resource[T], options: ListOptions
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """What happens to objects, until the server ends the watch.
+        """Yield the events of a watch until the server ends it.
 
-        Close the generator (`contextlib.aclosing`) when leaving it early. Raises, besides what
-        every method does, ApiError for an ERROR event, and StreamInterrupted if the stream breaks
-        off, be it in the middle of an event: whatever was yielded before is whole and valid.
-        If the connection keeps breaking before there is a stream, the watch is simply empty.
+        Close the generator (`contextlib.aclosing`) if you leave it early. Raises, beside what every
+        method raises, ApiError for an ERROR event, and StreamInterrupted if the stream breaks off,
+        be it in the middle of an event; the events before are complete and valid.
+        A watch whose connection is reset again and again before it opens is empty.
         """
         stream = await self._open_watch(
-            resource.collection_path(namespace), options.query(watch=True), _about(resource)
+            resource.collection_path(), options.query(watch=True), _subject(resource)
         )
         if stream is None:
             return
@@ -298,11 +267,11 @@ class RestClient:
         query: str = "",
         body: bytes | None = None,
         content_type: str = JSON,
-        subject: Subject = _NOTHING,
+        subject: Subject = _NO_SUBJECT,
     ) -> bytes:
-        """Any request, paced and repeated as the module says; the body of a good answer.
+        """Send any request, and return the body of a good answer.
 
-        For what has no method here: discovery, health, answers nobody decodes.
+        For what has no method here: discovery, reviews, answers that are not decoded.
         """
         await self._take_token()
         seconds = self._timeout_seconds
@@ -329,23 +298,14 @@ class RestClient:
         content_type: str,
         subject: Subject,
     ) -> bytes:
-        self._requests += 1
-        started, code = self._clock.monotonic(), "<error>"
-        try:
-            answer = await self._transport.send(
-                method, path, query=query, body=body, content_type=content_type
-            )
-            code = str(answer.status)
-        finally:
-            if self._observe is not None:
-                self._observe(method, code, self._clock.monotonic() - started)
+        answer = await self._transport.send(
+            method, path, query=query, body=body, content_type=content_type
+        )
         if answer.ok:
             return answer.body
         raise self._refusal(answer, method, subject)
 
     async def _open_watch(self, path: str, query: str, subject: Subject) -> WatchStream | None:
-        self._watches += 1
-
         async def open_once() -> WatchStream:
             answer = await self._transport.open_watch(path, query)
             if isinstance(answer, WatchStream):
@@ -357,7 +317,7 @@ class RestClient:
         except ConnectionFailed as error:
             if not error.reset:
                 raise
-            logger.warning("giving up on this watch: %s", error)
+            _log.warning("giving up on this watch: %s", error)
             return None
 
     async def _repeat(self, call: Callable[[], Awaitable[R]], *, is_read: bool) -> R:
@@ -369,16 +329,13 @@ class RestClient:
         )
 
     async def _wait_for_retry(self, seconds: float) -> None:
-        self._retries += 1
         await self._clock.sleep(seconds)
         await self._take_token()
 
     async def _take_token(self) -> None:
         seconds = await self._bucket.take()
-        if seconds:
-            self._throttled_seconds += seconds
-            if seconds > _THROTTLED_SECONDS:
-                logger.info("waited %.1f s for the client's own rate limit", seconds)
+        if seconds > _THROTTLED_SECONDS:
+            _log.info("waited %.1f s for the client's own rate limit", seconds)
 
     def _refusal(self, answer: Answer, method: str, subject: Subject) -> ApiError:
         header, now = answer.headers.get("Retry-After", ""), self._clock.now()
@@ -401,16 +358,16 @@ class RestClient:
         decoder = self._decoders.get(resource)
         if decoder is None:
             decoder = self._decoders[resource] = ObjectDecoder(resource)
-        # The decoder under a resource is of the resource's type.
+        # The decoder of a resource has the resource's type.
         return cast("ObjectDecoder[T]", decoder)
 
 
-def _about(resource: Resource[T], name: str = "") -> Subject:
+def _subject(resource: Resource[T], name: str = "") -> Subject:
     return Subject(resource.group_resource, name)
 
 
 def _last_event(decoder: ObjectDecoder[T], stream: WatchStream) -> WatchEvent[T] | None:
-    """The event of a last line without an end; half an event raises StreamInterrupted."""
+    """Decode the last line, which has no line end. Raises StreamInterrupted for half an event."""
     try:
         return decoder.event(stream.unfinished, url=stream.url)
     except DecodeError as error:

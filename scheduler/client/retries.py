@@ -74,7 +74,7 @@ _TRANSIENT: Final = frozenset({500, 503, 504})
 
 
 class Retry(enum.Enum):
-    """Says after which errors a write may be executed a second time."""
+    """The errors after which a write may be executed a second time."""
 
     #: After any: the write sets a state, and setting it twice changes nothing.
     ALWAYS = enum.auto()

@@ -1,11 +1,10 @@
-"""Bytes over HTTP: the connection pools, the headers every request has, the lines of a watch.
+"""Bytes over HTTP: connection pools, the headers of every request, the lines of a watch.
 
-This is the only module that knows aiohttp, and its errors go no further: they become
-`ConnectionFailed` and its kin here. What the answers mean, and whether to ask again, is decided in
-`rest`.
+The only module that uses aiohttp. It turns aiohttp's errors into `ConnectionFailed` and its
+subclasses. `rest` interprets the answers and retries.
 
-Watches have a pool of their own, without a limit: each holds its connection for minutes, and they
-must not starve the writes nor wait behind them.
+Watches have a connection pool of their own, without a limit: each holds its connection for minutes,
+and must neither starve the writes nor wait for them.
 """
 
 from __future__ import annotations
@@ -27,21 +26,24 @@ if TYPE_CHECKING:
     from scheduler.client.connection import Connection
 
 #: How long to wait for a TCP connection, and how long to keep an idle one. (client-go: 30 s and
-#: 90 s. Servers close after 90 s or so, and the one who closes first never meets a reset.)
+#: 90 s. Servers close after 90 s or so; a client that closes first never sees a reset.)
 _CONNECT_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 
-#: How much of a watch is read ahead before the server is held up.
+#: The most connections for requests other than watches.
+_CONNECTIONS_MAX: Final = 100
+
+#: How much of a watch is read ahead before the server has to wait.
 _WATCH_BUFFER_BYTES: Final = 1 << 18
 
-#: When the kernel starts asking whether the other side of a silent watch is still there.
+#: After how much silence of a watch the kernel sends keep-alive probes.
 _KEEPALIVE_SECONDS: Final = 30
 
 _RESETS: Final = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
 
 
 class Answer(NamedTuple):
-    """What came back, whole."""
+    """A complete answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,21 +51,20 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what it was asked (200 to 206, as client-go has it)."""
+        """True for 200 to 206, as in client-go."""
         return 200 <= self.status <= 206
 
 
 class _Broken(Exception):
-    """Takes the error of a broken connection past aiohttp, which would send a DELETE twice."""
+    """Hides the error of a broken connection from aiohttp, which would send a DELETE twice."""
 
 
 class Transport:
-    """Sends requests to one API server. An async context manager; not usable outside of it."""
+    """Sends requests to one API server; an async context manager."""
 
-    def __init__(self, connection: Connection, *, user_agent: str, connections_max: int) -> None:
+    def __init__(self, connection: Connection, *, user_agent: str) -> None:
         self._connection = connection
         self._user_agent = user_agent
-        self._connections_max = connections_max
         self._origin = URL(connection.base_url)
         self._prefix = self._origin.raw_path.rstrip("/")
         self._requests: aiohttp.ClientSession | None = None
@@ -73,8 +74,8 @@ class Transport:
 
     async def __aenter__(self) -> Transport:
         encoding = "gzip" if self._connection.compression else "identity"
-        self._requests = self._session(limit=self._connections_max, encoding=encoding)
-        # A compressor would hold events back until it has enough of them.
+        self._requests = self._session(limit=_CONNECTIONS_MAX, encoding=encoding)
+        # Compression would delay events until there are enough of them.
         self._watches = self._session(limit=0, encoding="identity")
         return self
 
@@ -85,7 +86,7 @@ class Transport:
         self._requests = self._watches = None
 
     def url(self, path: str, query: str = "") -> str:
-        """The whole URL of a path, for messages."""
+        """Return the full URL of a path, for messages."""
         return f"{self._connection.base_url}{path}{f'?{query}' if query else ''}"
 
     async def send(
@@ -97,7 +98,7 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "",
     ) -> Answer:
-        """One request, one answer; whatever its code. Raises ConnectionFailed for no answer."""
+        """Send one request; return the answer, whatever its code. Raises ConnectionFailed."""
         session = _entered(self._requests)
         headers = await self._headers_for(content_type if body is not None else "")
         try:
@@ -118,7 +119,7 @@ class Transport:
         return answer
 
     async def open_watch(self, path: str, query: str) -> WatchStream | Answer:
-        """A stream of lines, or the answer of a server that does not want to give one.
+        """Open a watch; return the answer instead if it is not 200.
 
         Raises ConnectionFailed; a timeout while connecting counts as a reset here.
         """
@@ -137,7 +138,7 @@ class Transport:
                 return WatchStream(response, url)
             answer = Answer(response.status, response.headers, await response.read())
         except TimeoutError as error:
-            raise ConnectionFailed(f'GET "{url}": {_words(error)}', reset=True) from error
+            raise ConnectionFailed(f'GET "{url}": {_text(error)}', reset=True) from error
         except (aiohttp.ClientError, OSError, _Broken) as error:
             raise _translated(error, f'GET "{url}"') from error
         if answer.status == 401:
@@ -165,11 +166,11 @@ class Transport:
     def _target(self, path: str, query: str) -> URL:
         if query:
             return URL(self.url(path, query), encoded=True)
-        # Three times cheaper than parsing the whole URL again, and writes have no query.
+        # Three times cheaper than parsing the URL again; writes have no query.
         return self._origin.with_path(self._prefix + path, encoded=True)
 
     async def _headers_for(self, content_type: str) -> CIMultiDict[str]:
-        """The headers that differ between requests, made once per kind of body and token."""
+        """Return the headers that differ between requests, cached by content type and token."""
         authorization = await self._connection.credentials.authorization()
         if authorization != self._authorization:
             self._authorization = authorization
@@ -185,7 +186,7 @@ class Transport:
 
 
 class WatchStream:
-    """An open watch: lines, until the server ends it. Close it when done."""
+    """An open watch: lines until the server ends it. Close it in the end."""
 
     def __init__(self, response: aiohttp.ClientResponse, url: str) -> None:
         self._response = response
@@ -194,16 +195,16 @@ class WatchStream:
         _keep_alive(response)
 
     def close(self) -> None:
-        """Drop the connection; harmless if the stream has ended."""
+        """Close the connection; a no-op if the stream has ended."""
         self._response.close()
 
     @property
     def unfinished(self) -> bytes:
-        """What came after the last end of line."""
+        """The bytes after the last end of a line."""
         return b"".join(self._parts)
 
     async def lines(self) -> list[bytes]:
-        """The next lines, as many as lie ready; none once the server has ended the stream.
+        """Return the lines that have arrived, at least one; none once the server ends the stream.
 
         Raises StreamInterrupted if the stream ends otherwise.
         """
@@ -211,11 +212,11 @@ class WatchStream:
             try:
                 chunk = await self._response.content.readany()
             except (aiohttp.ClientError, OSError) as error:
-                raise StreamInterrupted(f"{self.url}: {_words(error)}", reset=True) from error
+                raise StreamInterrupted(f"{self.url}: {_text(error)}", reset=True) from error
             if not chunk:
                 return []
             if b"\n" not in chunk:
-                # The parts of a long line are joined once, not with every part.
+                # The parts of a long line are joined once, at its end.
                 self._parts.append(chunk)
                 continue
             lines = chunk.split(b"\n")
@@ -244,7 +245,7 @@ def _entered(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Let the kernel notice a peer that vanished without a word: a watch has no other way to."""
+    """Let the kernel detect a peer that has vanished; a watch cannot detect it otherwise."""
     transport = response.connection.transport if response.connection is not None else None
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None or sock.family not in {socket.AF_INET, socket.AF_INET6}:
@@ -258,7 +259,7 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
 def _translated(error: Exception, request: str) -> ConnectionFailed:
     if isinstance(error, _Broken) and isinstance(error.__cause__, Exception):
         error = error.__cause__
-    text = f"{request}: {_words(error)}"
+    text = f"{request}: {_text(error)}"
     number = getattr(getattr(error, "os_error", error), "errno", None)
     if number == errno.ECONNREFUSED:
         return ConnectionRefused(text)
@@ -266,7 +267,7 @@ def _translated(error: Exception, request: str) -> ConnectionFailed:
     return ConnectionFailed(text, reset=reset)
 
 
-def _words(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection without an answer"
     if isinstance(error, TimeoutError | asyncio.TimeoutError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api import field
-from scheduler.api.names import label_key_complaints
+from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.duration import Duration
 from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
@@ -238,7 +238,7 @@ def _extenders_errors(extenders: Sequence[Extender], path: str) -> list[FieldErr
 
 def _managed_resource_errors(resource: ExtenderManagedResource, path: str) -> list[FieldError]:
     name = resource.name
-    if complaints := label_key_complaints(name):
+    if complaints := label_key_errors(name):
         return [field.invalid(path, name, complaint) for complaint in complaints]
     if not is_extended_resource_name(name):
         return [field.invalid(path, name, "is an invalid extended resource name")]

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
-from scheduler.client import NODES, PODS, Lister
+from scheduler.client import NODES, PODS, Store
 from scheduler.client.kinds import KINDS
-from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.schedule_pod import (
@@ -121,8 +120,7 @@ class World:
         nodes, pods = list(nodes), list(pods)
         stores = _stores({**others, NODES.plural: nodes, PODS.plural: pods})
         self._pods: Final[Store[Pod]] = stores[PODS.plural]
-        pods_lister = Lister(self._pods)
-        self._nominator: Final = Nominator(lambda namespace, name: pods_lister.get(name, namespace))
+        self._nominator: Final = Nominator(lambda namespace, name: self._pods.get(name, namespace))
         self._api: Final = _NoApi()
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
             config, self._make_handle(stores), plugins=plugins
@@ -147,7 +145,6 @@ class World:
 
     def _make_handle(self, stores: Mapping[str, Store[Any]]) -> MakeHandle:
         clock, metrics, rng = SystemClock(), SchedulerMetrics(), random.Random(0)
-        listers = {plural: Lister(store) for plural, store in stores.items()}
         waiting_pods, pods_in_pre_bind = WaitingPods(clock, metrics), PodsInPreBind()
 
         def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
@@ -164,7 +161,7 @@ class World:
                 waiting_pods=waiting_pods,
                 pods_in_pre_bind=pods_in_pre_bind,
                 worlds=worlds,
-                lister=listers.__getitem__,
+                lister=stores.__getitem__,
                 activate=_ignore,
                 spawn=_close,
                 run_in_parallel=_run_in_sequence,
@@ -259,11 +256,7 @@ class World:
 
 def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:
     """Return a store per kind that plugins can list; kinds without objects are empty."""
-    stores: dict[str, Store[Any]] = {}
-    for plural in KINDS:
-        store = stores[plural] = Store({NAMESPACE_INDEX: by_namespace})
-        store.replace(objects.get(plural, ()))
-    return stores
+    return {plural: Store(objects.get(plural, ())) for plural in KINDS}
 
 
 class _NoApi:

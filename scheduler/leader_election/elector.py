@@ -1,13 +1,11 @@
-"""Leading: of several schedulers one holds a lease and works, the others wait for it.
+"""Leader election: one of several schedulers holds a lease and works, the others wait for it.
 
-    waiting --- a try comes to a good end ---> leading --- LeaderElectionLost
-       ^  |                                    |     ^
-       +--+ every 2 to 4.4 s                   +-----+ every 2 s, for as long as none of the
-                                                       tries of 10 s in a row has failed
+    waiting --- a try succeeds -------> leading --- LeaderElectionLost
+       ^  |                             |     ^
+       +--+ every 2 to 4.4 s            +-----+ every 2 s, unless all tries of 10 s have failed
 
-`acquire_or_renew` decides which request follows which answer; this module makes the requests, in
-time, on the clock that is given. Times are those of the configuration (`leaderElection`), above its
-defaults: `retryPeriod` 2 s, `renewDeadline` 10 s.
+`candidate` makes the requests of one try; this module decides when to try. The times are those of
+the configuration (`leaderElection`), above its defaults: `retryPeriod` 2 s, `renewDeadline` 10 s.
 
 Source: client-go `tools/leaderelection/leaderelection.go` (`acquire`, `renew`), kube-scheduler
 `app/options/options.go` (`makeLeaderElectionConfig`), `app/server.go` (`Run`).
@@ -20,84 +18,56 @@ import math
 import random
 import socket
 import uuid
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from scheduler.client import ClientError, NotFound, RestClient
+from scheduler.client import RestClient
 from scheduler.clock import wait_for
 from scheduler.config import ConfigError
 from scheduler.config.duration import SECOND
-from scheduler.leader_election.acquire_or_renew import Answer, Candidacy, Instant, Outcome, Verb
+from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.core_events import CoreEventRecorder
 from scheduler.leader_election.lease_lock import LeaseLock
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
-    from scheduler.client import Connection, LeaseSpec
+    from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration, LeaderElectionConfiguration
-    from scheduler.leader_election.acquire_or_renew import Call, Steps
     from scheduler.metrics import SchedulerMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-#: A pause between two tries to get the lease is longer by up to so many times itself.
+#: The delay between two tries to acquire is `retryPeriod` plus up to so many times it.
 _JITTER_FACTOR: Final = 1.2
-#: What metrics and health checks call the election, whatever the lease is called.
+#: The name of the election in metrics and health checks, whatever the lease's name.
 _NAME: Final = "kube-scheduler"
-#: A lease we hold may be expired for so long before that is a reason to have us restarted.
+#: How long our lease may be expired before the health check fails.
 _TOLERATED_SECONDS: Final = 20.0
 _REQUEST_SECONDS_MIN: Final = 1.0
 _USER_AGENT: Final = "kubesched/leader-election"
 
-#: What is logged of a call that came to nothing, and how loud.
-_FAILURES: Final = {
-    Verb.RENEW: (
-        logging.INFO,
-        "Failed to update lease optimistically, falling back to slow path: %s: %s",
-    ),
-    Verb.GET: (logging.ERROR, "Error retrieving lease lock %s: %s"),
-    Verb.CREATE: (logging.ERROR, "Error initially creating lease lock %s: %s"),
-    Verb.UPDATE: (logging.ERROR, "Failed to update lease %s: %s"),
-}
-
 
 class LeaderElectionLost(Exception):
-    """The lease could not be renewed in time: another one may lead by now, so nothing may go on."""
-
-
-class Lock(Protocol):
-    """What an election is about; `str()` names it. See `scheduler.leader_election.lease_lock`."""
-
-    async def get(self) -> LeaseSpec:
-        """Read the record. Raises NotFound, ClientError."""
-        ...
-
-    async def create(self, record: LeaseSpec) -> None:
-        """Write the first record. Raises ClientError."""
-        ...
-
-    async def update(self, record: LeaseSpec) -> None:
-        """Replace the record as last known. Raises ClientError."""
-        ...
+    """The lease was not renewed in time: another process may lead now, so this one must stop."""
 
 
 def new_identity() -> str:
-    """What one process calls itself among all candidates: the host, and something unique."""
+    """Return a name for this process that no other candidate has: host and UUID."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class LeaderElector:
-    """Makes one candidate's requests: `acquire`, then `renew`, in the end `release`.
+    """Times the tries of one candidate: `acquire`, then `renew`, in the end `release`.
 
-    `report` is told what to write as an event about the lease. Raises ConfigError for times that
-    cannot work together.
+    `report` receives the text for an event about the lease. Raises ConfigError for times that
+    contradict each other.
     """
 
     def __init__(
         self,
-        lock: Lock,
+        lock: LeaseLock,
         config: LeaderElectionConfiguration,
         *,
         identity: str,
@@ -108,8 +78,11 @@ class LeaderElector:
     ) -> None:
         _check(config, identity)
         self._lock: Final = lock
-        self._candidacy: Final = Candidacy(
-            identity, lease_duration_seconds=config.lease_duration.nanoseconds // SECOND
+        self._candidate: Final = Candidate(
+            lock,
+            identity=identity,
+            lease_duration_seconds=config.lease_duration.nanoseconds // SECOND,
+            clock=clock,
         )
         self._expired_seconds: Final = config.lease_duration.seconds + _TOLERATED_SECONDS
         self._retry_seconds: Final = config.retry_period.seconds
@@ -124,21 +97,16 @@ class LeaderElector:
         metrics.leader_election_master_status[(_NAME,)] = 0
 
     @property
-    def is_leader(self) -> bool:
-        """Whether we have the lease, as far as we know."""
-        return self._candidacy.is_leader
-
-    @property
     def is_idle(self) -> bool:
-        """Whether no try is under way: nothing happens before it is time for the next one."""
+        """True if no try is under way."""
         return not self._is_trying
 
     def problem(self) -> str:
-        """What is wrong with a leader that neither renews nor ends; empty if all is well.
+        """Return why a leader is unhealthy that neither renews nor ends; empty if it is healthy.
 
         Source: client-go `healthzadaptor.go`.
         """
-        if self._candidacy.is_older_than(self._expired_seconds, self._now()):
+        if self._candidate.is_older_than(self._expired_seconds):
             return f"failed election to renew leadership on lease {_NAME}"
         return ""
 
@@ -156,7 +124,7 @@ class LeaderElector:
         _log.info("Successfully acquired lease %s", self._lock)
 
     async def renew(self) -> NoReturn:
-        """Keep the lease for as long as that can be done; then raise LeaderElectionLost."""
+        """Renew the lease until that fails for too long; then raise LeaderElectionLost."""
         while True:
             try:
                 await wait_for(self._renew_once(), self._deadline_seconds, self._clock)
@@ -169,20 +137,20 @@ class LeaderElector:
             await self._clock.sleep(self._retry_seconds)
 
     async def release(self) -> None:
-        """Give the lease back, if we have led. Nothing may go on that the lease guards."""
+        """Give the lease back, if we have led. What the lease guards must have ended."""
         if not self._has_led:
             return
         self._has_led = False
         self._metrics.leader_election_master_status[(_NAME,)] = 0
         try:
-            steps = self._candidacy.release(self._now())
-            await wait_for(self._carry_out(steps), self._deadline_seconds, self._clock)
+            release = self._try(self._candidate.release())
+            await wait_for(release, self._deadline_seconds, self._clock)
         except TimeoutError:
             _log.error("Failed to release lease %s: no answer in time", self._lock)
         self._report("stopped leading")
 
     async def _renew_once(self) -> None:
-        """Try until it works, at the ticks of a clock that starts now."""
+        """Try until it succeeds, at the ticks of a clock that starts now."""
         started = self._clock.monotonic()
         tick = 0
         while not await self._try_acquire_or_renew():
@@ -191,63 +159,37 @@ class LeaderElector:
             passed_seconds = self._clock.monotonic() - started
             if passed_seconds >= self._deadline_seconds:
                 raise TimeoutError
-            # One tick waits for a try that has taken long; those after it are left out.
+            # A slow try delays one tick; the other ticks that it has missed are skipped.
             tick = max(tick, math.floor(passed_seconds / self._retry_seconds))
 
     async def _try_acquire_or_renew(self) -> bool:
-        leads = await self._carry_out(self._candidacy.try_acquire_or_renew(self._now()))
-        if self._candidacy.slow_paths:
-            self._metrics.leader_election_slowpath[(_NAME,)] = self._candidacy.slow_paths
+        leads = await self._try(self._candidate.try_acquire_or_renew())
+        if self._candidate.slow_paths:
+            self._metrics.leader_election_slowpath[(_NAME,)] = self._candidate.slow_paths
         return leads
 
-    async def _carry_out(self, steps: Steps) -> bool:
+    async def _try(self, requests: Coroutine[None, None, bool]) -> bool:
         self._is_trying = True
         try:
-            call = next(steps)
-            while True:
-                call = steps.send(await self._answer(call))
-        except StopIteration as end:
-            return bool(end.value)
+            return await requests
         finally:
             self._is_trying = False
 
-    async def _answer(self, call: Call) -> Answer:
-        result: LeaseSpec | Outcome = Outcome.DONE
-        try:
-            if call.verb is Verb.GET:
-                result = await self._lock.get()
-            elif call.verb is Verb.CREATE:
-                await self._lock.create(call.record)
-            else:
-                await self._lock.update(call.record)
-        except ClientError as error:
-            if call.verb is Verb.GET and isinstance(error, NotFound):
-                result = Outcome.MISSING
-            else:
-                result = Outcome.FAILED
-                level, text = _FAILURES[call.verb]
-                _log.log(level, text, self._lock, error)
-        return Answer(self._clock.monotonic(), result)
-
     def _announce_leader(self) -> None:
-        leader = self._candidacy.leader
+        leader = self._candidate.leader
         if leader == self._reported_leader:
             return
         self._reported_leader = leader
-        if leader and not self.is_leader:
-            # Loud, for somebody who runs a second scheduler with the first one's lease is not told
-            # by anything else that it will do nothing.
+        if leader and not self._candidate.is_leader:
+            # A warning, because a second scheduler with the same lease does nothing without it.
             _log.warning("Waiting for lease %s, held by %s", self._lock, leader)
-
-    def _now(self) -> Instant:
-        return Instant(self._clock.now(), self._clock.monotonic())
 
 
 class LeaderElection:
-    """A scheduler's election: the lease, a client of its own, and events about it.
+    """The leader election of a scheduler: lease, events about it, and a client for both.
 
-    An async context manager: when it is left the lease is given back. In between, `start` what
-    goes on in the background, then `acquire` and `renew`. Raises ConfigError like `LeaderElector`.
+    An async context manager, which releases the lease at its end. Within it call `start`, `acquire`
+    and `renew`. Raises ConfigError as `LeaderElector` does.
     """
 
     def __init__(
@@ -261,7 +203,7 @@ class LeaderElection:
         metrics: SchedulerMetrics,
     ) -> None:
         election, limits = config.leader_election, config.client_connection
-        # Of its own, so that who leads when has no influence on which node a pod gets.
+        # A generator of its own, so that the election has no influence on decisions.
         rng = random.Random(seed)
         self._client: Final = RestClient(
             connection,
@@ -291,7 +233,7 @@ class LeaderElection:
         self.problem: Final = self._elector.problem
 
     @classmethod
-    def of(
+    def from_config(
         cls,
         config: KubeSchedulerConfiguration,
         connection: Connection,
@@ -301,7 +243,10 @@ class LeaderElection:
         seed: int | None,
         metrics: SchedulerMetrics,
     ) -> LeaderElection | None:
-        """The election that a configuration wants, if it wants one; without a name, a new one."""
+        """Build the election, or return None if `leaderElect` is false.
+
+        An empty identity is generated.
+        """
         if not config.leader_election.leader_elect:
             return None
         return cls(
@@ -325,12 +270,12 @@ class LeaderElection:
             await self._client.__aexit__(*exception)
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Write events in the background."""
+        """Start to write events."""
         group.create_task(self._events.run(), name="lease events")
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way."""
+        """True if neither a try nor an event is under way."""
         return self._elector.is_idle and self._events.is_idle
 
     def _report(self, words: str) -> None:
@@ -343,7 +288,7 @@ class LeaderElection:
 
 
 def _check(config: LeaderElectionConfiguration, identity: str) -> None:
-    """Raise ConfigError for what upstream's elector refuses, in its words."""
+    """Raise ConfigError, with upstream's text, for what upstream's elector refuses."""
     lease, deadline, retry = config.lease_duration, config.renew_deadline, config.retry_period
     for wrong, words in (
         (lease <= deadline, "leaseDuration must be greater than renewDeadline"),

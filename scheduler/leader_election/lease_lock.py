@@ -1,8 +1,8 @@
-"""A lease as a lock: read, made and replaced, always as a whole.
+"""A lease as a lock: it is read, created and replaced as a whole.
 
-What the server says of the lease beside its spec (labels, owners, finalizers, managed fields) is
-kept as it came and sent back: whoever wrote it there keeps it. The resource version among it makes
-every replacement conditional: of two that replace the same lease one gets a Conflict.
+All fields of the lease except its spec (labels, owners, finalizers, managed fields) are kept as the
+server sent them, and sent back. The resource version among them makes every update conditional: of
+two updates of the same version one gets a Conflict.
 
 Source: client-go `tools/leaderelection/resourcelock/leaselock.go`.
 """
@@ -15,20 +15,20 @@ import msgspec
 
 from scheduler.api.core import ObjectMeta
 from scheduler.client.decoding import ObjectDecoder
-from scheduler.client.resources import LEASES
+from scheduler.client.kinds import LEASES
+from scheduler.client.objects import Lease, LeaseSpec
 from scheduler.client.rest import Subject
-from scheduler.client.wire import Lease, LeaseSpec
 
 if TYPE_CHECKING:
     from scheduler.api.core import ObjectReference
     from scheduler.client.rest import RestClient
 
-#: A lease by its top-level fields, none of them taken apart.
+#: A lease by its top-level fields, which are not decoded.
 _Fields = dict[str, msgspec.Raw]
 
 
 class LeaseLock:
-    """One lease on the API server. Every method raises ClientError if it comes to nothing."""
+    """One lease on the API server. Every method raises ClientError."""
 
     def __init__(self, client: RestClient, *, namespace: str, name: str) -> None:
         self._client: Final = client
@@ -45,7 +45,7 @@ class LeaseLock:
 
     @property
     def reference(self) -> ObjectReference:
-        """The lease in its last known state, for events about it. Only once there is one."""
+        """A reference to the last known state of the lease, after `get` or `create`."""
         assert self._lease is not None, "lease not initialized, call get or create first"
         return LEASES.reference(self._lease)
 
@@ -54,20 +54,18 @@ class LeaseLock:
         return self._keep(await self._client.request("GET", self._path, subject=self._subject))
 
     async def create(self, record: LeaseSpec) -> None:
-        """Make the lease. Raises AlreadyExists if another one was faster."""
+        """Create the lease. Raises AlreadyExists."""
         lease = Lease(ObjectMeta(name=self._name, namespace=self._namespace), record)
-        collection = LEASES.collection_path(self._namespace)
-        body = LEASES.encode(lease)
-        self._keep(await self._client.request("POST", collection, body=body, subject=self._subject))
+        self._keep(await self._client.create(LEASES, lease))
 
     async def update(self, record: LeaseSpec) -> None:
-        """Replace the lease as it was last known. Raises Conflict if it has changed since."""
+        """Replace the last known state of the lease. Raises Conflict if it has changed since."""
         assert self._fields, "lease not initialized, call get or create first"
         body = msgspec.json.encode({**self._fields, "spec": record})
         self._keep(await self._client.request("PUT", self._path, body=body, subject=self._subject))
 
     def _keep(self, body: bytes) -> LeaseSpec:
         lease = self._decoder.object(body, url=self._path)
-        # Once this is an object of that kind, it has fields.
+        # The decoder above has checked that the body is an object with fields.
         self._fields, self._lease = msgspec.json.decode(body, type=_Fields), lease
         return lease.spec

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import numpy as np
 
 from scheduler.api.core import Pod
-from scheduler.api.disks import Disk, conflicts
+from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -154,7 +154,7 @@ class VolumeRestrictions(Plugin):
         if deleted is None or deleted.metadata.namespace != pod.namespace:
             return QueueingHint.QUEUE_SKIP
         freed, wanted = volumes_of(deleted), pod.volumes
-        if any(conflicts(disk, freed.disks) for disk in wanted.disks):
+        if any(disk_conflicts(disk, freed.disks) for disk in wanted.disks):
             return QueueingHint.QUEUE
         return QueueingHint(any(claim in wanted.claims for claim in freed.claims))
 
@@ -169,4 +169,4 @@ class VolumeRestrictions(Plugin):
 
 def _conflict(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:
     mounted = [disk for pod in pods for disk in pod.volumes.disks]
-    return any(conflicts(disk, mounted) for disk in disks)
+    return any(disk_conflicts(disk, mounted) for disk in disks)

@@ -14,7 +14,7 @@ from scheduler.api.selectors import Selector, SelectorError, parse_label_selecto
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from scheduler.api.policy import PodDisruptionBudget
+    from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from scheduler.api.core import Pod
-    from scheduler.api.policy import PodDisruptionBudget
+    from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle, PreemptionExtender, Victims
     from scheduler.preemption.executor import Executor

@@ -23,7 +23,7 @@ from scheduler.client import (
     TooManyRequests,
     repeat,
 )
-from scheduler.client.pacing import Backoff
+from scheduler.client.flow_control import Backoff
 from scheduler.client.rest import Subject
 from scheduler.serving.authentication import User
 

@@ -165,7 +165,7 @@ class _CachedRequests(NamedTuple):
     requests: PodRequests
 
 
-#: By the `id()`s of the parts of the spec: pods from one template share them (`PartSharing`).
+#: By the `id()`s of the parts of the spec (shared parts: `scheduler.assembly.part_sharing`).
 _requests: Final[LruCache[tuple[int, ...], _CachedRequests]] = LruCache(4096)
 
 

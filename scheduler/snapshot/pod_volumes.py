@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.api.disks import Disk, disks_of
+from scheduler.api.volumes import Disk, disks_of
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume

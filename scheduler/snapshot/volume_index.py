@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from scheduler.api.disks import Disk, conflicts
+from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.snapshot.columns import IntArray, Slot, grown
 from scheduler.snapshot.pod_index import PodsBySlot
 from scheduler.snapshot.pod_volumes import NO_VOLUMES
@@ -54,7 +54,7 @@ class VolumeIndex(PodsBySlot):
             slot
             for disk in disks
             for slot, mounted in self._mounts.get(disk.identity, {}).items()
-            if conflicts(disk, mounted)
+            if disk_conflicts(disk, mounted)
         }
 
     # Writing.

@@ -31,7 +31,7 @@ def test_declared_fields_are_read_and_all_others_skipped() -> None:
     assert volume.volume_id == "v"
 
 
-def test_what_is_absent_has_its_default() -> None:
+def test_absent_fields_have_their_defaults() -> None:
     pod = msgspec.json.decode(b"{}", type=Pod)
     assert pod == Pod()
     assert pod.spec.scheduler_name == "default-scheduler"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.api.names import label_key_complaints, label_value_complaints
+from scheduler.api.names import label_key_errors, label_value_errors
 
 NAME_GRAMMAR = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
@@ -34,7 +34,7 @@ VALUE_GRAMMAR = (
     ],
 )  # fmt: skip
 def test_good_keys_pass(key: str) -> None:
-    assert label_key_complaints(key) == ()
+    assert label_key_errors(key) == ()
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_good_keys_pass(key: str) -> None:
     ],
 )
 def test_bad_keys_are_complained_about(key: str, complaints: tuple[str, ...]) -> None:
-    assert label_key_complaints(key) == complaints
+    assert label_key_errors(key) == complaints
 
 
 @pytest.mark.parametrize("value", ["", "simple", "1234", "Upper_Case-ok.1", "a" * 63])
 def test_good_values_pass(value: str) -> None:
-    assert label_value_complaints(value) == ()
+    assert label_value_errors(value) == ()
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_good_values_pass(value: str) -> None:
     ],
 )
 def test_bad_values_are_complained_about(value: str, complaints: tuple[str, ...]) -> None:
-    assert label_value_complaints(value) == complaints
+    assert label_value_errors(value) == complaints

@@ -116,7 +116,7 @@ def test_one_term_must_match_and_all_that_is_in_it(
         ),
     ],
 )
-def test_what_cannot_be_parsed_is_told(term: NodeSelectorTerm, errors: list[str]) -> None:
+def test_invalid_terms_have_errors(term: NodeSelectorTerm, errors: list[str]) -> None:
     matcher = parse_node_selector(NodeSelector((term,)))
     assert [str(error) for error in matcher.errors] == errors
 
@@ -127,7 +127,7 @@ def test_errors_keep_the_index_of_their_term_and_stand_below_a_path() -> None:
     assert error.path == "spec.required.nodeSelectorTerms[2].matchExpressions[0].operator"
 
 
-def test_a_pod_that_says_nothing_about_nodes_may_run_anywhere() -> None:
+def test_a_pod_without_node_constraints_may_run_anywhere() -> None:
     affinity = RequiredNodeAffinity(make_pod().spec)
     assert affinity.is_empty
     assert affinity.matches(NODE)

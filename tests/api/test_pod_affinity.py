@@ -1,4 +1,4 @@
-"""Affinity terms, parsed: whom they mean, and what is said of malformed ones."""
+"""Parsed affinity terms: the pods that they match, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -80,14 +80,14 @@ def test_a_quantity_is_read_exactly(text: str | float, nanos: int) -> None:
         ("-1.5n", -2),
     ],
 )
-def test_what_is_finer_than_a_nano_unit_is_rounded_away_from_zero(text: str, nanos: int) -> None:
+def test_parts_of_a_nano_unit_are_rounded_away_from_zero(text: str, nanos: int) -> None:
     assert parse_quantity(text) == nanos
 
 
 @pytest.mark.parametrize(
     "text", ["", " 1", "1 ", "1.1.M", "1+1.0M", "0.1am", "aoeu", "0x10", "1_000", "٣", "1e3.5"]
 )
-def test_what_is_no_number_with_a_suffix_is_refused(text: str) -> None:
+def test_a_text_without_number_and_suffix_is_refused(text: str) -> None:
     with pytest.raises(QuantityError) as refusal:
         parse_quantity(text)
     assert str(refusal.value) == (

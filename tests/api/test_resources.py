@@ -1,4 +1,4 @@
-"""What pods ask for: upstream's `TestPodResourceRequests`, `TestPodLevelResourceRequests` and kin.
+"""Requests of pods: upstream's `TestPodResourceRequests`, `TestPodLevelResourceRequests` and kin.
 
 Containers are written as `(name, requests)`, sidecars with a `+` before the name.
 """
@@ -59,7 +59,7 @@ def _with_status(pod: Pod, status: PodStatus) -> Pod:
 
 
 def _counts(requests: Mapping[str, int]) -> dict[str, int]:
-    """Milli-units throughout: enough to tell all the requests of these tests."""
+    """Milli-units throughout: enough for all requests of these tests."""
     return {name: nanos // 10**6 for name, nanos in requests.items()}
 
 
@@ -156,7 +156,7 @@ DEFERRED = (PodCondition(type="PodResizePending", reason="Deferred"),)
     [
         ({"cpu": "4"}, {"cpu": "2"}, {"cpu": "2"}, (), {"cpu": 4000}),
         ({"cpu": "4"}, {"cpu": "2"}, {"cpu": "2"}, DEFERRED, {"cpu": 4000}),
-        # A hopeless wish does not count, but what is already promised does.
+        # An infeasible resize does not count, but the allocated resources do.
         ({"cpu": "6"}, {"cpu": "2"}, {"cpu": "4"}, INFEASIBLE, {"cpu": 4000}),
         ({"cpu": "1"}, {"cpu": "2"}, {"cpu": "1"}, (), {"cpu": 2000}),
         # The largest of the three, resource by resource.
@@ -167,7 +167,7 @@ DEFERRED = (PodCondition(type="PodResizePending", reason="Deferred"),)
             (),
             {"cpu": 2000, "memory": 3000},
         ),
-        # Without word of what was given, the spec alone counts.
+        # Without actuated resources in the status, the spec alone counts.
         ({"cpu": "1"}, None, {"cpu": "4"}, (), {"cpu": 1000}),
         ({}, {"cpu": "2"}, {}, (), {"cpu": 2000}),
     ],
@@ -245,7 +245,7 @@ def test_containers_that_do_not_ask_can_be_given_defaults(pod: Pod, milli: dict[
         ({"ephemeral-storage": "1", "cpu": "0"}, True),
     ],
 )
-def test_only_some_resources_can_be_asked_for_by_the_whole_pod(
+def test_only_some_resources_can_be_requested_by_the_whole_pod(
     whole: Requests | None, *, is_set: bool
 ) -> None:
     assert resources.pod_level_requests_set(_pod(whole=whole)) is is_set
@@ -270,7 +270,7 @@ def test_only_some_resources_can_be_asked_for_by_the_whole_pod(
         (f"{'a' * 246}.com/gpu", False, False),
     ],
 )
-def test_resources_are_told_by_their_names(
+def test_resources_are_classified_by_their_names(
     name: str, *, is_extended: bool, is_scalar: bool
 ) -> None:
     assert resources.is_extended_resource_name(name) is is_extended

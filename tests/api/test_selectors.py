@@ -122,7 +122,7 @@ def test_a_malformed_requirement_is_refused(
 
 
 @pytest.mark.parametrize("value", ["-5", "+5", "no good"])
-def test_what_is_no_label_value_cannot_be_asked_for(value: str) -> None:
+def test_an_invalid_label_value_is_refused(value: str) -> None:
     with pytest.raises(FieldErrors) as refusal:
         Requirement.parse("key", "Gt" if value != "no good" else "In", (value,))
     assert refusal.value.errors[-1].path == "values[0][key]"
@@ -198,6 +198,6 @@ def test_the_labels_of_a_label_selector_are_checked() -> None:
         parse_label_selector(LabelSelector(match_labels={"app": "no good"}))
 
 
-def test_selectors_tell_what_they_are() -> None:
+def test_selectors_have_a_repr() -> None:
     assert repr(NOTHING) == "Selector(nothing)"
     assert repr(selector_from_set({"x": "y"})) == "Selector((Requirement('x', 'In', ('y',)),))"

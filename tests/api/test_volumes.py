@@ -56,7 +56,7 @@ def test_a_claim_is_for_the_pod_that_controls_it(
     assert volumes.is_for_pod(replace(claim, metadata=metadata), make_pod()) is is_for_pod
 
 
-def test_a_claim_is_bound_only_when_the_controller_says_so() -> None:
+def test_a_claim_is_bound_only_with_the_annotation_of_the_controller() -> None:
     assert volumes.is_fully_bound(make_claim(volume_name="volume"))
     assert not volumes.is_fully_bound(make_claim(volume_name="volume", bound=False))
     assert not volumes.is_fully_bound(make_claim(bound=True))
@@ -79,7 +79,7 @@ def test_a_volume_is_kept_for_a_claim_by_name_and_if_known_by_uid(
     assert volumes.is_bound_to_claim(volume, make_claim()) is is_bound
 
 
-def test_binding_a_volume_says_for_which_claim_and_that_it_was_us() -> None:
+def test_a_bound_volume_names_its_claim_and_the_controller() -> None:
     bound, changed = volumes.bound_to_claim(make_volume(), make_claim(version="5"))
     assert changed
     reference = bound.spec.claim_ref

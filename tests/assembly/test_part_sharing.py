@@ -1,4 +1,4 @@
-"""Pods from one template share their parts, and are none the worse for it."""
+"""Shared parts: equal parts of pods are one object, and the pods stay equal."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_equal_parts_are_one_object_and_the_pods_stay_equal() -> None:
     assert first.spec.node_selector is second.spec.node_selector
 
 
-def test_equal_texts_in_different_fields_are_different_things() -> None:
+def test_equal_texts_in_different_fields_are_different_parts() -> None:
     share = PartSharing()
     pod = make_pod("p", labels={"a": "b"}, node_selector={"a": "b"})
-    twin = share(
+    other = share(
         make_pod(
             "p",
             containers=[{"name": "x"}],
@@ -47,11 +47,21 @@ def test_equal_texts_in_different_fields_are_different_things() -> None:
             node_selector={"a": "b"},
         )
     )
-    assert type(twin.spec.volumes[0]) is not type(twin.spec.containers[0])
+    assert type(other.spec.volumes[0]) is not type(other.spec.containers[0])
     assert share(pod) == pod
 
 
-def test_the_stock_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sharing_does_not_validate_quantities_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    share, pods = PartSharing(), [_pod("p"), _pod("q")]
+
+    def fail(text: str) -> int:
+        raise AssertionError(f"{text} is parsed again")
+
+    monkeypatch.setattr("scheduler.api.core.parse_quantity", fail)
+    assert share(pods[0]).spec.containers is share(pods[1]).spec.containers
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_sharing, "PARTS_MAX", 2)
     share = PartSharing()
     pods = [make_pod(f"p{number}", labels={"n": str(number % 3)}) for number in range(9)]

@@ -16,7 +16,7 @@ import msgspec
 from scheduler.api.core import Node, Pod
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.cache import Cache
-from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
+from scheduler.client.store import Store
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _pod(number: int, nodes_total: int) -> bytes:
 def _main(nodes_total: int, pods_total: int) -> None:
     cache, snapshot, share = Cache(), Snapshot(), PartSharing()
     nodes: Store[Node] = Store()
-    pods: Store[Pod] = Store({NAMESPACE_INDEX: by_namespace})
+    pods: Store[Pod] = Store()
     read_node, read_pod = msgspec.json.Decoder(Node), msgspec.json.Decoder(Pod)
     for number in range(nodes_total):
         node = read_node.decode(_node(number))

@@ -63,7 +63,7 @@ def event_json(kind: str, obj: Mapping[str, object]) -> dict[str, object]:
 
 
 def bookmark_json(version: str, *, initial_events_end: bool = False) -> dict[str, object]:
-    """The line that says how far a watch has come."""
+    """A bookmark line of a watch."""
     metadata: dict[str, object] = {"resourceVersion": version}
     if initial_events_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -1,4 +1,4 @@
-"""A real HTTP server that answers what a test tells it to, in order, and notes the questions."""
+"""A real HTTP server that gives the answers of a script, in order, and records the requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stream:
-    """A chunked answer, one chunk after another; `then` says how it ends.
+    """A chunked answer, one chunk after another; `then` is its end.
 
     `end` ends it properly, `reset` breaks the connection, `hold` keeps it open.
     """

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from scheduler.api.core import ObjectMeta, Pod
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import ApiError, ClientError, error_of_status
-from scheduler.client.wire import ListMeta, Status, StatusCause, StatusDetails
+from scheduler.client.objects import ListMeta, Status, StatusCause, StatusDetails
 from tests.client.objects import pod
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from scheduler.client.resources import ListOptions
+    from scheduler.client.kinds import ListOptions
     from scheduler.clock import Clock
 
 
@@ -86,9 +86,13 @@ class Watched:
 
 
 class ScriptedSource:
-    """Answers lists and watches step by step; once the script is over, it hangs."""
+    """Answers lists and watches step by step; once the script is over, it hangs.
 
-    def __init__(self, *script: Listed | Watched, clock: Clock) -> None:
+    Without `watch_list` it refuses each request for one, outside of the script.
+    """
+
+    def __init__(self, *script: Listed | Watched, clock: Clock, watch_list: bool = True) -> None:
+        self.watch_list = watch_list
         self.script = deque(script)
         self.clock = clock
         self.asked: list[tuple[str, ListOptions]] = []
@@ -96,7 +100,7 @@ class ScriptedSource:
 
     @property
     def requests(self) -> list[str]:
-        """What was asked for: `LIST 0`, `WATCH 5`, `WATCH-LIST` and so on."""
+        """The requests: `LIST 0`, `WATCH 5`, `WATCH-LIST` and so on."""
         names = []
         for verb, options in self.asked:
             kind = "WATCH-LIST" if options.send_initial_events else verb
@@ -117,6 +121,8 @@ class ScriptedSource:
         return Page("PodList", metadata, [pod(name, version) for name, version in step.pods])
 
     async def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[Pod], None]:
+        if options.send_initial_events and not self.watch_list:
+            raise INVALID
         step = await self._next("WATCH", options)
         assert isinstance(step, Watched), f"expected {step} to be asked for, got a watch"
         self.open_watches += 1

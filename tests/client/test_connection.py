@@ -28,7 +28,7 @@ def test_a_bare_url_is_a_connection(url: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "url", ["", "ftp://host", "http://", "http://host:port", "http://host?x=1", "http://u:p@host"]
 )
-def test_what_is_no_url_is_an_error_that_names_the_flag(url: str) -> None:
+def test_an_invalid_url_is_an_error_that_names_the_flag(url: str) -> None:
     with pytest.raises(KubeconfigError) as caught:
         connection_to(url)
 

@@ -1,4 +1,4 @@
-"""From bytes to objects: what is forgiven, and what is not."""
+"""Decoding of objects, lists and watch events; tolerated and invalid input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.client.decoding import EventType, ObjectDecoder
 from scheduler.client.errors import DecodeError, Forbidden
-from scheduler.client.resources import NAMESPACES, PODS
+from scheduler.client.kinds import NAMESPACES, PODS
 from tests.client.objects import event_json, pod, pod_json, pod_list_json
 from tests.client.scripted_server import status
 
@@ -70,7 +70,7 @@ def test_unknown_fields_are_skipped() -> None:
         (b"", "Input data was truncated"),
     ],
 )
-def test_what_is_no_object_is_an_error_that_says_where_and_why(body: bytes, detail: str) -> None:
+def test_invalid_input_is_an_error_with_place_and_reason(body: bytes, detail: str) -> None:
     with pytest.raises(DecodeError) as caught:
         ObjectDecoder(PODS).object(body, url=URL)
 

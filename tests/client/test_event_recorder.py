@@ -1,4 +1,4 @@
-"""Events: what is written, what is only counted, and what happens when the server is away.
+"""Events: which are written, which are only counted, and retries while the server is away.
 
 The series cases follow `eventseries_test.go` and `event_recorder_test.go` of client-go v0.36.3.
 """
@@ -10,15 +10,15 @@ import contextlib
 import logging
 import random
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
 
 from scheduler.api.core import ObjectReference
-from scheduler.client import EVENTS, PODS, RestClient, RestEventWriter, connection_to
+from scheduler.client import EVENTS, PODS, RestClient, connection_to
 from scheduler.client.errors import ConnectionFailed, KubeconfigError
-from scheduler.client.event_recorder import EventBroadcaster
+from scheduler.client.event_recorder import EventBroadcaster, EventRecorder
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import pod
 from tests.client.scripted_server import Answer, ScriptedServer
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scheduler.client.errors import ClientError
-    from scheduler.client.event_recorder import EventRecorder
-    from scheduler.client.wire import Event
+    from scheduler.client.objects import Event
 
 GONE = refusal(404, "NotFound")
 EXISTS = refusal(409, "AlreadyExists")
@@ -49,13 +48,13 @@ class Desk:
     def fail(self, verb: str, *errors: ClientError) -> None:
         self.failures += [(verb, error) for error in errors]
 
-    async def create(self, event: Event) -> None:
+    async def create(self, _: object, event: Event) -> None:
         self._note("POST")
         self.created.append(event)
 
-    async def patch(self, event: Event, patch: bytes) -> None:
-        self._note("PATCH")
-        self.patched.append((event.metadata.name, msgspec.json.decode(patch)))
+    async def request(self, method: str, path: str, *, body: bytes, **_: object) -> None:
+        self._note(method)
+        self.patched.append((path.rpartition("/")[2], msgspec.json.decode(body)))
 
     def _note(self, verb: str) -> None:
         self.log.append(verb)
@@ -66,13 +65,20 @@ class Desk:
 
 
 class Rig:
-    def __init__(self, **options: int) -> None:
+    def __init__(self) -> None:
         self.clock = VirtualClock()
         self.desk = Desk()
-        self.broadcaster = EventBroadcaster(
-            self.desk, clock=self.clock, rng=random.Random(1), **options
+        client = cast("RestClient", self.desk)
+        self.broadcaster = EventBroadcaster(client, clock=self.clock, rng=random.Random(1))
+        self.recorder = self.recorder_of("default-scheduler")
+
+    def recorder_of(self, controller: str) -> EventRecorder:
+        return EventRecorder(
+            broadcaster=self.broadcaster,
+            reporting_controller=controller,
+            hostname="host",
+            clock=self.clock,
         )
-        self.recorder = self.broadcaster.recorder("default-scheduler", hostname="host")
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Rig]:
@@ -148,9 +154,9 @@ async def test_events_go_to_the_server_as_post_and_patch() -> None:
     clock = VirtualClock()
     async with (
         ScriptedServer(Answer(b"opaque", 201), Answer(b"")) as server,
-        RestClient(connection_to(server.url), clock=clock) as client,
+        RestClient(connection_to(server.url), user_agent="kubesched/test", clock=clock) as client,
     ):
-        broadcaster = EventBroadcaster(RestEventWriter(client), clock=clock, rng=random.Random(1))
+        broadcaster = EventBroadcaster(client, clock=clock, rng=random.Random(1))
         sending = asyncio.create_task(broadcaster.run())
         for _ in range(2):
             record(broadcaster.recorder("s"), "p")
@@ -178,7 +184,6 @@ async def test_the_second_event_of_a_kind_makes_a_series_and_later_ones_only_cou
     series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
     assert rig.desk.log == ["POST", "PATCH"]
     assert rig.desk.patched == [(name, {"series": series})]
-    assert rig.broadcaster.statistics().counted == 2
 
 
 @pytest.mark.parametrize(
@@ -215,7 +220,7 @@ async def test_two_reporters_do_not_share_a_series() -> None:
     rig = Rig()
     async with rig.running():
         record(rig.recorder, "p")
-        record(rig.broadcaster.recorder("other", hostname="host"), "p")
+        record(rig.recorder_of("other"), "p")
         await rig.broadcaster.drain()
 
     assert [event.reporting_instance for event in rig.desk.created] == [
@@ -260,11 +265,13 @@ async def test_an_event_the_server_refuses_is_dropped(error: ClientError) -> Non
         await rig.clock.advance(1000)
 
     assert rig.desk.log == ["POST"]
-    assert rig.broadcaster.statistics().refused == 1
+    assert rig.broadcaster.is_idle
 
 
 @pytest.mark.parametrize("error", [AWAY, KubeconfigError("no token")])
-async def test_an_event_that_finds_no_server_is_tried_twelve_times(error: ClientError) -> None:
+async def test_an_event_that_finds_no_server_is_tried_twelve_times(
+    error: ClientError, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = Rig()
     rig.desk.fail("POST", *[error] * 20)
     async with rig.running():
@@ -276,7 +283,7 @@ async def test_an_event_that_finds_no_server_is_tried_twelve_times(error: Client
         await rig.clock.advance(1000)
 
     assert rig.desk.log == ["POST"] * 12
-    assert rig.broadcaster.statistics().lost == 1
+    assert "giving up on event default/p." in caplog.text
 
 
 async def test_one_event_that_finds_no_server_does_not_hold_up_the_others() -> None:
@@ -290,26 +297,30 @@ async def test_one_event_that_finds_no_server_does_not_hold_up_the_others() -> N
     assert [event.regarding.name for event in rig.desk.created] == ["b"]
 
 
-async def test_a_full_queue_loses_its_oldest_event_and_says_so() -> None:
-    rig = Rig(queue_size=3)
-    for number in range(5):
-        rig.fail_scheduling(f"p{number}")
-    assert rig.broadcaster.statistics().dropped == 2
+async def test_a_full_queue_drops_and_logs_its_oldest_event(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("scheduler.client.event_recorder._QUEUE_SIZE", 3)
+    rig = Rig()
+    with caplog.at_level(logging.DEBUG):
+        for number in range(5):
+            rig.fail_scheduling(f"p{number}")
+    assert caplog.text.count("is dropped: the queue is full") == 2
     async with rig.running():
         await rig.broadcaster.drain()
 
     assert [event.regarding.name for event in rig.desk.created] == ["p2", "p3", "p4"]
 
 
-async def test_the_memory_of_events_is_bounded() -> None:
-    rig = Rig(remembered_max=2)
+async def test_the_memory_of_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.client.event_recorder._REMEMBERED_MAX", 2)
+    rig = Rig()
     async with rig.running():
         for name in ("a", "b", "c", "b", "a"):
             rig.fail_scheduling(name)
             await rig.settle()
 
     assert rig.desk.log == ["POST", "POST", "POST", "PATCH", "POST"]
-    assert rig.broadcaster.statistics().remembered == 2
 
 
 async def test_a_series_that_went_quiet_is_written_a_last_time_and_forgotten() -> None:
@@ -319,7 +330,6 @@ async def test_a_series_that_went_quiet_is_written_a_last_time_and_forgotten() -
         for _ in range(5):
             rig.fail_scheduling()
         await rig.clock.advance(13 * 60)
-        assert rig.broadcaster.statistics().remembered == 0
         rig.fail_scheduling()
         await rig.settle()
 
@@ -335,7 +345,6 @@ async def test_a_series_that_goes_on_is_neither_written_nor_forgotten() -> None:
             await rig.clock.advance(60)
 
     assert rig.desk.log == ["POST", "PATCH"]
-    assert rig.broadcaster.statistics().remembered == 1
 
 
 async def test_a_long_series_is_written_every_half_hour() -> None:
@@ -354,9 +363,11 @@ async def test_a_single_event_is_forgotten_without_a_word() -> None:
     async with rig.running():
         rig.fail_scheduling()
         await rig.clock.advance(13 * 60)
+        assert rig.desk.log == ["POST"]
+        rig.fail_scheduling()
+        await rig.settle()
 
-    assert rig.desk.log == ["POST"]
-    assert rig.broadcaster.statistics().remembered == 0
+    assert rig.desk.log == ["POST"] * 2
 
 
 async def test_a_series_whose_last_count_cannot_be_written_is_kept() -> None:
@@ -367,10 +378,13 @@ async def test_a_series_whose_last_count_cannot_be_written_is_kept() -> None:
         await rig.settle()
         rig.desk.fail("PATCH", AWAY)
         await rig.clock.advance(13 * 60)
-        assert rig.broadcaster.statistics().remembered == 1
+        assert rig.desk.patched == [rig.desk.patched[0]]
         await rig.clock.advance(6 * 60)
+        assert len(rig.desk.patched) == 2
+        rig.fail_scheduling()
+        await rig.settle()
 
-    assert rig.broadcaster.statistics().remembered == 0
+    assert len(rig.desk.created) == 2
 
 
 def test_names_are_unique_on_a_clock_that_stands_still() -> None:
@@ -425,7 +439,7 @@ async def test_a_type_there_is_not_is_logged_and_goes_nowhere(
     with caplog.at_level(logging.ERROR):
         rig.recorder.event(pod("p"), type="Error", reason="R", action="A", note="n")
 
-    assert rig.broadcaster.statistics().queued == 0
+    assert rig.broadcaster.is_idle
     assert "expected type Normal or Warning, got 'Error'" in caplog.text
 
 

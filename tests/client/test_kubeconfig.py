@@ -69,7 +69,7 @@ async def test_a_context_names_server_user_and_namespace(tmp_path: Path) -> None
     assert connection.ssl_context is None
 
 
-async def test_without_a_user_nobody_is_asking(tmp_path: Path) -> None:
+async def test_without_a_user_there_are_no_credentials(tmp_path: Path) -> None:
     connection = loaded(tmp_path, config(context={"user": ""}))
 
     assert await header(connection.credentials) is None
@@ -134,14 +134,6 @@ def test_the_master_flag_replaces_the_address_and_nothing_else(tmp_path: Path) -
     assert connection.credentials.header == "Bearer t"  # type: ignore[attr-defined]
 
 
-def test_another_context_can_be_chosen(tmp_path: Path) -> None:
-    document = config()
-    document["contexts"].append({"name": "d", "context": {"cluster": "l"}})
-    document["clusters"].append({"name": "l", "cluster": {"server": "http://other"}})
-
-    assert loaded(tmp_path, document, context="d").base_url == "http://other"
-
-
 def test_of_several_files_the_first_counts_entry_by_entry(tmp_path: Path) -> None:
     """kubectl merges like this; the first file that names a current context decides it."""
     first = written(
@@ -174,7 +166,7 @@ def test_a_bare_master_needs_no_file(tmp_path: Path) -> None:
     )
 
 
-def test_nothing_at_all_says_what_there_could_be(tmp_path: Path) -> None:
+def test_no_configuration_at_all_is_an_error_that_lists_the_sources(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError) as caught:
         connect(clock=CLOCK, environ={"HOME": str(tmp_path)})
 
@@ -253,7 +245,7 @@ def test_nothing_at_all_says_what_there_could_be(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_broken_kubeconfig_is_one_line_that_says_where(
+def test_a_broken_kubeconfig_is_one_line_with_the_place(
     tmp_path: Path, document: object, complaint: str
 ) -> None:
     with pytest.raises(KubeconfigError) as caught:

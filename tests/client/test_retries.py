@@ -1,4 +1,4 @@
-"""When something is asked for again: the rule by itself."""
+"""Retries: the rule by itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_delay_that_an_answer_asks_for(status: int, header: str, seconds: in
     assert retry_delay_seconds(status, header, now=NOW) == seconds
 
 
-REFUSED = ConnectionRefused("nobody there")
+REFUSED = ConnectionRefused("no server")
 BROKEN = ConnectionFailed("reset by peer", reset=True)
 SLOW = ConnectionFailed("no connection in time")
 CONFLICT = Conflict(409, "Conflict", "changed")

@@ -1,4 +1,4 @@
-"""Objects by key and by index."""
+"""Objects by key and by namespace."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client.store import CHANGES_MAX, NAMESPACE_INDEX, Lister, Store, by_namespace
+from scheduler.client.store import CHANGES_MAX, Store
 from tests.client.objects import pod
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
-
-
-def by_uid_and_version(obj: Pod) -> tuple[str, str]:
-    return obj.metadata.uid, f"v{obj.metadata.resource_version}"
 
 
 def names(pods: list[Pod]) -> list[str]:
@@ -23,38 +19,30 @@ def names(pods: list[Pod]) -> list[str]:
 
 @pytest.fixture
 def store() -> Store[Pod]:
-    return Store({NAMESPACE_INDEX: by_namespace, "more": by_uid_and_version})
+    return Store()
 
 
 def test_an_object_replaces_the_one_under_its_key(store: Store[Pod]) -> None:
     assert store.put(pod("a", "1")) is None
     assert store.put(pod("a", "2")) == pod("a", "1")
-    assert store.get("default/a") == pod("a", "2")
+    assert store.get("a", "default") == pod("a", "2")
     assert len(store) == 1
 
 
-def test_an_index_follows_its_objects(store: Store[Pod]) -> None:
-    store.put(pod("a", "1"))
-    store.put(pod("b", "1"))
-    store.put(pod("a", "2"))
-    store.remove("default/b")
-
-    assert names(store.by_index("more", "v2")) == ["a"]
-    assert store.by_index("more", "v1") == []
-    assert store.index_values("more") == ["uid-a", "v2"]
-
-
-def test_replacing_everything_replaces_the_indices_too(store: Store[Pod]) -> None:
+def test_replacing_everything_replaces_the_namespaces_too(store: Store[Pod]) -> None:
     store.put(pod("a", "1"))
     before = store.replace([pod("b", "5", namespace="x"), pod("c", "5", namespace="y")])
 
     assert before == {"default/a": pod("a", "1")}
     assert names(store.list()) == ["b", "c"]
-    assert store.index_values(NAMESPACE_INDEX) == ["x", "y"]
-    assert names(store.by_index("more", "v5")) == ["b", "c"]
+    assert [names(store.list(namespace)) for namespace in ("default", "x", "y")] == [
+        [],
+        ["b"],
+        ["c"],
+    ]
 
 
-def test_removing_what_is_not_there_is_no_error(store: Store[Pod]) -> None:
+def test_removing_an_unknown_key_is_no_error(store: Store[Pod]) -> None:
     assert store.remove("default/a") is None
 
 
@@ -62,28 +50,21 @@ def test_a_list_is_the_callers_own(store: Store[Pod]) -> None:
     store.put(pod("a"))
     store.list().clear()
 
-    assert "default/a" in store
+    assert len(store) == 1
 
 
-def test_an_index_that_is_not_there_is_an_error(store: Store[Pod]) -> None:
-    with pytest.raises(KeyError):
-        store.by_index("typo", "x")
-
-
-@pytest.mark.parametrize("indexers", [{NAMESPACE_INDEX: by_namespace}, {}])
-def test_a_lister_lists_one_namespace_with_or_without_an_index(
-    indexers: dict[str, object],
-) -> None:
-    store: Store[Pod] = Store(indexers)  # type: ignore[arg-type]
+def test_one_namespace_is_listed(store: Store[Pod]) -> None:
     store.put(pod("a", namespace="x"))
     store.put(pod("b", namespace="y"))
-    lister = Lister(store)
+    store.put(pod("a", "2", namespace="x"))
 
-    assert names(lister.list()) == ["a", "b"]
-    assert names(lister.list("x")) == ["a"]
-    assert lister.list("z") == []
-    assert lister.get("b", "y") == pod("b", namespace="y")
-    assert lister.get("b", "x") is None
+    assert names(store.list()) == ["a", "b"]
+    assert store.list("x") == [pod("a", "2", namespace="x")]
+    assert store.list("z") == []
+    assert store.get("b", "y") == pod("b", namespace="y")
+    assert store.get("b", "x") is None
+    store.remove("x/a")
+    assert store.list("x") == []
 
 
 def test_a_reader_learns_what_has_changed_since_it_last_asked(store: Store[Pod]) -> None:
@@ -95,10 +76,10 @@ def test_a_reader_learns_what_has_changed_since_it_last_asked(store: Store[Pod])
     store.remove("default/never-there")
     cursor, changed = store.changes_since(cursor)
     assert changed == ["default/a", "default/b", "default/a"]
-    assert Lister(store).changes_since(cursor) == (cursor, [])
+    assert store.changes_since(cursor) == (cursor, [])
 
 
-def test_a_list_changes_what_is_in_another_state_than_before(store: Store[Pod]) -> None:
+def test_a_list_changes_the_keys_with_another_version(store: Store[Pod]) -> None:
     for name in ("same", "newer", "gone"):
         store.put(pod(name, "1"))
     cursor, _ = store.changes_since(-1)
@@ -117,7 +98,7 @@ def test_after_a_list_with_too_many_changes_anything_may_have_changed(store: Sto
     assert store.changes_since(cursor) == (cursor, [])
 
 
-def test_a_reader_that_has_missed_too_much_is_told_so(store: Store[Pod]) -> None:
+def test_a_reader_that_has_missed_too_much_gets_no_keys(store: Store[Pod]) -> None:
     early, _ = store.changes_since(-1)
     store.put(pod("a", "1"))
     late = early + CHANGES_MAX // 2 + 1

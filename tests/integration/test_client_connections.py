@@ -66,7 +66,9 @@ def connection(
 
 
 async def ask(connected: Connection, times: int = 1) -> None:
-    async with RestClient(connected, clock=InstantClock(), qps=-1) as client:
+    async with RestClient(
+        connected, user_agent="kubesched/test", clock=InstantClock(), qps=-1
+    ) as client:
         for _ in range(times):
             await client.get(NODES, "n")
 

@@ -9,9 +9,10 @@ import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.faults import AnswerWith, Delay, Expire, Fault, Garble, Match, Observe, Reset, When
-from scheduler.client import Expired, RestClient, connection_to
+from scheduler.client import Expired, ListOptions, RestClient, connection_to
 from scheduler.client.errors import ConnectionFailed, DecodeError
 from scheduler.client.kinds import KINDS
+from scheduler.client.rest import list_in_pages
 from scheduler.testing.doubles import VirtualClock
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @pytest.fixture
 async def client(server: FakeApiServer) -> AsyncIterator[RestClient]:
-    async with RestClient(connection_to(server.url), clock=VirtualClock(), qps=-1) as opened:
+    async with RestClient(
+        connection_to(server.url), user_agent="kubesched/test", clock=VirtualClock(), qps=-1
+    ) as opened:
         yield opened
 
 
 async def listed(client: RestClient) -> list[str]:
-    found = await client.list_all(NODES, page_size=10)
+    found = await list_in_pages(
+        lambda options: client.list_page(NODES, options), ListOptions(), page_size=10
+    )
     return [node.metadata.name for node in found.items]
 
 
@@ -85,7 +90,9 @@ async def test_pages_of_a_state_that_changes_show_one_moment(
 async def test_a_page_that_fails_is_asked_for_again(server: FakeApiServer, fault: Fault) -> None:
     clock = VirtualClock()
     server.faults.add(fault)
-    async with RestClient(connection_to(server.url), clock=clock, qps=-1) as client:
+    async with RestClient(
+        connection_to(server.url), user_agent="kubesched/test", clock=clock, qps=-1
+    ) as client:
         listing = asyncio.create_task(listed(client))
         async with asyncio.timeout(5.0):
             while not listing.done():

@@ -263,7 +263,7 @@ async def test_what_somebody_has_changed_meanwhile_is_not_written_over(
     await api.local_volume("disk-a", "a")
     await api.claim("data", "made")
     connection = connect(kubeconfig=str(tmp_path / "kubeconfig"), clock=clock)
-    async with RestClient(connection, clock=clock) as client:
+    async with RestClient(connection, user_agent="kubesched/test", clock=clock) as client:
         dispatcher = ApiDispatcher(client, clock)
         volume = await client.get(KINDS["persistentvolumes"], "disk-a")
         claim = await client.get(KINDS["persistentvolumeclaims"], "data", namespace="default")

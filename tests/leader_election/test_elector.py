@@ -186,7 +186,7 @@ async def test_the_same_seed_draws_the_same_pauses() -> None:
 async def test_row_37_a_conflict_is_got_over_by_a_look(server: Server) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
-    server.version += 1  # somebody has put a label on it
+    server.version += 1  # another client has added a label
     await server.clock.advance(2)
     assert [verb for _, verb in server.requests[3:]] == ["update", "get", "update"]
     assert candidate.works
@@ -278,7 +278,7 @@ async def test_row_40_a_lease_that_was_deleted_is_made_again(server: Server) -> 
     await candidate.stop()
 
 
-async def test_row_42_who_is_told_to_end_gives_the_lease_back(server: Server) -> None:
+async def test_row_42_a_leader_that_is_stopped_gives_the_lease_back(server: Server) -> None:
     first = Candidate(server, "first")
     await server.clock.advance(5)
     second = Candidate(server, "second")
@@ -306,7 +306,7 @@ async def test_who_never_led_has_nothing_to_give_back(server: Server) -> None:
 async def test_a_leader_that_is_stuck_is_not_well(server: Server) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
-    candidate.task.cancel()  # whoever renews is gone, whoever works does not know
+    candidate.task.cancel()  # the renewal is gone, the work goes on
     await server.clock.advance(34)
     assert candidate.elector.problem() == ""
     await server.clock.advance(0.5)

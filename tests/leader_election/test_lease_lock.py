@@ -1,4 +1,4 @@
-"""The lease as a lock: what is sent, and what is kept of what came."""
+"""The lease as a lock: its requests, and the fields that it keeps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Locked:
     async def __aenter__(self) -> Locked:
         await self.server.__aenter__()
         connection = connection_to(self.server.url)
-        self._client = RestClient(connection, clock=VirtualClock(), timeout_seconds=5.0)
+        self._client = RestClient(
+            connection, user_agent="kubesched/test", clock=VirtualClock(), timeout_seconds=5.0
+        )
         await self._client.__aenter__()
         self.lock = LeaseLock(self._client, namespace="kube-system", name="kube-scheduler")
         return self

@@ -14,8 +14,7 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from scheduler.client import Lister
-from scheduler.client.store import Store
+from scheduler.client import Store
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod
@@ -44,11 +43,9 @@ def dynamic_resources(
     )
 
 
-def lister(objects: Iterable[ApiObject]) -> Lister[Any]:
+def lister(objects: Iterable[ApiObject]) -> Store[Any]:
     """What an informer would know: these objects."""
-    store: Store[Any] = Store({})
-    store.replace(objects)
-    return Lister(store)
+    return Store(objects)
 
 
 def make_claim(

@@ -32,9 +32,8 @@ from scheduler.api.storage import (
     TopologySelectorTerm,
     VolumeNodeAffinity,
 )
-from scheduler.client import Conflict, Lister
+from scheduler.client import Conflict, Store
 from scheduler.client.kinds import KINDS
-from scheduler.client.store import NAMESPACE_INDEX, Store, by_namespace
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_pod
 
@@ -58,22 +57,19 @@ class ClusterObjects:
     """What informers know, to be changed at will; `listers` is for `FakeHandle`."""
 
     def __init__(self, *objects: ApiObject) -> None:
-        self._stores: dict[str, Store[Any]] = {
-            plural: Store({NAMESPACE_INDEX: by_namespace}) for plural in KINDS
-        }
-        self.listers = {plural: Lister(store) for plural, store in self._stores.items()}
+        self.listers: dict[str, Store[Any]] = {plural: Store() for plural in KINDS}
         self.put(*objects)
 
     def put(self, *objects: ApiObject) -> None:
         """Add or replace objects."""
         for obj in objects:
-            self._stores[_PLURALS[type(obj)]].put(obj)
+            self.listers[_PLURALS[type(obj)]].put(obj)
 
     def remove(self, obj: ApiObject) -> None:
         """An object is gone."""
         metadata = obj.metadata
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        self._stores[_PLURALS[type(obj)]].remove(key)
+        self.listers[_PLURALS[type(obj)]].remove(key)
 
 
 class VolumeApi(FakeHandle):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scheduler.api.core import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from scheduler.api.policy import (
+from scheduler.api.workloads import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,

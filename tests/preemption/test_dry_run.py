@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.api.core import LabelSelector, ObjectMeta
-from scheduler.api.policy import (
+from scheduler.api.workloads import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
-    from scheduler.api.policy import PodDisruptionBudget
+    from scheduler.api.workloads import PodDisruptionBudget
 
 Fits = Callable[["Pod", "Node", Cluster], Verdict | None]
 

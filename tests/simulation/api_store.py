@@ -16,9 +16,16 @@ from msgspec.structs import replace
 
 from scheduler.api.core import Node, Pod, PodCondition
 from scheduler.client.decoding import EventType, Page, WatchEvent
-from scheduler.client.errors import AlreadyExists, Conflict, Expired, NotFound, StreamInterrupted
-from scheduler.client.resources import ListOptions, object_key
-from scheduler.client.wire import ListMeta
+from scheduler.client.errors import (
+    AlreadyExists,
+    Conflict,
+    Expired,
+    Invalid,
+    NotFound,
+    StreamInterrupted,
+)
+from scheduler.client.kinds import ListOptions, object_key
+from scheduler.client.objects import ListMeta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -120,6 +127,8 @@ class Source(Generic[T]):
 
     async def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[T], None]:
         """All changes after a version, for ever, unless it is made to break."""
+        if options.send_initial_events:
+            raise Invalid(422, "Invalid", "sendInitialEvents is forbidden")
         changes = self._objects.changes
         told = bisect.bisect(changes, int(options.resource_version), key=lambda c: c.version)
         while True:

@@ -6,6 +6,7 @@ Informers and reflectors, event handlers, queue, cache, the default profile, cyc
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
     from .api_store import ApiStore
     from .writes import Writes
+
+_INFORMER_LOG = logging.getLogger("scheduler.client.informer")
 
 
 class WatchfulCache(Cache):
@@ -119,6 +122,17 @@ class Silence:
         """Nobody listens."""
 
 
+class FailedHandlers(logging.Handler):
+    """Notes what informers log of handlers that fail."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
 class Line:
     """A scheduler that runs from `start` to `stop`."""
 
@@ -126,6 +140,7 @@ class Line:
         self.clock, self.cache, self.snapshot = clock, WatchfulCache(), Snapshot()
         self.corruptions: list[Exception] = []
         self.failures: list[BaseException] = []
+        self.failed_handlers = FailedHandlers()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._rng = random.Random(seed)
         self._metrics, self._stories = SchedulerMetrics(), PodStories()
@@ -134,7 +149,7 @@ class Line:
             "nodes": Source(store.nodes, lambda node: True),
         }
         self.informers: dict[str, Informer[Any]] = {
-            kind: Informer(source, name=kind, clock=clock, rng=self._rng, watch_list=False)
+            kind: Informer(source, name=kind, clock=clock, rng=self._rng)
             for kind, source in self.sources.items()
         }
         self.waiting_pods = WaitingPods(clock, SchedulerMetrics())
@@ -220,6 +235,7 @@ class Line:
 
     async def start(self) -> None:
         """As `SchedulerApp.run` does: first lists, then the loop."""
+        _INFORMER_LOG.addHandler(self.failed_handlers)
         for kind, informer in self.informers.items():
             self._spawn(cast("Any", informer.run()), kind)
             await informer.wait_for_sync()
@@ -231,6 +247,7 @@ class Line:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        _INFORMER_LOG.removeHandler(self.failed_handlers)
         for source in self.sources.values():
             source.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.api.disks import disks_of
+from scheduler.api.volumes import disks_of
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.pod_volumes import NO_VOLUMES
 from scheduler.snapshot.volume_index import VolumeIndex

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec.structs import replace
 
 from scheduler.api.core import LabelSelector, ObjectMeta, PodCondition
-from scheduler.api.policy import (
+from scheduler.api.workloads import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 import msgspec
@@ -17,7 +17,7 @@ from scheduler.client.connection import connection_to
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
 from scheduler.config.duration import SECOND
-from scheduler.leader_election.acquire_or_renew import Answer, Candidacy, Instant, Outcome
+from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.elector import LeaderElector
 from scheduler.leader_election.lease_lock import LeaseLock
 from scheduler.metrics import SchedulerMetrics
@@ -26,36 +26,37 @@ from tests.fakeapi.api_client import ApiClient
 from tests.upstream.loading import Case, cases
 
 if TYPE_CHECKING:
-    from scheduler.leader_election.acquire_or_renew import Steps
+    from scheduler.clock import Clock
 
 TOPIC = "leader_election"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/test-name"
 SECONDS = {"past": -1e6, "now": 0.0, "future": 1e6}
 #: An answer comes later than its try has begun: what lasts for no time at all is seen then.
 ANSWER_SECONDS = 0.001
-WORDS = {"done": Outcome.DONE, "missing": Outcome.MISSING, "failed": Outcome.FAILED}
 
 
 def record_of(value: Any) -> LeaseSpec:
     return msgspec.convert(value, LeaseSpec)
 
 
-def answer_of(word: Any) -> LeaseSpec | Outcome:
-    return WORDS[word] if isinstance(word, str) else record_of(word)
-
-
 class Play:
-    """Plays a case's calls on a candidate, one try after another."""
+    """Plays a case's calls on a candidate, one try after another; its clock and its lock."""
 
     def __init__(self, case: Case) -> None:
-        self.candidacy = Candidacy("baz", lease_duration_seconds=10)
-        self.now = Instant(1e9, 0.0)
+        self.seconds = 0.0
+        self.calls: list[dict[str, Any]] = []
+        self.candidate = Candidate(
+            cast("LeaseLock", self),
+            identity="baz",
+            lease_duration_seconds=10,
+            clock=cast("Clock", self),
+        )
         self.succeeded = False
         observed = case.get("observed")
         if observed:
             record = record_of(observed["record"])
-            self.candidacy.observed = self.candidacy.last_read = record
-            self.candidacy.observed_at_seconds = SECONDS[observed["at"]]
+            self.candidate.observed = self.candidate.observed_raw = record
+            self.candidate.observed_at_seconds = SECONDS[observed["at"]]
         tries: list[list[Any]] = [[]]
         for call in case["calls"]:
             if call == "release" or "pause" in call:
@@ -64,38 +65,56 @@ class Play:
         for calls in filter(None, tries):
             self._try(calls)
 
-    def _try(self, calls: list[Any]) -> None:
-        first = calls[0]
-        if first == "release":
-            self._follow(self.candidacy.release(self.now), calls[1:])
-        elif "pause" in first:
-            seconds = self.now.monotonic_seconds + first["pause"] + ANSWER_SECONDS
-            self.now = self.now._replace(monotonic_seconds=seconds)
-            self._follow(self.candidacy.try_acquire_or_renew(self.now), calls[1:])
-        else:
-            self._follow(self.candidacy.try_acquire_or_renew(self.now), calls)
+    def now(self) -> float:
+        return 1e9
 
-    def _follow(self, steps: Steps, calls: list[dict[str, Any]]) -> None:
-        asked = next(steps)
-        for number, call in enumerate(calls, 1):
-            ((verb, word),) = call.items()
-            assert asked.verb.name.lower() == verb
-            try:
-                at_seconds = self.now.monotonic_seconds + ANSWER_SECONDS
-                asked = steps.send(Answer(at_seconds, answer_of(word)))
-            except StopIteration as end:
-                assert number == len(calls), "fewer calls than upstream's"
-                self.succeeded = end.value
-                return
-        raise AssertionError(f"one call more than upstream's: {asked}")
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def get(self) -> LeaseSpec:
+        return record_of(self._answer("get"))
+
+    async def create(self, record: LeaseSpec) -> None:
+        self._answer("create")
+
+    async def update(self, record: LeaseSpec) -> None:
+        self._answer("update")
+
+    def _answer(self, verb: str) -> Any:
+        assert self.calls, f"one call more than upstream's: {verb}"
+        ((wanted, answer),) = self.calls.pop(0).items()
+        # Upstream's cases call an update without a GET before it a renewal.
+        assert verb == ("update" if wanted == "renew" else wanted)
+        self.seconds = self._started + ANSWER_SECONDS
+        if answer == "missing":
+            raise NotFound(404, "NotFound", "not found")
+        if answer == "failed":
+            raise ConnectionFailed("no answer")
+        return answer
+
+    def _try(self, calls: list[Any]) -> None:
+        first, self.calls = calls[0], calls
+        work = self.candidate.try_acquire_or_renew()
+        if first == "release":
+            work.close()
+            work = self.candidate.release()
+            del calls[0]
+        elif "pause" in first:
+            self.seconds += first["pause"]
+            del calls[0]
+        self._started = self.seconds
+        with pytest.raises(StopIteration) as end:
+            work.send(None)
+        assert not calls, "fewer calls than upstream's"
+        self.succeeded = end.value.value
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "tries"))
 def test_tries(case: Case) -> None:
     play = Play(case)
     assert play.succeeded == case.get("succeeds", True)
-    assert play.candidacy.leader == case["holder"]
-    assert (play.candidacy.observed.lease_transitions or 0) == case["transitions"]
+    assert play.candidate.leader == case["holder"]
+    assert (play.candidate.observed.lease_transitions or 0) == case["transitions"]
 
 
 class ScriptedLock:
@@ -216,7 +235,9 @@ async def test_lease_lock(case: Case) -> None:
     record = LeaseSpec(holder_identity="test-identity", lease_duration_seconds=15)
     async with (
         FakeApiServer() as server,
-        RestClient(connection_to(server.url), clock=SystemClock()) as client,
+        RestClient(
+            connection_to(server.url), user_agent="kubesched/test", clock=SystemClock()
+        ) as client,
         aiohttp.ClientSession() as session,
     ):
         api = ApiClient(session, server.url)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from scheduler.api import field
-from scheduler.api.names import label_key_complaints
+from scheduler.api.names import label_key_errors
 from scheduler.config.types import ConfigStruct, Int64, PluginArgs
 from scheduler.plugins._shape_score import UtilizationShapePoint, validate_shape
 
@@ -122,7 +122,7 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
 
 
 def _name_errors(path: str, name: str) -> list[FieldError]:
-    return [field.invalid(path, name, complaint) for complaint in label_key_complaints(name)]
+    return [field.invalid(path, name, complaint) for complaint in label_key_errors(name)]
 
 
 def _strategy_errors(strategy: ScoringStrategy | None, path: str) -> list[FieldError]:

@@ -15,7 +15,7 @@ import msgspec
 from scheduler.api import field
 from scheduler.api.core import Node, Pod, TopologySpreadConstraint
 from scheduler.api.field import FieldError, FieldErrors
-from scheduler.api.names import label_key_complaints
+from scheduler.api.names import label_key_errors
 from scheduler.api.selectors import SelectorError
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -118,7 +118,7 @@ def _constraint_errors(constraint: TopologySpreadConstraint, path: str) -> list[
     if not key:
         errors.append(field.required(key_path, _CAN_NOT_BE_EMPTY))
     else:
-        errors += [field.invalid(key_path, key, text) for text in label_key_complaints(key)]
+        errors += [field.invalid(key_path, key, text) for text in label_key_errors(key)]
     action, action_path = constraint.when_unsatisfiable, f"{path}.whenUnsatisfiable"
     if not action:
         errors.append(field.required(action_path, _CAN_NOT_BE_EMPTY))

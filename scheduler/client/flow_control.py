@@ -1,8 +1,7 @@
-"""How fast we may ask, and how long we wait before we ask again.
+"""The client's rate limit, and growing delays between retries.
 
-`TokenBucket` is the client's own rate limit (client-go's `qps` and `burst`); `Backoff` is the
-growing pause between attempts that fail. Both run on an injected clock, and the jitter comes from
-an injected generator, so that a test knows every pause beforehand.
+`TokenBucket` is the rate limit (client-go's `qps` and `burst`), `Backoff` the growing delay. Both
+use an injected clock, and the jitter an injected generator, so that a test knows every delay.
 Source: `golang.org/x/time/rate`, client-go `util/flowcontrol/throttle.go`, apimachinery
 `pkg/util/wait/backoff.go`.
 """
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class TokenBucket:
-    """Lets `burst` requests through at once and `qps` a second in the long run.
+    """Allows `burst` requests at once, and `qps` per second in the long run.
 
-    Who finds the bucket empty takes a token on credit and waits until it would have been there, so
-    waiters are served in the order in which they came. A negative `qps` means no limit.
+    A request that finds the bucket empty takes a token in advance and waits until it is due, so
+    requests are served in their order. A negative `qps` means no limit.
     """
 
     def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
@@ -37,10 +36,7 @@ class TokenBucket:
         self._counted_at = clock.monotonic()
 
     async def take(self) -> float:
-        """Wait for a token; returns how many seconds that took.
-
-        A caller that is cancelled while it waits gives its token back.
-        """
+        """Wait for a token; return for how many seconds. A cancelled wait gives the token back."""
         if self._qps < 0:
             return 0.0
         now = self._clock.monotonic()
@@ -59,13 +55,12 @@ class TokenBucket:
 
 
 class Backoff:
-    """A pause that doubles up to a cap, and starts small again after a quiet time.
+    """A delay that doubles up to a cap, and is reset after a while without one.
 
-    Each pause is its nominal length plus up to `jitter` times that, so that many clients of one
-    server do not come back in step. With the defaults: 0.8 s, 1.6 s ... 30 s, each up to doubled by
-    the jitter, and 0.8 s again once two minutes passed without a pause: by then the server is
-    healthy. (client-go's comment says the same; its code starts over every two minutes even while
-    attempts keep failing.)
+    Each delay is its nominal length plus up to `jitter` times that, so that the clients of one
+    server spread out. With the defaults: 0.8 s, 1.6 s ... 30 s, each up to doubled by the jitter,
+    and 0.8 s again after two minutes without a delay. (client-go's comment promises the same; its
+    code resets the delay every two minutes even while attempts keep failing.)
     """
 
     def __init__(
@@ -90,7 +85,7 @@ class Backoff:
         self._paused_until = clock.monotonic()
 
     def step(self) -> float:
-        """How many seconds to pause now; the next pause will be longer."""
+        """Return the delay in seconds; the next one will be longer."""
         now = self._clock.monotonic()
         if now - self._paused_until > self._reset_seconds:
             self._next_seconds = self._initial_seconds
@@ -101,5 +96,5 @@ class Backoff:
         return seconds
 
     async def pause(self) -> None:
-        """Sleep for one step."""
+        """Sleep for one delay."""
         await self._clock.sleep(self.step())

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from scheduler.api.core import Node, ObjectMeta, ObjectReference
-from scheduler.client.resources import EVENTS, LEASES, NODES, PODS, ListOptions, object_key
+from scheduler.client.kinds import EVENTS, LEASES, NODES, PODS, ListOptions, object_key
 from tests.client.objects import pod
 
 
@@ -28,7 +28,7 @@ from tests.client.objects import pod
         (NODES.path("a b?"), "/api/v1/nodes/a%20b%3F"),
     ],
 )
-def test_objects_live_where_the_api_says(path: str, expected: str) -> None:
+def test_paths_are_those_of_the_api(path: str, expected: str) -> None:
     assert path == expected
 
 
@@ -73,7 +73,7 @@ def test_options_become_a_query(options: ListOptions, watch: bool, expected: str
     assert options.query(watch=watch) == expected
 
 
-def test_what_is_sent_says_what_it_is() -> None:
+def test_encoded_objects_have_kind_and_version() -> None:
     assert json.loads(NODES.encode(Node())) == {"kind": "Node", "apiVersion": "v1"}
     assert json.loads(NODES.encode(Node(metadata=ObjectMeta(name="n")))) == {
         "kind": "Node",

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from scheduler.client.pacing import Backoff, TokenBucket
+from scheduler.client.flow_control import Backoff, TokenBucket
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import InstantClock
 

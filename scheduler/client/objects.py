@@ -1,9 +1,8 @@
-"""Objects that only travel: nobody decides by them, they are read from or put on the wire.
+"""Objects that the client reads or writes, and that no scheduling decision depends on.
 
-The answers every kind of object shares (`Status`, list metadata), and the few kinds the scheduler
-writes without reading them for a decision: events, leases, bindings. Field names are the API's own
-in snake_case. A `Time` or `MicroTime` is a text here: it is written once, by `scheduler.clock`, and
-nobody asks which of two is later.
+The answers that all kinds share (`Status`, list metadata), and events, leases and bindings. Field
+names are the API's own in snake_case. A `Time` or `MicroTime` is a text here, because it is only
+written.
 Source: `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`, `k8s.io/api/events/v1/types.go`,
 `k8s.io/api/coordination/v1/types.go`, `k8s.io/api/core/v1/types.go` (Binding, Event).
 """
@@ -16,7 +15,7 @@ from scheduler.api.core import ObjectMeta, ObjectReference, Struct
 
 
 class StatusCause(Struct, frozen=True):
-    """One of the reasons for a refusal; `field` is the path of the field at fault, if any."""
+    """One reason of a refusal; `field` is the path of the invalid field, if there is one."""
 
     reason: str = ""
     message: str = ""
@@ -24,7 +23,7 @@ class StatusCause(Struct, frozen=True):
 
 
 class StatusDetails(Struct, frozen=True):
-    """What a refusal is about: the object, the causes, and when to come again."""
+    """The object and the causes of a refusal, and when to retry."""
 
     name: str = ""
     group: str = ""
@@ -35,7 +34,7 @@ class StatusDetails(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """What the API server answers instead of an object: every refusal, and some successes."""
+    """The answer that is no object: every refusal, and some successes."""
 
     kind: str = ""
     status: str = ""
@@ -46,22 +45,21 @@ class Status(Struct, frozen=True):
 
 
 class ListMeta(Struct, frozen=True):
-    """What a list says of itself. `continue_token` is empty on the last page."""
+    """The metadata of a list. `continue_token` is empty on the last page."""
 
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
-    remaining_item_count: int | None = None
 
 
 class EventSeries(Struct, frozen=True):
-    """How often an event was seen, and when last (a MicroTime)."""
+    """The count of an event, and the MicroTime of its last occurrence."""
 
     count: int = 0
     last_observed_time: str = ""
 
 
 class Event(Struct, frozen=True):
-    """An `events.k8s.io/v1` event: what happened to which object, told to people."""
+    """An `events.k8s.io/v1` event: something that happened to an object, for people."""
 
     metadata: ObjectMeta = ObjectMeta()
     event_time: str | None = None
@@ -77,14 +75,14 @@ class Event(Struct, frozen=True):
 
 
 class EventSource(Struct, frozen=True):
-    """Who reports a `CoreEvent`, and on which host."""
+    """The component that reports a `CoreEvent`, and its host."""
 
     component: str = ""
     host: str = ""
 
 
 class CoreEvent(Struct, frozen=True):
-    """An event in its older form, that of the core group; timestamps are whole seconds."""
+    """An event of the core group, the older form; timestamps are whole seconds."""
 
     metadata: ObjectMeta = ObjectMeta()
     involved_object: ObjectReference = ObjectReference()
@@ -100,9 +98,9 @@ class CoreEvent(Struct, frozen=True):
 
 
 class LeaseSpec(Struct, frozen=True):
-    """Who holds a lease, since when, and for how long without a renewal.
+    """The holder of a lease, since when, and for how long without a renewal.
 
-    The last two belong to coordinated leader election, which is off by default in v1.36.
+    The last two fields belong to coordinated leader election, off by default in v1.36.
     """
 
     holder_identity: str | None = None
@@ -115,28 +113,14 @@ class LeaseSpec(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """A lock that must be renewed: leader election lives on it."""
+    """A lock that must be renewed, for leader election."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
 
 
 class Binding(Struct, frozen=True):
-    """Puts a pod on a node. The uid in `metadata` is a precondition."""
+    """Binds a pod to a node. The uid in `metadata` is a precondition."""
 
     metadata: ObjectMeta = ObjectMeta()
     target: ObjectReference = ObjectReference()
-
-
-class Preconditions(Struct, frozen=True):
-    """What must be true of an object for it to be deleted."""
-
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class DeleteOptions(Struct, frozen=True):
-    """How to delete. No grace period means the object's own."""
-
-    grace_period_seconds: int | None = None
-    preconditions: Preconditions | None = None

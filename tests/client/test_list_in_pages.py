@@ -9,9 +9,9 @@ import pytest
 
 from scheduler.client.decoding import Page
 from scheduler.client.errors import Expired
-from scheduler.client.paging import list_in_pages
-from scheduler.client.resources import ListOptions
-from scheduler.client.wire import ListMeta
+from scheduler.client.kinds import ListOptions
+from scheduler.client.objects import ListMeta
+from scheduler.client.rest import list_in_pages
 from tests.client.objects import pod
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def page(version: str, *names: str, continue_token: str = "") -> Page[Pod]:
 
 
 class Pages:
-    """Hands out pages in order, and notes what was asked."""
+    """Returns pages in order, and records the requests."""
 
     def __init__(self, *answers: Page[Pod] | Exception) -> None:
         self.answers = deque(answers)

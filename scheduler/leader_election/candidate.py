@@ -1,0 +1,206 @@
+"""One candidate for a lease: a single try to acquire or renew it, and its release.
+
+A try:
+
+    START --- we lead, by a valid lease -------------> RENEW --- done ------> True
+      |                                                  | failed: a conflict, no answer
+      |<-------------------------------------------------+
+      v
+     GET --- failed --------------------------------------------------------> False
+      |   |
+      |   +- missing ---> CREATE, transitions 0 ---- done ------------------> True
+      |                     +----------------------- failed ----------------> False
+      v
+    FOUND --- held by another candidate, and valid -------------------------> False
+      |
+      +--- ours: acquireTime and transitions kept ----+
+      +--- free or expired: transitions + 1 ----------+--> UPDATE --- done -> True
+                                                             +------- failed -> False
+
+RENEW is an UPDATE without a GET before it.
+
+- A lease is valid for as many seconds as its holder has written. They are counted on *our* clock
+  from the moment when *we* last saw the lease change. The times in the record are for people:
+  clocks that disagree do no harm, clocks that run at very different speeds would.
+- A candidate that has not seen the lease change for that long may take it. Therefore a leader must
+  stop earlier, at the renew deadline, which the elector enforces.
+- Of two writes at the same time the server accepts one, because each names the resource version
+  that it replaces.
+- The record here changes only after the server has confirmed the write. If the answer to a write is
+  lost, the next GET finds out: if the lease names us as the holder, we lead.
+
+Coordinated leader election (the gate CoordinatedLeaderElection, off by default in v1.36), in which
+the API server chooses among the candidates, is not supported.
+
+Source: client-go `tools/leaderelection/leaderelection.go` (`tryAcquireOrRenew`, `release`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from scheduler.client import ClientError, LeaseSpec, NotFound
+from scheduler.clock import rfc3339_micro
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from scheduler.clock import Clock
+    from scheduler.leader_election.lease_lock import LeaseLock
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Candidate:
+    """The state of one candidate, and the requests of one try."""
+
+    def __init__(
+        self, lock: LeaseLock, *, identity: str, lease_duration_seconds: int, clock: Clock
+    ) -> None:
+        self._lock: Final = lock
+        self._identity: Final = identity
+        self._lease_duration_seconds: Final = lease_duration_seconds
+        self._clock: Final = clock
+        #: The last known record; upstream's `observedRecord`.
+        self.observed = LeaseSpec()
+        #: When it last changed, by our own writes or others', in monotonic seconds.
+        self.observed_at_seconds = -math.inf
+        #: The record of the last GET; upstream's `observedRawRecord`.
+        self.observed_raw: LeaseSpec | None = None
+        #: How many renewals took a GET and an UPDATE.
+        self.slow_paths = 0
+
+    @property
+    def leader(self) -> str:
+        """The holder of the last known record; empty if there is none."""
+        return self.observed.holder_identity or ""
+
+    @property
+    def is_leader(self) -> bool:
+        """True if that is us. The lease may have expired since, if it was not renewed."""
+        return self.leader == self._identity
+
+    async def try_acquire_or_renew(self) -> bool:
+        """Try once, as drawn above; return True if we lead."""
+        now, started = self._clock.now(), self._clock.monotonic()
+        if self.is_leader and self._is_lease_valid(started):
+            record = self._record(now, continued=self.observed)
+            if await self._is_written(
+                record,
+                self._lock.update(record),
+                "Failed to update lease optimistically, falling back to slow path: %s: %s",
+                level=logging.INFO,
+            ):
+                return True
+        try:
+            found = await self._get()
+        except NotFound:
+            record = self._record(now, transitions=0)
+            return await self._is_written(
+                record,
+                self._lock.create(record),
+                "Error initially creating lease lock %s: %s",
+            )
+        if found is None:
+            return False
+        if found != self.observed_raw:
+            self._observe(found)
+            self.observed_raw = found
+        if found.holder_identity and not self.is_leader and self._is_lease_valid(started):
+            return False
+        if self.is_leader:
+            self.slow_paths += 1
+            record = self._record(now, continued=found)
+        else:
+            record = self._record(now, transitions=(found.lease_transitions or 0) + 1)
+        return await self._update(record)
+
+    async def release(self) -> bool:
+        """Give the lease back, so that no candidate has to wait; return True if we do not lead.
+
+        Unlike upstream, this reads the holder first: a lease that another candidate took stays.
+        """
+        now = self._clock.now()
+        try:
+            found = await self._get()
+        except NotFound:
+            return False
+        if found is None:
+            return False
+        if not self.is_leader or found.holder_identity != self._identity:
+            return True
+        moment = rfc3339_micro(now)
+        return await self._update(
+            LeaseSpec(
+                holder_identity="",
+                lease_duration_seconds=1,
+                acquire_time=moment,
+                renew_time=moment,
+                lease_transitions=found.lease_transitions or 0,
+            )
+        )
+
+    def is_older_than(self, seconds: float) -> bool:
+        """Return True if we hold a lease that was last renewed more than `seconds` ago."""
+        return self.is_leader and self._clock.monotonic() - self.observed_at_seconds > seconds
+
+    def _record(
+        self, now: float, *, continued: LeaseSpec | None = None, transitions: int = 0
+    ) -> LeaseSpec:
+        moment = rfc3339_micro(now)
+        record = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_duration_seconds,
+            acquire_time=moment,
+            renew_time=moment,
+            lease_transitions=transitions,
+        )
+        if continued is None:
+            return record
+        return msgspec.structs.replace(
+            record,
+            acquire_time=continued.acquire_time,
+            lease_transitions=continued.lease_transitions or 0,
+        )
+
+    async def _get(self) -> LeaseSpec | None:
+        """Return the record, None after an error. Raises NotFound."""
+        try:
+            return await self._lock.get()
+        except NotFound:
+            raise
+        except ClientError as error:
+            _log.error("Error retrieving lease lock %s: %s", self._lock, error)
+            return None
+
+    async def _update(self, record: LeaseSpec) -> bool:
+        update = self._lock.update(record)
+        return await self._is_written(record, update, "Failed to update lease %s: %s")
+
+    async def _is_written(
+        self,
+        record: LeaseSpec,
+        write: Awaitable[None],
+        failure: str,
+        *,
+        level: int = logging.ERROR,
+    ) -> bool:
+        try:
+            await write
+        except ClientError as error:
+            _log.log(level, failure, self._lock, error)
+            return False
+        self._observe(record)
+        return True
+
+    def _observe(self, record: LeaseSpec) -> None:
+        self.observed, self.observed_at_seconds = record, self._clock.monotonic()
+
+    def _is_lease_valid(self, monotonic_seconds: float) -> bool:
+        """Return True before the lease expires; it has expired at exactly its duration."""
+        duration_seconds = self.observed.lease_duration_seconds or 0
+        return self.observed_at_seconds + duration_seconds > monotonic_seconds

@@ -1,0 +1,251 @@
+"""One candidate for a lease: the cases beyond upstream's own (tests/upstream)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import pytest
+
+from scheduler.client import ConnectionFailed, LeaseSpec, NotFound
+from scheduler.leader_election.candidate import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from scheduler.clock import Clock
+    from scheduler.leader_election.lease_lock import LeaseLock
+
+START = 1_767_225_600.25
+AT_START = "2026-01-01T00:00:00.250000Z"
+OTHERS = LeaseSpec(
+    holder_identity="other",
+    lease_duration_seconds=15,
+    acquire_time=AT_START,
+    renew_time=AT_START,
+    lease_transitions=3,
+)
+DONE = "done"
+FAILED = ConnectionFailed("no answer")
+MISSING = NotFound(404, "NotFound", "no lease")
+
+Answer = LeaseSpec | Exception | str
+
+
+class Call(NamedTuple):
+    verb: str
+    record: LeaseSpec = LeaseSpec()
+
+
+class StoppedClock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.passed_seconds = 0.0
+
+    def now(self) -> float:
+        return START + self.passed_seconds
+
+    def monotonic(self) -> float:
+        return 100.0 + self.passed_seconds
+
+
+class ScriptedLock:
+    """Gives the answers of a script, and notes the calls."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.calls: list[Call] = []
+
+    async def get(self) -> LeaseSpec:
+        answer = self._answer(Call("GET"))
+        assert isinstance(answer, LeaseSpec)
+        return answer
+
+    async def create(self, record: LeaseSpec) -> None:
+        self._answer(Call("CREATE", record))
+
+    async def update(self, record: LeaseSpec) -> None:
+        self._answer(Call("UPDATE", record))
+
+    def _answer(self, call: Call) -> Answer:
+        self.calls.append(call)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Tried(Candidate):
+    """A candidate on a scripted lock."""
+
+    def __init__(self) -> None:
+        self.lock, self.clock = ScriptedLock(), StoppedClock()
+        super().__init__(
+            cast("LeaseLock", self.lock),
+            identity="me",
+            lease_duration_seconds=15,
+            clock=cast("Clock", self.clock),
+        )
+
+    def play(
+        self, work: Coroutine[None, None, bool], seconds: float, *answers: Answer
+    ) -> tuple[bool, list[Call]]:
+        """Run a try so many seconds after the start; return its result, and its calls."""
+        self.clock.passed_seconds = seconds
+        self.lock.answers, self.lock.calls = [*answers], []
+        # The lock never waits, so that the work needs no event loop.
+        with pytest.raises(StopIteration) as end:
+            work.send(None)
+        assert not self.lock.answers, "there were fewer calls than answers"
+        return end.value.value, self.lock.calls
+
+
+def tried(candidate: Tried, seconds: float, *answers: Answer) -> tuple[bool, list[str]]:
+    leads, calls = candidate.play(candidate.try_acquire_or_renew(), seconds, *answers)
+    return leads, [call.verb for call in calls]
+
+
+def candidate() -> Tried:
+    return Tried()
+
+
+def leader() -> Tried:
+    """One that has made the lease at the start."""
+    tested = candidate()
+    assert tried(tested, 0, MISSING, DONE) == (True, ["GET", "CREATE"])
+    return tested
+
+
+def test_the_first_record_is_upstreams() -> None:
+    tested = candidate()
+    _, calls = tested.play(tested.try_acquire_or_renew(), 0, MISSING, DONE)
+    assert calls[1].record == LeaseSpec(
+        holder_identity="me",
+        lease_duration_seconds=15,
+        acquire_time=AT_START,
+        renew_time=AT_START,
+        lease_transitions=0,
+    )
+
+
+def test_a_renewal_keeps_since_when_it_leads() -> None:
+    tested = leader()
+    leads, (call,) = tested.play(tested.try_acquire_or_renew(), 2.5, DONE)
+    assert (leads, call.verb) == (True, "UPDATE")
+    assert call.record.acquire_time == AT_START
+    assert call.record.renew_time == "2026-01-01T00:00:02.750000Z"
+    assert tested.observed == call.record
+
+
+def test_a_taken_lease_counts_one_transition_more_and_starts_anew() -> None:
+    tested = candidate()
+    assert tried(tested, 0, OTHERS) == (False, ["GET"])
+    leads, calls = tested.play(tested.try_acquire_or_renew(), 15, OTHERS, DONE)
+    assert leads
+    assert calls[1].record.lease_transitions == 4
+    assert calls[1].record.acquire_time == "2026-01-01T00:00:15.250000Z"
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(14.999, False), (15.0, True)])
+def test_a_lease_ends_to_the_moment(seconds: float, *, taken: bool) -> None:
+    tested = candidate()
+    tried(tested, 0, OTHERS)
+    answers = (OTHERS, DONE) if taken else (OTHERS,)
+    assert tried(tested, seconds, *answers)[0] == taken
+
+
+def test_each_change_of_the_lease_makes_others_wait_anew() -> None:
+    tested = candidate()
+    tried(tested, 0, OTHERS)
+    renewed = LeaseSpec(
+        holder_identity="other", lease_duration_seconds=15, renew_time="2026-01-01T00:00:10.5Z"
+    )
+    tried(tested, 14, renewed)
+    assert tried(tested, 28, renewed) == (False, ["GET"])
+    assert tried(tested, 29, renewed, DONE)[0]
+
+
+@pytest.mark.parametrize("year", ["2001", "2101"])
+def test_row_41_the_times_in_the_record_are_for_people(year: str) -> None:
+    tested = candidate()
+    old = LeaseSpec(
+        holder_identity="other",
+        lease_duration_seconds=15,
+        renew_time=f"{year}-01-01T00:00:00.000000Z",
+    )
+    assert tried(tested, 0, old) == (False, ["GET"])
+    assert tried(tested, 14, old) == (False, ["GET"])
+    assert tried(tested, 15, old, DONE) == (True, ["GET", "UPDATE"])
+
+
+def test_how_long_it_lasts_is_what_its_holder_has_promised() -> None:
+    tested = candidate()
+    short = LeaseSpec(holder_identity="other", lease_duration_seconds=2)
+    tried(tested, 0, short)
+    assert tried(tested, 2, short, DONE)[0]
+
+
+def test_a_leader_whose_write_got_lost_finds_that_it_leads() -> None:
+    tested = candidate()
+    assert tried(tested, 0, MISSING, FAILED) == (False, ["GET", "CREATE"])
+    assert not tested.is_leader
+    ours = LeaseSpec(holder_identity="me", lease_duration_seconds=15, lease_transitions=7)
+    assert tried(tested, 2, ours, DONE) == (True, ["GET", "UPDATE"])
+    assert tested.observed.lease_transitions == 7
+    assert tested.slow_paths == 1
+
+
+def test_a_leader_that_has_slept_through_its_lease_looks_first() -> None:
+    tested = leader()
+    assert tried(tested, 15, OTHERS) == (False, ["GET"])
+    assert (tested.is_leader, tested.leader) == (False, "other")
+
+
+def test_a_lease_that_was_deleted_is_made_again() -> None:
+    tested = leader()
+    assert tried(tested, 2, FAILED, MISSING, DONE) == (
+        True,
+        ["UPDATE", "GET", "CREATE"],
+    )
+    assert tested.slow_paths == 0
+
+
+def test_a_failed_get_changes_nothing_and_does_not_lead() -> None:
+    tested = leader()
+    assert tried(tested, 2, FAILED, FAILED) == (False, ["UPDATE", "GET"])
+    assert tested.is_leader
+    assert tested.observed_at_seconds == 100
+
+
+def test_a_released_lease_has_no_holder_for_a_second() -> None:
+    tested = leader()
+    done, calls = tested.play(tested.release(), 4, tested.observed, DONE)
+    assert done
+    assert calls[1] == Call(
+        "UPDATE",
+        LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time="2026-01-01T00:00:04.250000Z",
+            renew_time="2026-01-01T00:00:04.250000Z",
+            lease_transitions=0,
+        ),
+    )
+    assert tested.leader == ""
+
+
+def test_a_lease_that_was_taken_from_us_is_not_given_back_by_us() -> None:
+    """Upstream's looks at the record it remembers alone, and would clear the other one's."""
+    tested = leader()
+    done, calls = tested.play(tested.release(), 30, OTHERS)
+    assert (done, [call.verb for call in calls]) == (True, ["GET"])
+
+
+def test_who_does_not_lead_is_never_too_late() -> None:
+    tested = candidate()
+    assert not tested.is_older_than(0)
+    tried(tested, 0, OTHERS)
+    tested.clock.passed_seconds = 100
+    assert not tested.is_older_than(0)
+    assert tested.observed_at_seconds != -math.inf
