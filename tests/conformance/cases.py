@@ -44,7 +44,7 @@ def write_cases(directory: Path, text: str) -> list[Case]:
 
 
 def run_one(case: Case, options: TargetOptions, *, timeout_seconds: float = 20.0) -> Outcome:
-    """What becomes of a case, on an event loop of its own."""
+    """Run a case on an event loop of its own and return its outcome."""
     with asyncio.Runner(loop_factory=QuietLoop) as runner:
         kind = target_kind(options)
         return runner.run(run_case(case, kind, seed=0, timeout_seconds=timeout_seconds))

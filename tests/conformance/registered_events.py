@@ -1,4 +1,4 @@
-"""Which events the plugins of the default profile are told of, and where their cases are."""
+"""The events that plugins of the default profile register for, and the files of their cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.events import ClusterEvent
 
-#: What no pod can wait for, and why; conformance/README.md says more.
+#: Pairs that no pod can wait for, with the reason; conformance/README.md has more.
 UNREACHABLE: Final = {
     ("NodeName", "NodeAdd"): "a pod that names its node is not scheduled",
     ("NodeName", "NodeUpdateNodeTaint"): "a pod that names its node is not scheduled",
@@ -29,7 +29,7 @@ UNREACHABLE: Final = {
 
 
 def labels_of(event: ClusterEvent) -> Iterator[str]:
-    """What metrics call the events that a registration lets through."""
+    """Return the metrics' names of the events that a registration lets through."""
     actions = event.action_type
     if actions & ActionType.UPDATE == ActionType.UPDATE:
         yield f"{event.resource}Update"

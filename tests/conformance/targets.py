@@ -124,7 +124,7 @@ class _Restless(TinyScheduler):
 async def never_idle(
     *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
 ) -> AsyncIterator[TinyScheduler]:
-    """Always says that it has something to do."""
+    """Never idle."""
     yield _Restless("", None)
 
 
@@ -161,7 +161,7 @@ class _Sleepy(TinyScheduler):
 async def waits_for_time(
     *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
 ) -> AsyncIterator[TinyScheduler]:
-    """Is under way with something that only time can finish."""
+    """Has work in flight that only time can finish."""
     yield _Sleepy(clock)
 
 
@@ -283,7 +283,7 @@ async def _serving(scheduler: _Counting) -> AsyncIterator[_Counting]:
 async def counts_label_updates(
     *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
 ) -> AsyncIterator[TinyScheduler]:
-    """Serves metrics that say a pod comes back when a node's label `helps` changes."""
+    """Serves metrics in which a pod comes back when a node's label `helps` changes."""
     assert serve, "only cases that read metrics are run with it"
     async with _serving(_Counting(_server_of(kubeconfig))) as scheduler:
         yield scheduler
@@ -311,6 +311,6 @@ async def serves_nonsense_once_a_pod_is_there(
 async def serves_nowhere(
     *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
 ) -> AsyncIterator[TinyScheduler]:
-    """Says that it can serve, and then does not say where."""
+    """Has the parameter `serve`, and then no URL."""
     async with _running(kubeconfig, None) as scheduler:
         yield scheduler

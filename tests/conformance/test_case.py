@@ -1,4 +1,4 @@
-"""Files of cases: what they become, and what is said about those that are wrong."""
+"""Files of cases: the values they become, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -268,6 +268,6 @@ def test_a_case_lives_in_the_folder_of_its_area(built_in: list[Case]) -> None:
     assert not [case.id for case in built_in if Path(case.origin).parent.name != case.area]
 
 
-def test_every_case_says_where_its_expectation_comes_from(built_in: list[Case]) -> None:
+def test_every_case_has_a_source(built_in: list[Case]) -> None:
     marks = (".go", "https://kubernetes.io/", "KEP-")
     assert not [case.id for case in built_in if not any(mark in case.source for mark in marks)]

@@ -1,4 +1,4 @@
-"""The command line: what it accepts, what it says, how it exits."""
+"""The command line: its options, its output, its exit status."""
 
 from __future__ import annotations
 

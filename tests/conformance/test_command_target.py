@@ -19,7 +19,7 @@ from .cases import BOUND, run_one, write_cases
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Opens a watch, as any scheduler does, and then lives on as the last lines say.
+#: Opens a watch, as any scheduler does, and then runs the last lines.
 WATCHES = """
 import json, re, sys, time, urllib.request
 url = re.search(r"server: (\\S+)", open(sys.argv[1], encoding="utf-8").read())[1]
@@ -102,7 +102,7 @@ def test_a_command_that_does_not_bind_fails_and_its_output_is_shown(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_command_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_command_that_does_not_start_has_the_reason(tmp_path: Path) -> None:
     (case,) = write_cases(tmp_path, BOUND)
     outcome = run_one(case, _options(tmp_path, "import sys; sys.exit('unknown flag: --what')\n"))
     assert outcome.verdict is Verdict.ERROR
@@ -164,7 +164,7 @@ def test_a_command_that_does_not_want_to_end_is_ended(
         ),
     ],
 )
-def test_what_a_command_cannot_be_asked_is_skipped(
+def test_cases_that_a_command_cannot_run_are_skipped(
     tmp_path: Path, text: str, command: str, reason: str | None
 ) -> None:
     (case,) = write_cases(tmp_path, text)
@@ -194,7 +194,7 @@ def test_a_command_is_given_a_port_and_its_metrics_are_read(tmp_path: Path) -> N
     assert "GET https://127.0.0.1:2" in wrong.reason
 
 
-def test_the_configuration_says_how_to_reach_the_server(tmp_path: Path) -> None:
+def test_the_configuration_has_the_kubeconfig(tmp_path: Path) -> None:
     own = {"profiles": [{"schedulerName": "x"}], "clientConnection": {"qps": 5}}
     whole = yaml.safe_load(yaml.safe_dump(configuration(own, tmp_path / "kubeconfig")))
     assert whole == {

@@ -54,7 +54,7 @@ def _brief(line: dict[str, object]) -> tuple[object, ...]:
     return tuple(line[name] for name in names if name in line)
 
 
-def test_it_tells_changes_writes_and_steps_in_order(two: list[Case], tmp_path: Path) -> None:
+def test_it_logs_changes_writes_and_steps_in_order(two: list[Case], tmp_path: Path) -> None:
     log = _lines(_log_of(two[:1], tmp_path / "log"))
     assert [_brief(line) for line in log] == [
         ("tiny/one",),
@@ -70,9 +70,7 @@ def test_it_tells_changes_writes_and_steps_in_order(two: list[Case], tmp_path: P
     ]
 
 
-def test_a_change_is_told_whole_and_says_whose_write_it_was(
-    two: list[Case], tmp_path: Path
-) -> None:
+def test_a_change_is_logged_whole_with_its_writer(two: list[Case], tmp_path: Path) -> None:
     log = _lines(_log_of(two[:1], tmp_path / "log"))
     (bound,) = (line for line in log if line.get("change") == "MODIFIED")
     (write,) = (line for line in log if "request" in line)
@@ -92,9 +90,7 @@ def test_keys_are_sorted_and_every_line_ends(two: list[Case], tmp_path: Path) ->
         assert msgspec.json.encode(msgspec.json.decode(line), order="sorted") == line
 
 
-def test_a_case_that_fails_says_so_and_the_next_begins_anew(
-    two: list[Case], tmp_path: Path
-) -> None:
+def test_a_failed_case_is_logged_and_the_next_begins_anew(two: list[Case], tmp_path: Path) -> None:
     log = _lines(_log_of([two[1], two[0]], tmp_path / "log"))
     begin = log.index({"case": "tiny/one"})
     assert log[begin - 1]["verdict"] == "failed"

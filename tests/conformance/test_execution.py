@@ -95,7 +95,7 @@ def test_a_scheduler_that_never_rests_is_an_error(tmp_path: Path) -> None:
     assert (outcome.verdict, outcome.reason) == (Verdict.ERROR, "never came to rest")
 
 
-def test_what_is_under_way_and_needs_time_gets_it(tmp_path: Path) -> None:
+def test_work_in_flight_that_needs_time_gets_it(tmp_path: Path) -> None:
     (case,) = write_cases(tmp_path, _steps("steps: [wait_until_settled: ]"))
     outcome = run_one(case, in_process(targets.waits_for_time))
     assert outcome.verdict is Verdict.PASSED
@@ -116,7 +116,7 @@ def test_an_object_that_the_server_does_not_take_names_its_field(tmp_path: Path)
     assert 'unknown field "spec.nodeNam"' in outcome.reason
 
 
-def test_all_steps_do_what_they_say(tmp_path: Path) -> None:
+def test_every_step_has_its_effect(tmp_path: Path) -> None:
     (case,) = write_cases(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""Expectations, judged against a real API server: what holds, and what is said if not."""
+"""Expectations against a real API server, and the descriptions of those that do not hold."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def _record(api: ApiClient, name: str, reason: str, note: str, count: int 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiClient]:
-    """A node, a pod on it, one that waits after three attempts, one that is gated."""
+    """A node, a pod on it, a pod that waits after three attempts, a gated pod."""
     clock = VirtualClock()
     async with (
         FakeApiServer(clock=clock, seed=1) as server,
@@ -119,7 +119,7 @@ HOLDS: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("expectation", HOLDS, ids=str)
-async def test_what_is_so(api: ApiClient, expectation: dict[str, object]) -> None:
+async def test_expectations_that_hold(api: ApiClient, expectation: dict[str, object]) -> None:
     assert await _judge(api, **expectation) is None
 
 
@@ -187,7 +187,7 @@ FAILS: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("expectation", "problem"), FAILS, ids=[text for _, text in FAILS])
-async def test_what_is_not_so_is_said_in_words(
+async def test_expectations_that_do_not_hold_are_described(
     api: ApiClient, expectation: dict[str, object], problem: str
 ) -> None:
     found = await _judge(api, **expectation)

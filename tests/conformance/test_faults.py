@@ -1,4 +1,4 @@
-"""Faults in cases: whom they strike, when all is at rest in spite of them, and what is noticed."""
+"""Faults in cases: the requests they affect, idleness despite them, their effect on verdicts."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_faults_are_there_when_the_scheduler_starts(tmp_path: Path) -> None:
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
 
 
-def test_a_scheduler_that_minds_no_failure_is_found_out(tmp_path: Path) -> None:
+def test_a_scheduler_that_ignores_failures_is_detected(tmp_path: Path) -> None:
     outcome = run(
         tmp_path,
         f"""
@@ -116,7 +116,7 @@ def test_a_scheduler_that_minds_no_failure_is_found_out(tmp_path: Path) -> None:
     assert outcome.reason == "steps[3]: pod p: expected on a, is not bound"
 
 
-def test_a_fault_that_did_not_strike_is_told(tmp_path: Path) -> None:
+def test_a_fault_that_was_not_injected_is_reported(tmp_path: Path) -> None:
     outcome = run(
         tmp_path,
         """

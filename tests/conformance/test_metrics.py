@@ -43,7 +43,7 @@ def test_what_enters_the_active_and_the_backoff_queue_is_counted_by_event() -> N
     )
 
 
-def test_families_that_are_not_there_are_told_from_zero() -> None:
+def test_missing_families_differ_from_zero() -> None:
     assert parse_counters("") == QueueCounters(None, None, None)
     assert parse_counters("<html>hello</html>\n") == QueueCounters(None, None, None)
     assert parse_counters("scheduler_pod_scheduled_after_flush_total 0\n").after_flush == 0
@@ -89,7 +89,7 @@ def test_counts_in_words() -> None:
 async def _ask(
     answer: web.Response, *, path: str = "/metrics", wait: bool = False
 ) -> QueueCounters:
-    """What a reader makes of that answer, from a server of its own."""
+    """Read that page from a server of its own."""
 
     async def handle(request: web.BaseRequest) -> web.Response:
         return answer if request.path == "/metrics" else web.Response(status=404)
@@ -120,13 +120,13 @@ def test_a_page_that_goes_away_later_is_the_schedulers_fault() -> None:
         asyncio.run(_ask(web.Response(status=403)))
 
 
-def test_a_page_that_cannot_be_read_says_where_it_is() -> None:
+def test_the_error_of_an_unreadable_page_has_its_url() -> None:
     page = 'scheduler_queue_incoming_pods_total{event="NodeAdd",queue="active"} many\n'
     with pytest.raises(TargetError, match=r"GET http://127.0.0.1:.*not Prometheus' format"):
         asyncio.run(_ask(web.Response(text=page)))
 
 
-def test_nobody_there_is_an_error_of_the_target() -> None:
+def test_a_missing_server_is_an_error_of_the_target() -> None:
     async def read() -> None:
         async with MetricsReader("http://127.0.0.1:1/metrics") as reader:
             await reader.read()

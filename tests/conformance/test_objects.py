@@ -19,7 +19,7 @@ def _pod(**fields: object) -> dict[str, Any]:
     return pod
 
 
-def test_a_node_has_room_unless_it_says_otherwise() -> None:
+def test_a_node_has_room_by_default() -> None:
     (node,) = _expand(node={"name": "a"})
     assert node["status"]["allocatable"] == {"cpu": "4", "memory": "32Gi", "pods": "110"}
     assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "a"}
@@ -62,14 +62,14 @@ def test_several_alike_are_numbered() -> None:
     ]
 
 
-def test_a_pod_asks_for_nothing_unless_it_says_otherwise() -> None:
+def test_a_pod_requests_nothing_by_default() -> None:
     pod = _pod()
     assert pod["metadata"]["namespace"] == "default"
     assert pod["spec"] == {"containers": [{"name": "main", "image": "registry.example/app:v1"}]}
     assert "status" not in pod
 
 
-def test_extended_resources_are_limited_to_what_is_asked_for() -> None:
+def test_limits_of_extended_resources_equal_the_requests() -> None:
     (container,) = _pod(cpu=1, resources={"example.com/gpu": 2})["spec"]["containers"]
     assert container["resources"] == {
         "requests": {"cpu": "1", "example.com/gpu": "2"},

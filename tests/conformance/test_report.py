@@ -1,4 +1,4 @@
-"""What people and build systems are shown."""
+"""The reports for people and for build systems."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_table_has_a_line_for_each_area_and_one_for_all() -> None:
     assert rows["all"] == ["1", "2", "2", "0.75"]
 
 
-def test_each_failure_is_told_with_its_reason_the_pods_story_and_the_log() -> None:
+def test_each_failure_has_its_reason_the_pods_history_and_the_log() -> None:
     text = _printed(OUTCOMES)
     assert "FAILED filter/bad\n  steps[0]: pod p: expected on a, is not bound\n" in text
     assert "    pod p is Pending, on no node\n    events: none\n" in text

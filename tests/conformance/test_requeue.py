@@ -1,4 +1,4 @@
-"""Which event has brought a pod back: judged by counters, asked for in cases."""
+"""The event that brought a pod back: computed from counters, expected by cases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_moves_are_what_has_risen_between_two_looks() -> None:
     assert moves_between(before, after) == Moves({"NodeAdd": 2, "New": 1}, {"NodeAdd": 2}, 2)
 
 
-def test_a_family_that_appears_has_counted_from_zero_and_one_that_is_missing_nothing() -> None:
+def test_a_new_family_counts_from_zero_and_a_missing_one_counts_nothing() -> None:
     nothing = QueueCounters(None, None, None)
     assert moves_between(nothing, QueueCounters({"A": 1}, None, 1)) == Moves({"A": 1}, None, 1)
     assert moves_between(nothing, nothing) == Moves(None, None, None)
@@ -96,7 +96,7 @@ def test_several_pods_are_requeued_as_often_as_there_are_pods() -> None:
     )
 
 
-def test_the_arrival_of_a_pod_counts_if_a_case_says_so() -> None:
+def test_the_arrival_of_a_pod_counts_if_a_case_names_it() -> None:
     expected = Expectation(pod="p", requeued_by="UnschedulablePodAdd")
     assert _problem(expected, _moves({"UnschedulablePodAdd": 1})) is None
 
@@ -155,7 +155,7 @@ def test_a_metric_that_is_absent_is_no_answer(expected: Expectation) -> None:
     assert is_about_rest(expected)
 
 
-def test_what_is_wrong_is_shown_with_all_that_has_moved() -> None:
+def test_a_mismatch_is_shown_with_all_moves() -> None:
     expected = Expectation(pods=["p", "team/q"], requeued_by="NodeAdd")
     wrong = unmet_by_moves(expected, _moves({"B": 1, "C": 2}, {"D": 1}))
     assert wrong is not None
@@ -191,7 +191,7 @@ def test_only_cases_that_ask_read_metrics(tmp_path: Path) -> None:
 
 
 def test_windows_reach_from_look_to_look(tmp_path: Path) -> None:
-    """Each look is told of what has happened since the one before, however many steps that was."""
+    """Each look returns the counts since the one before, over any number of steps."""
     (case,) = write_cases(
         tmp_path,
         WAITING
@@ -261,7 +261,7 @@ ASKS = (
         (targets.serves_an_empty_page, "serves no scheduler_queue_incoming_pods_total"),
     ],
 )
-def test_a_scheduler_without_metrics_is_not_asked(
+def test_a_scheduler_without_metrics_is_skipped(
     tmp_path: Path, scheduler: object, reason: str
 ) -> None:
     (case,) = write_cases(tmp_path, ASKS)

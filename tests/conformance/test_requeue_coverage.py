@@ -1,4 +1,4 @@
-"""Every event that a plugin of the default profile is told of has its case in `cases/requeue`."""
+"""Every event that a plugin of the default profile registers for has a case in `cases/requeue`."""
 
 from __future__ import annotations
 

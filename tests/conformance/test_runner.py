@@ -52,7 +52,7 @@ def test_cases_do_not_see_one_another(three: list[Case]) -> None:
     assert _verdicts(outcomes) == [("one", "passed"), ("two", "failed"), ("three", "passed")]
 
 
-def test_each_outcome_is_told_when_it_is_there(three: list[Case]) -> None:
+def test_each_outcome_is_reported_at_once(three: list[Case]) -> None:
     told: list[str] = []
     settings = Settings(target=in_process(targets.binds_all_to_a), workers=0)
     run_cases(three, settings, lambda outcome: told.append(outcome.name))

@@ -46,7 +46,7 @@ def test_a_pod_without_a_scheduler_gets_the_default_one() -> None:
     assert with_api_defaults(make_pod(scheduler_name="mine")).spec.scheduler_name == "mine"
 
 
-def test_what_is_limited_and_not_requested_is_requested() -> None:
+def test_limits_become_requests() -> None:
     limits = {"cpu": "2m", "memory": "1Mi"}
     pod = with_api_defaults(
         make_pod(
@@ -59,7 +59,7 @@ def test_what_is_limited_and_not_requested_is_requested() -> None:
     assert init_container.resources.requests == limits
 
 
-def test_a_port_is_tcp_unless_it_says_otherwise() -> None:
+def test_a_port_is_tcp_by_default() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}]
     pod = with_api_defaults(make_pod(containers=[{"name": "c", "ports": ports}]))
     assert [port.protocol for port in pod.spec.containers[0].ports] == ["TCP", "UDP"]
@@ -157,5 +157,5 @@ def test_a_pods_own_resources_are_completed(
     assert _pod_level(pod) == (_amounts(requests), _amounts(limits))
 
 
-def test_resources_that_say_nothing_stay_empty() -> None:
+def test_empty_resources_stay_empty() -> None:
     assert _pod_level(make_pod(containers=TWO_LIMITED, resources={})) == ({}, {})

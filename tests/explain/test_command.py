@@ -115,7 +115,7 @@ def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(arguments: list[str], complaint: str) -> None:
+def test_an_error_is_one_line(arguments: list[str], complaint: str) -> None:
     result = _explain(*arguments, stdin=_scenario())
     assert result.exit_code == 1
     assert result.stderr.startswith(complaint)

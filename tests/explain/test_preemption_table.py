@@ -1,4 +1,4 @@
-"""What `kubesched-explain` tells people of preemption."""
+"""The tables of `kubesched-explain` about preemption."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_table_shows_the_victims_on_each_candidate_and_what_decided() -> Non
     assert "a default/a1 (5) not the lowest priority of the most important victim" in lines
 
 
-def test_the_table_says_why_there_is_no_candidate() -> None:
+def test_the_table_has_the_reason_without_a_candidate() -> None:
     lines = shown(world_of(busy("a1", "a", 5)).decide(LOW))
     assert any(
         line.endswith(
@@ -105,7 +105,7 @@ def test_a_plugin_that_waits_for_the_world_fails_as_nothing_happens_here() -> No
 
 
 @pytest.mark.parametrize("policy", ["Never"])
-def test_a_pod_that_must_not_preempt_is_told_so(policy: str) -> None:
+def test_a_pod_that_must_not_preempt_has_a_message(policy: str) -> None:
     polite = make_pod("polite", priority=10, preemption_policy=policy, requests={"cpu": "4"})
     lines = shown(world_of(busy("a1", "a", 5)).decide(polite))
     assert any("not eligible due to preemptionPolicy=Never." in line for line in lines)

@@ -41,7 +41,7 @@ def test_we_decide_what_kube_scheduler_decided(scenario: Scenario, line: bytes) 
 
 
 def _comparable(decision: dict[str, Any]) -> dict[str, Any]:
-    """A decision without what is not compared: scores of zero, and the order of victims."""
+    """A decision without the parts that are not compared: scores of zero, the order of victims."""
     if "postFilter" in decision:
         outcome = decision["postFilter"]
         decision = {**decision, "postFilter": {**outcome, "victims": sorted(outcome["victims"])}}

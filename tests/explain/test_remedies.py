@@ -1,4 +1,4 @@
-"""What would have to change: each plugin's own words, the nearest node first."""
+"""Remedies: the texts of each plugin, the nearest node first."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Guard(Plugin):
         return unschedulable("guarded")
 
 
-def test_all_plugins_have_their_say_and_a_reason_stands_for_a_remedy() -> None:
+def test_all_plugins_have_remedies_or_their_reasons() -> None:
     found = _found({"unschedulable": True}, {"requests": {"cpu": "3"}}, plugins=(Guard,))
     assert [text.partition(": ")[0] for text in found] == [
         "NodeUnschedulable",

@@ -84,7 +84,7 @@ def test_the_search_stops_early_but_every_node_is_explained() -> None:
     assert len(pod["scores"]) == 205
 
 
-def test_hints_are_asked_of_every_plugin_that_registered() -> None:
+def test_hints_of_every_registered_plugin_are_computed() -> None:
     tainted = _node("a")
     tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
     change = {"pod": _pod(), "old": tainted, "new": _node("a")}

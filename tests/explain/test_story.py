@@ -120,7 +120,7 @@ def _complaint(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("pod", ["web", "default/web", "kube-system/web"])
-def test_a_story_is_told_in_lines(pod: str) -> None:
+def test_a_story_is_printed_as_lines(pod: str) -> None:
     with _elsewhere(
         SchedulerServer(_Served().endpoints(), create_listener("127.0.0.1", None))
     ) as url:
@@ -137,7 +137,7 @@ def test_a_pod_that_is_not_known_is_said() -> None:
     assert text == f'{url}: pod "default/nobody" is not known to this scheduler'
 
 
-def test_who_may_not_is_told_what_helps() -> None:
+def test_the_error_of_a_forbidden_request_has_a_remedy() -> None:
     clock = SystemClock()
     access = AccessControl(
         Authenticator(None, cache_seconds=10.0, clock=clock),
@@ -163,13 +163,13 @@ def test_a_token_is_sent_and_may_be_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"namespace":"a"}', b'{"entries":[{}]}'])
-def test_what_is_no_story_is_said(body: bytes) -> None:
+def test_an_invalid_story_is_an_error(body: bytes) -> None:
     with _elsewhere(ScriptedServer(Answer(body))) as url:
         text = _complaint("--story", "web", "--server", url)
     assert text.startswith(f"{url}/debug/pods/default/web: not a pod's story: ")
 
 
-def test_nobody_listens() -> None:
+def test_a_server_that_does_not_listen_is_an_error() -> None:
     url = "http://127.0.0.1:1"
     text = _complaint("--story", "web", "--server", url)
     assert text.startswith(f'GET "{url}/debug/pods/default/web?timeout=10s": Cannot connect')
@@ -209,7 +209,7 @@ def test_https_asks_for_trust(tmp_path: Path) -> None:
         (["--story", "a", "--server", "ftp://x"], "--server: expected a URL such as"),
     ],
 )
-def test_what_cannot_be_asked_is_said(arguments: list[str], complaint: str) -> None:
+def test_an_invalid_pod_name_is_an_error(arguments: list[str], complaint: str) -> None:
     assert _complaint(*arguments).startswith(complaint)
 
 

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote, wherever they are found; without one its tests are skipped."""
+"""Unmodified clients, where they are installed; without a client its tests are skipped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kubectl:
         }
 
     def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        """What became of a command; `given` is its standard input."""
+        """The result of a command; `given` is its standard input."""
         return subprocess.run(
             [self.program, *arguments],
             input=given,
@@ -64,13 +64,13 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, given: str = "") -> str:
-        """What a command that must succeed prints."""
+        """Return the output of a command that must succeed."""
         done = self.run(*arguments, given=given)
         assert done.returncode == 0, f"{' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
     def refused(self, *arguments: str, given: str = "") -> str:
-        """What a command that must fail complains of."""
+        """Return the error output of a command that must fail."""
         done = self.run(*arguments, given=given)
         assert done.returncode != 0, f"{' '.join(arguments)} succeeded: {done.stdout}"
         return done.stderr

@@ -1,4 +1,4 @@
-"""An operator on pods, as somebody would write it with kopf; test_kopf.py runs it."""
+"""An operator on pods, written with kopf as its users write them; test_kopf.py runs it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A small cluster in which a scheduler has to do everything that it writes for, and its judge.
+"""A small cluster in which a scheduler does every kind of write, and the checks of the result.
 
-What there is to do, all of it from the start: pods that get nodes, pods that fit nowhere, a pod
-that needs the place of a victim, one that loses its nomination by that, one nominated beforehand,
-one whose volume is to be made and one whose volume is there. Kubelet and volume controller are
-played here. Whoever is killed on the way and started again must come to the same end.
+From the start there are pods that get nodes, pods that fit nowhere, a pod that needs the place of a
+victim, one that loses its nomination by that, one nominated beforehand, one whose volume must be
+created and one whose volume exists. The module also plays kubelet and volume controller. A
+scheduler that is killed on the way and started again must reach the same result.
 """
 
 from __future__ import annotations
@@ -199,12 +199,12 @@ class ScriptedCluster:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody here has anything under way."""
+        """True if neither kubelet nor volume controller has work in flight."""
         return not self._works and not self._server.statistics().undelivered_watch_events
 
     @property
     def has_ended(self) -> bool:
-        """Whether every pod is where it ends, or has been told why it is not."""
+        """True if every pod has its final node, or a condition that explains why not."""
         return not self.unfinished()
 
     def unfinished(self) -> list[str]:
@@ -212,7 +212,7 @@ class ScriptedCluster:
         return [
             name
             for name, nodes in ENDS.items()
-            if not (self._node_of(name) in nodes if nodes else self._is_told(name))
+            if not (self._node_of(name) in nodes if nodes else self._has_condition(name))
         ] + [VICTIM] * (VICTIM in self._pods)
 
     def judge(self) -> None:
@@ -229,7 +229,7 @@ class ScriptedCluster:
         node: str = self._pods[name]["spec"].get("nodeName", "")
         return node
 
-    def _is_told(self, name: str) -> bool:
+    def _has_condition(self, name: str) -> bool:
         conditions = self._pods[name]["status"].get("conditions", [])
         return not self._node_of(name) and any(
             (c["type"], c["status"], c.get("reason")) == ("PodScheduled", "False", "Unschedulable")
@@ -267,13 +267,13 @@ class ScriptedCluster:
                 self._start(self._stop_pod(name, new["metadata"]["uid"]))
 
     def _claim_changed(self, claim: Json) -> None:
-        """The volume controller makes a volume where a claim says that it is wanted."""
+        """As the volume controller, create a volume for a claim with a selected node."""
         node = claim["metadata"].get("annotations", {}).get(_SELECTED_NODE)
         if node and not claim["spec"].get("volumeName"):
             self._start(self._make_volume(claim, node))
 
     def _volume_changed(self, volume: Json) -> None:
-        """The volume controller sees to it that both sides know of one another."""
+        """As the volume controller, let claim and volume refer to each other."""
         reference = volume["spec"].get("claimRef")
         if reference and volume["metadata"].get("annotations", {}).get(_BOUND_BY):
             self._start(self._finish_binding(reference["name"], volume["metadata"]["name"]))

@@ -1,6 +1,6 @@
-"""Writes whose connection breaks: the scheduler comes to the right end, and does nothing twice.
+"""Writes whose connection breaks: the scheduler reaches the right result, and writes nothing twice.
 
-The server may have carried such a write out or not, and the scheduler cannot tell.
+The server may have executed such a write or not, and the scheduler cannot see which.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def test_a_pod_whose_binding_was_carried_out_is_let_go_of(tmp_path: Path) 
     assert Counter(write.kind for write in proxy.writes)["POST pods/binding"] == BOUND
 
 
-async def test_a_pod_whose_binding_was_never_heard_of_is_tried_again(tmp_path: Path) -> None:
+async def test_a_pod_whose_binding_never_arrived_is_tried_again(tmp_path: Path) -> None:
     plan = FirstOfEach("POST pods/binding", Mishap.NOT_HEARD)
     async with ScriptedCluster() as cluster:
         proxy = await run(cluster, tmp_path, plan)

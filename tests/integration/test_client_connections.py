@@ -99,7 +99,7 @@ async def test_a_relative_certificate_is_sought_beside_the_kubeconfig(tmp_path: 
     assert len(server.asked) == 1
 
 
-async def test_a_server_nobody_vouches_for_is_not_talked_to(tmp_path: Path) -> None:
+async def test_a_server_without_a_trusted_certificate_is_refused(tmp_path: Path) -> None:
     async with ScriptedServer(Answer({}), tls=serving()) as server:
         with pytest.raises(ConnectionFailed, match="certificate verify failed") as caught:
             await ask(connection(tmp_path, server.url, {}))
@@ -205,7 +205,7 @@ async def test_a_plugins_token_is_sent(tmp_path: Path) -> None:
     assert (tmp_path / "counter").read_text(encoding="utf-8") == "1"
 
 
-async def test_a_plugin_is_asked_again_once_its_token_has_expired(tmp_path: Path) -> None:
+async def test_a_plugin_runs_again_once_its_token_has_expired(tmp_path: Path) -> None:
     clock = InstantClock()
     # 2027-01-15T08:00:00Z is where the instant clock starts.
     user = plugin(
@@ -223,7 +223,7 @@ async def test_a_plugin_is_asked_again_once_its_token_has_expired(tmp_path: Path
     assert tokens == ["Bearer token-1", "Bearer token-2", "Bearer token-2"]
 
 
-async def test_a_plugin_is_asked_again_after_a_rejection(tmp_path: Path) -> None:
+async def test_a_plugin_runs_again_after_a_rejection(tmp_path: Path) -> None:
     user = plugin(tmp_path, "answer(token=f'token-{count}')")
     no = Answer(status(401, "Unauthorized"), 401)
     async with ScriptedServer(no, Answer({})) as server:
@@ -249,7 +249,7 @@ async def test_a_plugin_may_answer_with_a_certificate(tmp_path: Path) -> None:
     assert "Authorization" not in server.asked[0].headers
 
 
-async def test_a_plugin_that_wants_it_is_told_about_the_cluster(tmp_path: Path) -> None:
+async def test_a_plugin_that_wants_it_gets_the_cluster(tmp_path: Path) -> None:
     body = "answer(token=json.dumps(info['spec']['cluster'], sort_keys=True))"
     user = plugin(tmp_path, body, provideClusterInfo=True)
     async with ScriptedServer(Answer({})) as server:
@@ -295,7 +295,7 @@ def test_a_plugin_that_fails_is_an_error_from_the_start(
     assert "\n" not in str(caught.value)
 
 
-def test_a_plugin_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_plugin_has_its_install_hint(tmp_path: Path) -> None:
     user = plugin(tmp_path, "", command="no-such-plugin", installHint="Run brew install it.")
     with pytest.raises(KubeconfigError) as caught:
         connection(tmp_path, "http://host", user)

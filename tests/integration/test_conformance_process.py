@@ -38,7 +38,7 @@ def test_a_handful_of_cases_hold_for_the_process() -> None:
     assert verdicts == dict.fromkeys(CHOSEN, (Verdict.PASSED, ""))
 
 
-def test_a_configuration_it_refuses_is_told_in_its_own_words() -> None:
+def test_the_error_of_a_refused_configuration_is_its_own() -> None:
     (case,) = [case for case in load_cases([BUILT_IN]) if case.id == "status/no-nodes-at-all"]
     options = TargetOptions(command=f"{KUBESCHED} --plugin no.such:Plugin")
     (outcome,) = run_cases([case], Settings(target=options))

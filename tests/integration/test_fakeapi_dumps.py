@@ -143,7 +143,7 @@ def test_a_dump_is_piped_into_the_server() -> None:
     assert process.returncode == 0
 
 
-def test_what_is_wrong_with_what_is_piped_is_one_line() -> None:
+def test_an_error_in_piped_input_is_one_line() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "fakeapi", "--load", "-"],
         input=CLUSTER + "---\nkind: Pod\n",

@@ -45,7 +45,7 @@ def failed(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_what_it_loaded_until_it_is_told_to_stop(
+def test_it_serves_loaded_objects_until_it_is_stopped(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     manifest, kubeconfig = tmp_path / "a.yaml", tmp_path / "kubeconfig"

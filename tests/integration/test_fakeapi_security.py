@@ -58,7 +58,7 @@ def test_kubectl_asks_who_may_do_what(kubectl: Kubectl) -> None:
     assert "impersonation is not served" in kubectl.refused("get", "pods", "--as=jane")
 
 
-def test_kubectl_with_a_token_is_who_the_token_says(kubectl: Kubectl) -> None:
+def test_kubectl_with_a_token_is_the_user_of_the_token(kubectl: Kubectl) -> None:
     kubectl("config", "set-credentials", "jane", "--token=of-jane")
     kubectl("config", "set-context", "--current", "--user=jane")
     assert "jane" in kubectl("auth", "whoami")

@@ -64,9 +64,9 @@ async def create(url: str, name: str) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class Ledger:
-    """What clients were told, over all lives of a server."""
+    """The responses that clients got, over all lives of a server."""
 
-    #: The newest acknowledged object by name, None if its deletion was; and what is uncertain.
+    #: The newest acknowledged object by name, None if it was deleted; and the uncertain writes.
     acknowledged: dict[str, dict[str, Any] | None] = dataclasses.field(default_factory=dict)
     in_doubt: set[str] = dataclasses.field(default_factory=set)
     #: Version -> what clients saw under it, in answers and events.
@@ -127,7 +127,7 @@ async def write_once(
 
 
 async def watch_until_death(url: str, ledger: Ledger, version: str, heard: list[int]) -> None:
-    """Every event counts as seen; the versions heard are in order and none twice."""
+    """Count every event as seen; the versions must be in order, and none twice."""
     query = {"watch": "true", "resourceVersion": version}
     with contextlib.suppress(aiohttp.ClientError):
         async with (
@@ -144,7 +144,7 @@ async def watch_until_death(url: str, ledger: Ledger, version: str, heard: list[
 
 
 async def check(url: str, ledger: Ledger) -> str:
-    """What was acknowledged is there; answers the version of the list."""
+    """Check that acknowledged writes exist; return the version of the list."""
     async with aiohttp.ClientSession() as session, session.get(url + CONFIG_MAPS) as answer:
         listed = await answer.json()
     stored = {item["metadata"]["name"]: item for item in listed["items"]}
@@ -152,7 +152,7 @@ async def check(url: str, ledger: Ledger) -> str:
         if name not in ledger.in_doubt:
             assert stored.get(name) == _untyped(expected), name
     assert int(listed["metadata"]["resourceVersion"]) >= ledger.newest
-    for name in ledger.in_doubt:  # from here on what is there is what counts
+    for name in ledger.in_doubt:  # from here on the server's state counts
         ledger.acknowledged[name] = stored.get(name)
     ledger.in_doubt.clear()
     version: str = listed["metadata"]["resourceVersion"]

@@ -87,7 +87,7 @@ async def test_pages_of_a_state_that_changes_show_one_moment(
         Fault(match=LISTS, when=When(nth=[2, 3]), reset=Reset(close=True)),
     ],
 )
-async def test_a_page_that_fails_is_asked_for_again(server: FakeApiServer, fault: Fault) -> None:
+async def test_a_page_that_fails_is_requested_again(server: FakeApiServer, fault: Fault) -> None:
     clock = VirtualClock()
     server.faults.add(fault)
     async with RestClient(

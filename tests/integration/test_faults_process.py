@@ -1,4 +1,4 @@
-"""`kubesched-fakeapi` with faults: a file, a log, the log again, and what it says of bad ones."""
+"""`kubesched-fakeapi` with faults: a file, a log, the log as a file, and errors for bad files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Our scheduler and a server in trouble: where it does better than kube-scheduler, or others need.
+"""Our scheduler and a failing server: where it does better than kube-scheduler.
 
-What both do is in conformance/cases/faults; its README says which row of the table of faults is
-tested where. Time is virtual here, but for the two schedulers.
+The common behaviour is in conformance/cases/faults; its README maps the rows of the table of faults
+to tests. Time is virtual here, but for the two schedulers.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_row_30_pods_wait_for_a_first_node(tmp_path: Path) -> None:
     )
 
 
-def test_row_35_a_victim_is_deleted_though_nobody_says_so(tmp_path: Path) -> None:
+def test_row_35_a_victim_is_deleted_without_an_event(tmp_path: Path) -> None:
     """kube-scheduler sometimes leaves the preemptor among the unschedulable for five minutes."""
     run(
         tmp_path,
@@ -163,7 +163,7 @@ def test_row_35_a_victim_is_deleted_though_nobody_says_so(tmp_path: Path) -> Non
 
 
 def test_rows_8_and_24_throttled_bindings_are_made_in_the_same_attempt(tmp_path: Path) -> None:
-    """A 429 says that nothing was carried out; kube-scheduler needs a Retry-After to ask again."""
+    """After a 429 the request was not executed; kube-scheduler retries only with a Retry-After."""
     run(
         tmp_path,
         "- node: {name: a}",

@@ -1,8 +1,8 @@
-"""kube-scheduler v1.36.3 and a server in trouble: the cases for faults, and how it ends.
+"""kube-scheduler v1.36.3 and a failing server: the cases for faults, and the end of the process.
 
 The rows are those of conformance/cases/faults/README.md. That upstream passes shows that the faults
-are what they are meant to be, and that the cases ask for no more than upstream does. What is said
-here of how it ends, test_leader_election.py says of ours.
+are realistic, and that the cases expect no more than upstream does. The tests of the end have their
+counterpart for our scheduler in test_leader_election.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ pytestmark = [
 
 
 class Leader:
-    """A kube-scheduler that elects itself, and the lease that says so."""
+    """A kube-scheduler with leader election, and its lease."""
 
     def __init__(self, server: FakeApiServer, api: ApiClient, process: Process) -> None:
         self.server = server
@@ -111,7 +111,7 @@ async def test_row_39_a_leader_whose_lease_was_stolen_ends(leader: Leader) -> No
     assert (await leader.lease())["holderIdentity"] == "thief"
 
 
-async def test_row_42_a_leader_that_is_told_to_end_gives_the_lease_back(leader: Leader) -> None:
+async def test_row_42_a_leader_that_is_stopped_gives_the_lease_back(leader: Leader) -> None:
     leader.process.terminate()
     assert await leader.ended() == 0
     lease = await leader.lease()

@@ -57,7 +57,7 @@ def _go(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Reflector:
-    """What the program has been told: its store, and the calls that made it so."""
+    """The program's store, and the calls that filled it."""
 
     def __init__(self, server: FakeApiServer, api: ApiClient, lines: asyncio.StreamReader) -> None:
         self.server = server
@@ -92,7 +92,7 @@ class Reflector:
             await self.api.create(CONFIG_MAPS, config_map(name, {"value": value}))
 
     def asked(self) -> list[str]:
-        """What the reflector has asked for, in short."""
+        """The requests of the reflector, in short."""
         queries = [
             request.path
             for request in self.server.requests

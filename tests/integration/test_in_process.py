@@ -62,7 +62,7 @@ async def test_backoff_passes_when_the_clock_is_advanced(api: Api, tmp_path: Pat
         assert await api.message_of("web") == "no nodes available to schedule pods"
         await api.node("small", cpu="4")
         await api.node("large", cpu="8")
-        while clock.next_wake_up is None:  # noqa: ASYNC110 - likewise
+        while clock.next_wake_up is None:  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.002)
         for _ in range(60):
             await clock.advance(1.0)
@@ -101,7 +101,7 @@ async def test_what_kubesched_would_complain_about_is_raised(api: Api, tmp_path:
             pass
 
 
-async def test_what_it_fails_with_is_raised_when_it_is_asked(tmp_path: Path) -> None:
+async def test_its_failure_is_raised_by_is_idle(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     async with FakeApiServer() as server:
         server.write_kubeconfig(kubeconfig)

@@ -2,8 +2,8 @@
 
 Before, during and after every single write within one process, in virtual time; and with real
 processes and SIGKILL at the first write of every kind, at a binding before, during and after.
-The next scheduler knows only what the API server knows; `scripted_cluster` says what there is to
-do, and judges what has been done.
+The next scheduler has only the state of the API server; `scripted_cluster` defines the work and
+checks the result.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def test_killed_twice_and_started_again(tmp_path: Path, moment: Moment) ->
 
 @pytest.fixture(scope="session")
 def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What compiles the scheduler's modules only once."""
+    """Compile the scheduler's modules only once."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Beside those of the single workers, for all of them.
@@ -139,7 +139,7 @@ async def _run_process(
 async def test_a_process_killed_at_every_kind_of_write(
     tmp_path: Path, environ: dict[str, str], kind: str, moment: Moment
 ) -> None:
-    """What comes after a binding is a process, too; elsewhere the quicker one will do."""
+    """After a binding, kill a process; elsewhere the quicker way is enough."""
     async with ScriptedCluster() as cluster:
         await _run_process(cluster, tmp_path, environ, _at_first(kind, moment))
         if kind == "POST pods/binding":

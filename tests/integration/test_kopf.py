@@ -53,7 +53,7 @@ class Operated:
         return dict(event["object"])
 
     def watches_begun(self) -> int:
-        """How often the operator has begun to watch pods."""
+        """Return how often the operator has begun to watch pods."""
         asked = [request for request in self.server.requests if "kopf" in request.user_agent]
         return sum("/pods?" in request.path and "watch=" in request.path for request in asked)
 
@@ -69,7 +69,7 @@ def annotations(obj: Json) -> Json:
 
 @contextlib.asynccontextmanager
 async def operator(server: FakeApiServer, directory: Path) -> AsyncIterator[None]:
-    """The operator at work; it must end well when it is told to."""
+    """Run the operator; it must end well on SIGTERM."""
     kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
     with (directory / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(

@@ -98,7 +98,7 @@ def node(name: str = "n1") -> dict[str, Any]:
 
 
 def rows(table: str) -> list[dict[str, str]]:
-    """What kubectl prints as a table, by column."""
+    """Return the table that kubectl prints, by column."""
     head, *lines = table.splitlines()
     starts = [0, *(found.end() for found in re.finditer(r"\s{2,}", head))]
     cuts = [slice(*bounds) for bounds in zip(starts, [*starts[1:], None], strict=True)]
@@ -127,7 +127,7 @@ def until_watched(fake_api: FakeApi, before: int) -> None:
 
 
 def lines_until(process: subprocess.Popen[str], wanted: Callable[[str], bool]) -> list[str]:
-    """The lines that a command prints, up to the one that is wanted."""
+    """Yield the lines that a command prints, up to the wanted one."""
     assert process.stdout is not None
     seen = []
     for line in process.stdout:
@@ -185,7 +185,7 @@ def test_get_watches(fake_api: FakeApi, kubectl: Kubectl) -> None:
         lines_until(process, lambda line: "Terminating" in line)
 
 
-def test_describe_tells_the_story(fake_api: FakeApi, kubectl: Kubectl) -> None:
+def test_describe_shows_the_events(fake_api: FakeApi, kubectl: Kubectl) -> None:
     fake_api.load([node(), running("p", fake_api)])
     uid = kubectl("get", "pod", "p", "-o", "jsonpath={.metadata.uid}")
     event = {
@@ -223,7 +223,7 @@ def test_describe_tells_the_story(fake_api: FakeApi, kubectl: Kubectl) -> None:
 # Writing
 
 
-def test_create_generates_what_it_is_asked_for(fake_api: FakeApi, kubectl: Kubectl) -> None:
+def test_create_generates_the_requested_objects(fake_api: FakeApi, kubectl: Kubectl) -> None:
     kubectl("create", "namespace", "other")
     kubectl("create", "configmap", "m", "--from-literal=a=1")
     kubectl("create", "deployment", "d", "--image=one", "--replicas=3")
@@ -260,7 +260,7 @@ def test_apply_goes_over_to_the_servers_side(kubectl: Kubectl) -> None:
     assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
 
 
-def test_apply_prunes_what_is_no_longer_there(kubectl: Kubectl) -> None:
+def test_apply_prunes_objects_that_are_no_longer_applied(kubectl: Kubectl) -> None:
     def maps(*names: str) -> str:
         items = [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": LABELS}}
@@ -477,7 +477,7 @@ def test_dependents_are_orphaned_and_objects_replaced_by_force(
     assert rows(kubectl("get", "pods", "a", "-o", columns)) == [{"N": "a", "I": "one"}]
 
 
-def test_what_needs_a_kubelet_says_that_there_is_none(fake_api: FakeApi, kubectl: Kubectl) -> None:
+def test_commands_that_need_a_kubelet_fail(fake_api: FakeApi, kubectl: Kubectl) -> None:
     fake_api.load([node(), running("p", fake_api)])
     gone = "has no kubelet to ask for"
     assert gone in kubectl.refused("logs", "p")

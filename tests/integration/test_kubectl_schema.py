@@ -1,4 +1,4 @@
-"""kubectl on what the server says of itself: discovery, explain, validation, apply, definitions."""
+"""kubectl with the server's own descriptions: discovery, explain, validation, definitions."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_definition_is_applied_and_its_kind_used(kubectl: Kubectl) -> None:
     assert "widgets" not in kubectl("api-resources", "--cached=false")
 
 
-def test_definitions_that_are_no_good_say_why(kubectl: Kubectl) -> None:
+def test_invalid_definitions_are_refused_with_the_reason(kubectl: Kubectl) -> None:
     given = json.loads(json.dumps(WIDGETS))
     given["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].pop("type")
     complaint = kubectl.refused("create", "-f", "-", given=json.dumps(given))

@@ -45,7 +45,7 @@ LOOKS_AGAIN_SECONDS = 4.4
 
 
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test on a loop that can tell when nothing is left to do but wait."""
+    """Run a test on a loop that detects when nothing is left to do but wait."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -96,7 +96,7 @@ class Contender:
         return self.scheduler
 
     def has_lost(self) -> bool:
-        """Whether it has ended because it has lost the lead."""
+        """True if it has ended because it lost the lead."""
         try:
             self.running.is_idle  # noqa: B018 - raises what it has failed with
         except BaseExceptionGroup as group:
@@ -264,7 +264,7 @@ async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) 
 
 
 @in_virtual_time
-async def test_row_42_who_is_told_to_end_gives_the_lease_back(tmp_path: Path) -> None:
+async def test_row_42_a_stopped_leader_gives_the_lease_back(tmp_path: Path) -> None:
     async with an_election(tmp_path) as election:
         await election.api.node("a")
         first = await election.join("first")
@@ -290,7 +290,7 @@ async def test_row_42_who_is_told_to_end_gives_the_lease_back(tmp_path: Path) ->
 async def test_who_is_killed_at_a_binding_is_followed_and_nothing_is_lost_or_bound_twice(
     tmp_path: Path, moment: Moment, number: int
 ) -> None:
-    """Whether the server has heard of the binding or not."""
+    """True if the server has received the binding."""
 
     def plan(write: Write) -> Fate | None:
         if write.kind == "POST pods/binding":

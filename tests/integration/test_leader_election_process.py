@@ -1,4 +1,4 @@
-"""Processes that stand for election: killed, told to end, and beside electors nobody here wrote."""
+"""Processes that elect a leader: killed, terminated, and beside electors of other projects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Cluster:
-    """An API server and whoever wants to schedule for it."""
+    """An API server and the schedulers that use it."""
 
     def __init__(self, server: FakeApiServer, api: Api, directory: Path) -> None:
         self.server, self.api, self._directory = server, api, directory
@@ -70,7 +70,7 @@ class Cluster:
                 await process.wait()
 
     async def led(self, *, but_by: str = "") -> str:
-        """Who leads, once somebody else does than that."""
+        """Return the leader, once it is another than that."""
 
         async def leader() -> str:
             spec = (await self.api.get(LEASE)).get("spec", {})
@@ -87,7 +87,7 @@ async def a_cluster(directory: Path) -> AsyncIterator[Cluster]:
 
 
 async def said(log: Path, words: str) -> None:
-    """Wait until a log says so."""
+    """Wait for a line in a log."""
 
     async def found() -> str:
         return words if words in await asyncio.to_thread(log.read_text, encoding="utf-8") else ""
@@ -140,7 +140,7 @@ async def test_a_killed_leader_is_followed_and_no_pod_is_lost_or_bound_twice(
         assert (await api.get(LEASE))["spec"]["holderIdentity"] == ""
 
 
-async def test_a_leader_that_cannot_renew_says_so_and_ends_with_status_1(tmp_path: Path) -> None:
+async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_path: Path) -> None:
     async with a_cluster(tmp_path) as cluster, cluster.scheduler(*OURS) as (process, log):
         await cluster.led()
         trouble = Fault(match=Match(resource="leases"), answer=AnswerWith(code=500))

@@ -55,7 +55,7 @@ class Life:
     async def at_rest(self) -> None:
         """Return once the scheduler has nothing left to do."""
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while not self._scheduler.is_idle:  # noqa: ASYNC110 - nobody tells when it is
+            while not self._scheduler.is_idle:  # noqa: ASYNC110 - no event to wait for
                 await asyncio.sleep(0.002)
 
 
@@ -73,7 +73,7 @@ async def life(tmp_path: Path) -> AsyncIterator[Life]:
             await api.node("tiny", cpu="1")
             await api.node("large", cpu="8")
             async with asyncio.timeout(DEADLINE_SECONDS):
-                while not await life.number(  # noqa: ASYNC110 - nobody tells when it is
+                while not await life.number(  # noqa: ASYNC110 - no event to wait for
                     "scheduler_queue_incoming_pods_total", queue="backoff", event="NodeAdd"
                 ):
                     await asyncio.sleep(0.002)
@@ -84,7 +84,7 @@ async def life(tmp_path: Path) -> AsyncIterator[Life]:
             yield life
 
 
-async def test_a_pod_tells_what_has_happened_to_it(life: Life) -> None:
+async def test_a_story_has_all_that_happened_to_the_pod(life: Life) -> None:
     entries = await life.entries("web")
     texts = [entry["text"] for entry in entries]
     assert texts[:3] == [
@@ -121,13 +121,13 @@ async def test_each_move_names_its_event_and_the_hint_that_allowed_it(life: Life
     ]
 
 
-async def test_a_pod_nobody_knows_has_no_story(life: Life) -> None:
+async def test_an_unknown_pod_has_no_story(life: Life) -> None:
     status, text = await life.get("/debug/pods/default/nobody")
     assert status == 404
     assert "NotFound" in text
 
 
-async def test_the_numbers_tell_the_same(life: Life) -> None:
+async def test_the_metrics_agree_with_the_stories(life: Life) -> None:
     profile = "default-scheduler"
     attempts = "scheduler_schedule_attempts_total"
     assert await life.number(attempts, result="unschedulable", profile=profile) == 1

@@ -124,7 +124,7 @@ async def test_a_pod_of_high_priority_gets_the_place_of_its_victim(
     assert event["reportingController"] == "default-scheduler"
 
 
-async def test_a_victim_is_told_why_before_it_goes_and_the_place_is_kept(
+async def test_a_victim_has_a_condition_before_it_goes_and_the_place_is_kept(
     api: Cluster, scheduler: RunningScheduler
 ) -> None:
     await api.node("a")
@@ -219,7 +219,7 @@ async def test_a_pod_may_be_too_polite_to_preempt(
     assert "code" not in await api.get(f"{PODS}/other")
 
 
-async def test_a_pod_that_nobody_makes_room_for_is_told_what_preemption_found(
+async def test_a_pod_that_cannot_preempt_has_preemptions_result_in_its_message(
     api: Cluster, scheduler: RunningScheduler
 ) -> None:
     await api.node("a")

@@ -27,14 +27,14 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sys.executable).parent
 TIMEOUT_SECONDS = 120
 
-#: What is not in a checkout.
+#: Files that are not in a checkout.
 LEFT_OVER = shutil.ignore_patterns(
     ".git", ".venv", ".tox", ".*_cache", ".hypothesis", "__pycache__"
 )
 
 
 class Block(NamedTuple):
-    """A fenced block; `name` is the file it belongs in, where the text says so."""
+    """A fenced block; `name` is its file, if the text names one."""
 
     language: str
     name: str
@@ -61,7 +61,7 @@ def _environ(home: Path) -> dict[str, str]:
 
 
 def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """What a command prints; it must succeed."""
+    """Return the output of a command; it must succeed."""
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,
@@ -77,7 +77,7 @@ def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECO
 
 @contextlib.asynccontextmanager
 async def _running(command: str, directory: Path) -> AsyncIterator[None]:
-    """A command that runs until it is told to stop, and then stops well."""
+    """Run a command while the block runs; it must end well on SIGTERM."""
     process = await asyncio.create_subprocess_exec(
         *("bash", "-c", f"exec {command}"),
         cwd=directory,
@@ -214,7 +214,7 @@ async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
         assert "nodeName" not in theirs["spec"]
 
 
-async def test_a_pod_tells_its_story(files: Path) -> None:
+async def test_the_story_of_a_pod_is_printed(files: Path) -> None:
     async with FakeApiServer() as server, Api.of(server) as api:
         (files / ".kube").mkdir()
         (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")

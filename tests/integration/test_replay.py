@@ -121,7 +121,7 @@ def test_a_scheduler_that_dies_is_quoted_in_one_line(tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-def test_a_replay_that_is_told_to_stop_leaves_nothing_running(tmp_path: Path) -> None:
+def test_a_replay_that_is_stopped_leaves_nothing_running(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script = f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid())); "
     target = f'{sys.executable} -c "{script}signal.pause()" {{kubeconfig}}'

@@ -1,4 +1,4 @@
-"""Would the requeue cases notice? A hint that says no to everything fails a case of its plugin."""
+"""Check that the requeue cases detect a broken hint: a hint that always skips fails a case."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EVENTS = {
 
 
 def _asks_for(case: Case, event: str) -> bool:
-    """Whether a case has a pod brought back by that event."""
+    """Return True if a case expects that event to bring a pod back."""
     for step in case.steps:
         if isinstance(step.action, Expectation) and step.action.requeued_by is not None:
             asked = step.action.requeued_by
@@ -52,13 +52,11 @@ def _asks_for(case: Case, event: str) -> bool:
 
 
 @pytest.mark.parametrize("plugin", sorted(_EVENTS))
-def test_a_hint_that_always_says_no_is_noticed(
-    plugin: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build = scheduler.assembly.app.build_queueing_hint_map
     mute = ""
 
-    def build_with_one_that_says_no(plugins: Iterable[Plugin]) -> HintMap:
+    def build_with_a_hint_that_skips(plugins: Iterable[Plugin]) -> HintMap:
         return {
             event: [
                 function._replace(
@@ -72,7 +70,7 @@ def test_a_hint_that_always_says_no_is_noticed(
         }
 
     monkeypatch.setattr(
-        scheduler.assembly.app, "build_queueing_hint_map", build_with_one_that_says_no
+        scheduler.assembly.app, "build_queueing_hint_map", build_with_a_hint_that_skips
     )
     cases = load_cases([cases_of(plugin)])
     for event in _EVENTS[plugin]:

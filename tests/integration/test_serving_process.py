@@ -58,7 +58,7 @@ async def _process(*command: str) -> AsyncIterator[Process]:
 
 
 async def _address(process: Process) -> str:
-    """Where it says that it serves."""
+    """Return the address in its log."""
     assert process.stderr is not None
     async with asyncio.timeout(DEADLINE_SECONDS):
         while line := (await process.stderr.readline()).decode():
@@ -128,7 +128,7 @@ async def test_it_serves_those_who_may(api: Api, tmp_path: Path) -> None:
             assert "Requested to terminate, exiting" in await _stop(process)
 
 
-async def test_open_paths_need_nobody_to_ask(api: Api, tmp_path: Path) -> None:
+async def test_open_paths_need_no_review(api: Api, tmp_path: Path) -> None:
     flags = ("--authorization-always-allow-paths", "/livez,/debug/*", "--cert-dir", str(tmp_path))
     async with _process(*_scheduler(tmp_path, *flags)) as process:
         url = f"https://{await _address(process)}"

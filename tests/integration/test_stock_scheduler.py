@@ -94,7 +94,7 @@ async def api(tmp_path: Path) -> AsyncIterator[ApiClient]:
         yield client
 
 
-async def test_it_leads_binds_and_says_why_not(api: ApiClient) -> None:
+async def test_it_leads_binds_and_explains_failures(api: ApiClient) -> None:
     await api.create(NODES, node("n1"))
     await api.create(PODS, asking("fits", "500m"))
     await api.create(PODS, asking("too-big", "2"))

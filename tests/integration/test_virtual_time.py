@@ -1,4 +1,4 @@
-"""Virtual time and rest: what waits for hours is at rest, what is at work is seen through."""
+"""Virtual time and idleness: waiting for hours is idle, work in flight is finished."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Storage(Api):
         return self
 
     async def local_volume(self, name: str, node: str, size: str = "1Gi") -> None:
-        """A disk of a node, there for whoever wants it."""
+        """A disk of a node, available to any claim."""
         hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
         spec = {
             "capacity": {"storage": size},
@@ -76,7 +76,7 @@ class Storage(Api):
         await self.pod(name, volumes=[volume], **spec)
 
     async def finish_binding(self, claim: str, volume: str) -> None:
-        """What the volume controller does once a volume is kept for a claim."""
+        """As the volume controller, complete the binding once a volume is reserved for a claim."""
         patch = {
             "metadata": {"annotations": {BIND_COMPLETED: "yes"}},
             "spec": {"volumeName": volume},
@@ -257,7 +257,7 @@ async def test_a_claim_to_be_bound_at_once_is_waited_for(
     assert await api.node_of("db") == "a"
 
 
-async def test_what_somebody_has_changed_meanwhile_is_not_written_over(
+async def test_a_concurrent_change_is_not_overwritten(
     api: Storage, tmp_path: Path, clock: VirtualClock
 ) -> None:
     await api.local_volume("disk-a", "a")

@@ -24,7 +24,7 @@ BACKGROUND_SECONDS = 30.0
 
 
 class Holds(Plugin):
-    """Holds pods with the label `held` for as long as Permit may, and nobody lets them go."""
+    """Holds pods with the label `held` for as long as Permit may, and never allows them."""
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         return wait(PERMIT_SECONDS) if "held" in pod.labels else None

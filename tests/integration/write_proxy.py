@@ -1,9 +1,9 @@
-"""Stands between a scheduler and its API server, counts the writes, and can end the scheduler.
+"""A proxy between a scheduler and its API server that counts the writes and can kill the scheduler.
 
-Every scheduler has a proxy of its own. Once that is dead, nothing comes through any more, neither
-way: whatever the scheduler may still do before it is really gone does not happen.
-Requests are taken apart, answers are passed on as they come: HTTP clients of this project have one
-request at a time on a connection, so the first byte of an answer says that its write is done.
+Every scheduler has a proxy of its own. Once that is dead, nothing passes any more, in either
+direction: whatever the scheduler still does before it is really gone does not happen.
+Requests are parsed, responses are passed on as they come: HTTP clients of this project have one
+request at a time on a connection, so the first byte of a response means that its write is done.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Moment(enum.Enum):
 
 
 class Mishap(enum.Enum):
-    """What becomes of a write whose connection breaks, while the scheduler lives on."""
+    """The fate of a write whose connection breaks, while the scheduler lives on."""
 
     NOT_HEARD = "before the server has heard of it"
     ANSWER_LOST = "after it was carried out, before the answer"
@@ -55,12 +55,12 @@ class _Link:
     def __init__(self, writer: asyncio.StreamWriter, upstream: asyncio.StreamWriter) -> None:
         self.writer = writer
         self.upstream = upstream
-        #: What is to happen because of the request that waits for its answer.
+        #: The action for the request whose response is awaited.
         self.fate: Fate | None = None
 
 
 class WriteProxy:
-    """`plan` says what shall become of each write; `on_death` is called once, if the plan kills."""
+    """`plan` is the fate of each write; `on_death` is called once, if the plan kills."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class WriteProxy:
         work = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._works.add(work)
         work.add_done_callback(self._works.discard)
-        # Here, as work that is cancelled before its first turn does not see to it.
+        # Here, because a task that is cancelled before its first turn does not run its `finally`.
         work.add_done_callback(lambda _: writer.transport.abort())
         if self.dead.is_set():
             work.cancel()

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", Pod, Node)
 
-#: What a pod that does not say otherwise is given to end.
+#: The default grace period of a pod.
 GRACE_SECONDS = 30
-#: The label of a pod that somebody has to clean up after: gone only some time after its deletion.
+#: The label of a pod that needs a cleanup: gone only some time after its deletion.
 LINGERS = "lingers"
 
 
@@ -100,11 +100,11 @@ class Source(Generic[T]):
         self._news.set()
 
     def hold(self) -> None:
-        """Say nothing until released, as a slow network does."""
+        """Hold all events back until released, as a slow network does."""
         self.is_held = True
 
     def release(self) -> None:
-        """Say all that was held back."""
+        """Send all events that were held back."""
         self.is_held = False
         self.wake()
 
@@ -156,7 +156,7 @@ class Source(Generic[T]):
 
 
 class ApiStore:
-    """What the API server knows. Raises the client's errors, as its answers would be read."""
+    """The API server's state. Raises the client's errors, as its responses would be read."""
 
     def __init__(self, clock: VirtualClock, spawn: Callable[[Coroutine[None, None, None]], object]):
         self._clock = clock

@@ -1,7 +1,7 @@
 """A history as a file: to be replayed by a test, or as a conformance case for any scheduler.
 
-A golden history is the history itself with its seed. A conformance case can tell only what can be
-done over HTTP to any scheduler: nothing about watches, faults, restarts and single turns.
+A golden history is the history itself with its seed. A conformance case can contain only steps that
+are possible over HTTP with any scheduler: no watches, faults, restarts and single turns.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _pod(
     grace_seconds: int = 30,
     **plain: Any,
 ) -> Json:
-    """`traits.pod_of`, in the words of a case. Victims go at once: nobody plays the kubelet."""
+    """`traits.pod_of` in the form of a case. Victims go at once: there is no kubelet."""
     if unknown := plain.keys() - {"cpu", "priority", "node"}:
         raise NotACase(f"a pod of a case has no {', '.join(sorted(unknown))}")
     spec: Json = {"terminationGracePeriodSeconds": 0}

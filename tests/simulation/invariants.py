@@ -1,6 +1,6 @@
-"""What must hold of a scheduler: at any time, when all has come to rest, and in the end.
+"""Invariants of a scheduler: at any time, when everything is idle, and at the end.
 
-Where it says what room there is, it is written from the rules and shares nothing with the plugins.
+The computation of room is written from the rules and shares nothing with the plugins.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SOUND = (
     {"in flight", "assumed"},
     {"assumed"},
     {"assigned"},
-    # Bound by somebody else while being tried: until the attempt is over.
+    # Bound by another client during the attempt: until the attempt ends.
     {"in flight", "assigned"},
 )
 
 
 def check_always(simulation: Simulation) -> None:
-    """What holds in the middle of things."""
+    """Check the invariants that hold at any time."""
     line = simulation.line
     line.queue.check()
     line.cache.check()
@@ -51,9 +51,9 @@ def check_always(simulation: Simulation) -> None:
 
 
 def check_at_rest(simulation: Simulation) -> None:
-    """What holds when everybody waits: cache and queue know what the informers know.
+    """Check what holds when all tasks wait: cache and queue agree with the informers.
 
-    Pods under way to a node may be gone meanwhile.
+    Pods that are being bound may be gone meanwhile.
     """
     line = simulation.line
     queue, cache = line.queue, line.cache
@@ -67,7 +67,7 @@ def check_at_rest(simulation: Simulation) -> None:
         queued=queue.pending_pods()[0],
     )
     known = {pod.metadata.uid: pod for pod in pods}
-    # Nobody tries a pod again that is going anyway.
+    # A pod that is being deleted is not tried again.
     going = {uid for uid, pod in known.items() if pod.metadata.deletion_timestamp is not None}
     missed = [pod for pod in difference.missed_pods if _uid(pod) not in under_way | going]
     extra = [pod for pod in difference.redundant_pods if _uid(pod) not in under_way]
@@ -84,7 +84,7 @@ def check_at_rest(simulation: Simulation) -> None:
 
 
 def check_idle(simulation: Simulation) -> None:
-    """What holds once nothing is under way: the scheduler has what the API server has."""
+    """Check what holds when nothing is in flight: the scheduler agrees with the API server."""
     line, store = simulation.line, simulation.store
     assert line.is_idle, "something is still under way"
     assert not line.queue.in_flight_pods(), (
@@ -105,16 +105,16 @@ def check_idle(simulation: Simulation) -> None:
 
 
 def overlooked(simulation: Simulation) -> set[str]:
-    """The pods that no event helps though it should; upstream leaves them waiting as well.
+    """Return the pods that no event helps though it should; upstream leaves them waiting as well.
 
-    - Its hint of InterPodAffinity for nodes looks at the terms of the pod that waits, and not at
-      those of the pods that want it away: a new node says nothing to it (`plugin.go`,
+    - InterPodAffinity's hint for nodes reads the terms of the waiting pod, and not those of the
+      pods that reject it: a new node does not help it (`plugin.go`,
       `isSchedulableAfterNodeChange`).
     - A preemptor is gated while its preemption clears nominations. If the victim, called back from
-      Permit by an earlier attempt, gives up its place just then, nobody tells the preemptor again
+      Permit by an earlier attempt, gives up its place just then, no event reaches the preemptor
       (`executor.go`, `prepareCandidateAsync`).
-    - A pod that is assumed on one node and bound by somebody else to another frees a place without
-      a word (`cache.go`, `AddPod`).
+    - A pod that is assumed on one node and bound by another client to another node frees room
+      without an event (`cache.go`, `AddPod`).
     """
     queue, cache = simulation.line.queue, simulation.line.cache
     found = set(stuck_preemptors(simulation))
@@ -134,8 +134,8 @@ def stuck_preemptors(simulation: Simulation) -> list[str]:
     return [info.key for info in waiting if info.gating_plugin == "DefaultPreemption"]
 
 
-def check_nobody_waits_for_room(simulation: Simulation, *, but: Collection[str] = ()) -> None:
-    """Nobody waits for room that there is, or that those of less importance have."""
+def check_no_pod_waits_for_room(simulation: Simulation, *, but: Collection[str] = ()) -> None:
+    """Check that no pod waits for room that is free, or held by less important pods."""
     could_run = simulation.line.could_run()
     for key in but:
         could_run.pop(key, None)
@@ -150,7 +150,7 @@ def check_nobody_waits_for_room(simulation: Simulation, *, but: Collection[str] 
 
 
 def overload_of(node: Node, pods: Iterable[Pod], *, because_of: Pod) -> str:
-    """What is asked of a node beyond what it has, by all pods there are; nothing if enough."""
+    """Describe the requests of all pods beyond a node's resources; empty if they fit."""
     name = node.metadata.name
     there = [pod for pod in pods if pod.spec.node_name == name and _holds(pod)]
     return overload(node, there, because_of=because_of)
@@ -158,7 +158,7 @@ def overload_of(node: Node, pods: Iterable[Pod], *, because_of: Pod) -> str:
 
 def _check_has_no_room(pod: Pod, node: Node, pods: list[Pod]) -> None:
     name, key = node.metadata.name, pod.metadata.name
-    # Whoever is expected there counts, whatever its importance: rather blind than wrong.
+    # Nominated pods count, whatever their priority: the check may miss an error, never invent one.
     there = [p for p in pods if _expected_on(p) == name and p is not pod]
     if not _may_run(pod, node):
         return
@@ -174,7 +174,7 @@ def _expected_on(pod: Pod) -> str:
 
 
 def _may_run(pod: Pod, node: Node) -> bool:
-    """Whether node and pod are made for each other, whoever else is there."""
+    """Return True if the pod fits the node, other pods aside."""
     tolerates = bool(pod.spec.tolerations)
     labels = node.metadata.labels
     return (
@@ -185,7 +185,7 @@ def _may_run(pod: Pod, node: Node) -> bool:
 
 
 def _conflicts(pod: Pod, node: Node, there: list[Pod]) -> bool:
-    """Whether a pod cannot be with the others; True as well where that is not for us to say."""
+    """Return True if the pod conflicts with the others, or if this module cannot decide it."""
     affinity = pod.spec.affinity
     if pod.spec.topology_spread_constraints or (affinity and affinity.pod_affinity):
         return True
@@ -235,7 +235,7 @@ def _uid(text: str) -> str:
 
 
 def _places(simulation: Simulation) -> dict[str, set[str]]:
-    """Where each pod is, by uid."""
+    """Return the node of each pod, by uid."""
     line = simulation.line
     found: dict[str, set[str]] = {}
     for pod in line.queue.pending_pods()[0]:

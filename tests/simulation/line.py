@@ -83,9 +83,9 @@ class WatchfulCache(Cache):
 
 
 def overload(node: Node, pods: list[Pod], *, because_of: Pod) -> str:
-    """What is asked of a node beyond what it has, in words; nothing if there is enough.
+    """Describe the requests beyond a node's resources; empty if there is room.
 
-    `because_of` is one of the pods: it does no harm if it asks for nothing that is scarce.
+    `because_of` is one of the pods: it is harmless if it requests no scarce resource.
     """
     cores = sum(cpu_of(pod) for pod in pods)
     offered, places = _milli(node.status.allocatable["cpu"]), int(node.status.allocatable["pods"])
@@ -95,7 +95,7 @@ def overload(node: Node, pods: list[Pod], *, because_of: Pod) -> str:
 
 
 def cpu_of(pod: Pod) -> int:
-    """What a pod asks for, in thousandths."""
+    """Return a pod's requests, in thousandths."""
     return sum(
         _milli(container.resources.requests.get("cpu", "0")) for container in pod.spec.containers
     )
@@ -119,7 +119,7 @@ class Silence:
     """Takes events for users, and forgets them."""
 
     def event(self, regarding: Pod, **event: object) -> None:
-        """Nobody listens."""
+        """A no-op."""
 
 
 class FailedHandlers(logging.Handler):
@@ -269,7 +269,7 @@ class Line:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way: neither decisions nor writes nor news."""
+        """True if nothing is in flight: no decision, no write, no event."""
         return (
             self.scheduler.is_idle
             and not self.dispatcher.backlog

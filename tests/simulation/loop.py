@@ -1,4 +1,4 @@
-"""An event loop that can tell when nothing more will happen unless somebody acts or time passes."""
+"""An event loop that detects that nothing will happen until an object changes or time passes."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ async def settle() -> None:
         await asyncio.sleep(0)
         if loop.scheduled == before + 1:
             return
-    raise AssertionError("it never comes to rest: somebody turns round and round")
+    raise AssertionError("it never becomes idle")
 
 
 async def advance(clock: VirtualClock, seconds: float) -> None:
-    """Let virtual time pass, from one moment at which somebody wakes up to the next."""
+    """Let virtual time pass, from one wake-up to the next."""
     end = clock.now() + seconds
     await settle()
     while (due := clock.next_wake_up) is not None and due <= end:

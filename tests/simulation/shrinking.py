@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def shortest(history: History, fails: Callable[[History], bool]) -> History:
-    """Leave out runs of steps, long ones first, for as long as what is left still fails."""
+    """Leave out runs of steps, long ones first, while the rest still fails."""
     size = max(1, len(history) // 2)
     while True:
         shorter = _without_runs(history, size, fails)

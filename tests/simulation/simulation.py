@@ -26,7 +26,7 @@ from .invariants import (
     check_always,
     check_at_rest,
     check_idle,
-    check_nobody_waits_for_room,
+    check_no_pod_waits_for_room,
     overload_of,
     overlooked,
     stuck_preemptors,
@@ -49,7 +49,7 @@ LONG_SECONDS = 345.0
 ROUNDS_MAX = 12
 
 
-#: What is done to objects, and not by the scheduler or to it.
+#: Changes of objects, not by the scheduler or to it.
 OF_STORE = frozenset(
     {"create_pod", "update_pod", "delete_pod", "bind_pod"}
     | {"create_node", "update_node", "delete_node"}
@@ -73,7 +73,7 @@ class Simulation:
         self.works: set[asyncio.Task[None]] = set()
         self.store = ApiStore(self.clock, self._spawn)
         self.writes = Writes(self.store, self.clock)
-        #: Nodes to which something happened that no scheduler can know of in time.
+        #: Nodes with a change that no scheduler can learn in time.
         self.meddled: set[str] = set()
         #: Pods that may have been smaller when they were decided upon.
         self.resized: set[str] = set()
@@ -105,7 +105,7 @@ class Simulation:
             if done is not None:
                 await done
         except ApiError:
-            # Whoever acts here is told so, and lives with it.
+            # Other clients act here, and may meet a conflict.
             pass
         if verb not in OF_STORE or self.store.version != before:
             self.effective.append(step)
@@ -129,11 +129,11 @@ class Simulation:
                 break
         else:
             raise AssertionError("pods are bound and deleted for ever")
-        check_nobody_waits_for_room(self)
+        check_no_pod_waits_for_room(self)
         await self._compare_with_a_fresh_scheduler()
 
     def tries(self) -> dict[str, int]:
-        """How often each pod that waits was tried, by uid; gated ones are not."""
+        """The number of attempts of each waiting pod, by uid; without gated pods."""
         queue = self.line.queue
         waiting = (queue.find(p.key) for p in queue.pending_pods()[0])
         return {info.uid: info.attempts for info in waiting if info and not info.is_gated}
@@ -180,7 +180,7 @@ class Simulation:
         self.store.delete_pod(f"default/{name}")
 
     def do_bind_pod(self, name: str, node: str) -> None:
-        """By somebody who did not ask."""
+        """Bind a pod as another client."""
         pod = self.store.pod(f"default/{name}")
         self.meddled.add(node)
         self.store.bind(pod.key, pod.metadata.uid, node)
@@ -242,7 +242,7 @@ class Simulation:
         await self.line.stop()
         self._check_line()
         self.seed += 1
-        self.writes.forget_who_was_told()
+        self.writes.forget_earlier_clients()
         self.line = Line(self.store, self.writes, self.clock, self.seed)
         await self.line.start()
 
@@ -263,7 +263,7 @@ class Simulation:
         check_at_rest(self)
 
     async def do_calm(self) -> None:
-        """All is well for a while, too short for a flush: whoever has reason to must have moved."""
+        """Run without faults, too short for a flush: every pod with a reason must have moved."""
         for source in self.line.sources.values():
             source.release()
         self.writes.heal()
@@ -271,13 +271,13 @@ class Simulation:
         self._collect_garbage()
         await self.do_advance(QUIET_SECONDS)
         check_idle(self)
-        check_nobody_waits_for_room(self, but=overlooked(self))
+        check_no_pod_waits_for_room(self, but=overlooked(self))
         self.line.cache.contradictions = 0
 
     # The rest is private.
 
     async def _compare_with_a_fresh_scheduler(self) -> None:
-        """One that knows nothing of the past must find nothing to do."""
+        """Check that a scheduler without history finds nothing to do."""
         made = dict(self.writes.made)
         await self.do_restart()
         await self.do_advance(60.0)
@@ -286,7 +286,7 @@ class Simulation:
             assert not count, f"a fresh scheduler finds {count} pods to {write}"
 
     def _open_the_door(self) -> None:
-        """Nobody needs permission any more."""
+        """Allow every waiting pod."""
         for pod in list(self.store.pods.now.values()):
             if Doorkeeper.LABEL in pod.metadata.labels:
                 self.do_allow(pod.metadata.name)
@@ -332,7 +332,7 @@ class Simulation:
 
 
 class Bugs(logging.Handler):
-    """Exceptions that somebody has caught and logged: parts do not fail in normal operation."""
+    """Return exceptions that were caught and logged: parts do not fail in normal operation."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -378,5 +378,5 @@ _VERBS: Mapping[str, Callable[..., object]] = {
 
 
 def verbs() -> frozenset[str]:
-    """What a step can be."""
+    """The kinds of steps."""
     return frozenset(cast("Mapping[str, object]", _VERBS))

@@ -55,7 +55,7 @@ def test_a_golden_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_nobody_can_do_from_outside_is_no_case(step: Step) -> None:
+def test_steps_that_are_impossible_from_outside_are_no_case(step: Step) -> None:
     with pytest.raises(NotACase):
         conformance_case("case", [step])
 

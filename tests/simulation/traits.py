@@ -1,4 +1,4 @@
-"""What pods and nodes of a history are like: plain traits, and the objects they stand for."""
+"""The traits of pods and nodes in a history, and the objects made from them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def node_traits(
     dedicated: bool = False,
     unschedulable: bool = False,
 ) -> dict[str, Any]:
-    """What `make_node` is told."""
+    """Return the arguments of `make_node`."""
     return {
         "allocatable": {"cpu": cpu, "memory": "16Gi", "pods": str(pods)},
         "zone": zone,

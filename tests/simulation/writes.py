@@ -45,8 +45,8 @@ class Writes:
         self._faults.clear()
         self.latency_seconds = 0.0
 
-    def forget_who_was_told(self) -> None:
-        """Whoever asks from now on is somebody else."""
+    def forget_earlier_clients(self) -> None:
+        """Treat later callers as other clients."""
         self._bound.clear()
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -63,9 +63,9 @@ class Writes:
         self._bound.add(uid)
 
     async def get(self, resource: object, name: str, **options: str) -> Pod:
-        """`RestClient.get`: here whoever has lost an answer gets none to the question either.
+        """`RestClient.get`: a client whose response was lost gets no response to the get either.
 
-        So it is the watch that must tell.
+        So only the watch can show the result.
         """
         raise ConnectionFailed(f"no answer to a question about {name}", reset=True)
 
@@ -92,7 +92,7 @@ class Writes:
         if fault:
             self._faults.remove((write, fault))
         if fault == "conflict":
-            raise Conflict(409, "Conflict", "somebody was faster")
+            raise Conflict(409, "Conflict", "another client was faster")
         if fault == "server_error":
             raise ServerError(500, "InternalError", "etcd is gone")
         if fault == "refused":

@@ -1,4 +1,4 @@
-"""Builders: fresh objects in one line, with what is said and nothing else."""
+"""Builders: new objects in one line, with the given fields and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check_plugin` lets good plugins pass, and tells of each bad one what is wrong with it."""
+"""`check_plugin` passes good plugins, and names the broken rule of each bad one."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class TooFew(Plugin):
 
 class Waits(Plugin):
     async def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
-        """Ask somebody who takes his time."""
+        """Call an async function, which takes its time."""
 
 
 COUNT = StateKey[list[int]]("Count")
@@ -233,7 +233,7 @@ class Reserves(GpuGuard):
         (answering("P", events_to_register=["Node"]), "expected a ClusterEventWithHint"),
     ],
 )
-def test_bad_plugins_are_told_what_is_wrong(plugin_class: type[Plugin], complaint: str) -> None:
+def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: str) -> None:
     with pytest.raises(AssertionError) as story:
         check_plugin(plugin_class)
     first, second = str(story.value).splitlines()
@@ -249,13 +249,13 @@ def test_bad_plugins_are_told_what_is_wrong(plugin_class: type[Plugin], complain
         (Reserves, "GpuGuard and Reserves disagree: verdicts of node-"),
     ],
 )
-def test_twins_that_disagree_are_told_where(twin: type[Plugin], complaint: str) -> None:
+def test_the_error_names_the_node_where_twins_differ(twin: type[Plugin], complaint: str) -> None:
     with pytest.raises(AssertionError) as story:
         check_plugin(GpuGuard, twin=twin)
     assert str(story.value).startswith(complaint)
 
 
-def test_a_story_can_be_told_again_by_its_seed() -> None:
+def test_a_failure_can_be_repeated_by_its_seed() -> None:
     with pytest.raises(AssertionError) as story:
         check_plugin(GpuGuard, twin=Disagrees, seeds=range(100))
     told = str(story.value)

@@ -37,7 +37,7 @@ def test_everything_that_rules_look_at_occurs_sooner_or_later() -> None:
         assert any(getattr(affinity, kind) for affinity in affinities)
 
 
-def test_more_labels_can_be_asked_for() -> None:
+def test_more_labels_can_be_given() -> None:
     nodes = [
         node for seed in range(10) for node in random_cluster(seed, labels={"rack": ["1"]}).nodes
     ]

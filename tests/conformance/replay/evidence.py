@@ -50,14 +50,14 @@ def held_pod(
 
 @dataclasses.dataclass
 class World:
-    """Where each pod of a trace ended up, by name; pods that are not named are not there."""
+    """The final node of each pod of a trace, by name; pods that are not named are missing."""
 
     trace: Trace
     nodes_of: dict[str, str]
     messages: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def evidence(self) -> Evidence:
-        """What the server holds and what was seen, one placement a second."""
+        """The server's lists and the recorded placements, one per second."""
         rows = {pod.name: pod for pod in self.trace.pods}
         pods = [
             held_pod(rows[name], node=node, message=self.messages.get(name))

@@ -1,4 +1,4 @@
-"""How the driver creates, and when it calls a run settled; no process is started here."""
+"""The driver's creation of objects, and its test for the end of a run. No process is started."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_the_scheduler_is_not_held_back_and_otherwise_left_as_it_is() -> None:
     }
 
 
-def test_the_share_of_nodes_to_score_is_set_only_if_it_is_asked_for() -> None:
+def test_the_share_of_nodes_to_score_is_set_only_if_it_is_given() -> None:
     assert "percentageOfNodesToScore" not in scheduler_config("k", Settings())
     config = scheduler_config("k", Settings(percentage_of_nodes_to_score=0))
     assert config["percentageOfNodesToScore"] == 0
 
 
-def test_our_own_scheduler_is_told_where_the_server_is() -> None:
+def test_our_own_scheduler_gets_the_kubeconfig() -> None:
     assert "{kubeconfig}" in KUBESCHED
     assert "{config}" in KUBESCHED
 

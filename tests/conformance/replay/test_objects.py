@@ -1,4 +1,4 @@
-"""What the replay sends for a row of the trace, and that it means the same when it is read back."""
+"""The objects that the replay creates for a row of the trace mean the same when read back."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_quantities_of_other_forms_are_read_as_exactly() -> None:
     assert allocatable(node) == Amounts(1500, 1 << 30, 0, 3)
 
 
-def test_what_is_not_wanted_is_not_missed() -> None:
+def test_resources_that_are_not_requested_are_not_compared() -> None:
     full_of_memory = Amounts(1000, -5, 0, 1)
     assert Amounts(1000, 0, 0, 1).fits_in(full_of_memory)
     assert not Amounts(1000, 1, 0, 1).fits_in(full_of_memory)

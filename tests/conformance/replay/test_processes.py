@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: Says that it is ready, works for a while, and waits to be told to stop.
+#: Prints that it is ready, works for a while, and waits for SIGTERM.
 BUSY = """
 import signal, sys
 held = b"x" * (64 << 20)
@@ -25,7 +25,7 @@ sum(number * number for number in range(400_000))
 print("done", flush=True)
 signal.pause()
 """
-#: Does not go when it is asked to, and has a child.
+#: Ignores SIGTERM, and has a child.
 STUBBORN = """
 import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -36,7 +36,7 @@ signal.pause()
 
 
 class HurriedClock(RealClock):
-    """Ten real seconds pass in a tenth of one, for whoever waits."""
+    """Let ten real seconds pass in a tenth of one for waiting tasks."""
 
     def now(self) -> float:
         return super().now() * 100
@@ -73,13 +73,13 @@ async def test_one_that_ends_by_itself_is_quoted(tmp_path: Path) -> None:
     await process.stop()
 
 
-async def test_one_that_ends_before_it_says_anything_is_a_failure(tmp_path: Path) -> None:
+async def test_a_process_that_ends_before_its_first_line_is_a_failure(tmp_path: Path) -> None:
     process = child(tmp_path, "")
     with pytest.raises(ProcessFailure, match="the child ended with status 0"):
         await process.first_line(30)
 
 
-async def test_one_that_says_nothing_is_not_waited_for_without_end(tmp_path: Path) -> None:
+async def test_waiting_for_the_first_line_has_a_limit(tmp_path: Path) -> None:
     process = child(tmp_path, "import signal; signal.pause()")
     with pytest.raises(ProcessFailure, match=r"the child has said nothing for 0\.1 s"):
         await process.first_line(0.1)

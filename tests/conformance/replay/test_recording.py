@@ -1,4 +1,4 @@
-"""What the recorder makes of a watch: placements in order, verdicts, and who is undecided."""
+"""The recorder's results from a watch: placements in order, verdicts, and undecided pods."""
 
 from __future__ import annotations
 

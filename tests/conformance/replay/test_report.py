@@ -143,7 +143,7 @@ def test_a_reason_with_a_number_in_it_keeps_it() -> None:
     ]
 
 
-def test_the_tables_say_what_a_person_wants_to_know() -> None:
+def test_the_tables_have_the_numbers_of_the_report() -> None:
     text = printed(summarise(run()))
     assert "3 pods on 2 nodes: 2 bound, 1 unschedulable, 0 undecided" in text
     assert "Insufficient memory" in text

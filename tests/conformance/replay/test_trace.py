@@ -80,9 +80,7 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(csv: Path) -> None:
         (NODE_HEADER + 'n,1,1,0,"T4\n', ":2: ", "not CSV: unexpected end of data"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_by_file_line_and_column(
-    csv: Path, text: str, where: str, what: str
-) -> None:
+def test_an_error_names_file_line_and_column(csv: Path, text: str, where: str, what: str) -> None:
     csv.write_text(text, encoding="utf-8")
     with pytest.raises(TraceError) as caught:
         read_nodes(csv)

@@ -54,7 +54,7 @@ def test_a_pod_that_asks_for_something_else_than_it_was_created_with_counts_as_l
     assert rules(world(), evidence) == [("pod-lost", "small")]
 
 
-def test_a_pod_nobody_created_is_unknown() -> None:
+def test_a_pod_that_was_not_created_is_unknown() -> None:
     evidence = world().evidence()
     stranger = held_pod(task("stranger"), message="no room")
     assert rules(world(), evidence._replace(pods=[*evidence.pods, stranger])) == [
@@ -80,7 +80,7 @@ def test_a_node_that_does_not_exist_is_no_place_for_a_pod() -> None:
     assert rules(world(small="nowhere")) == [("node-unknown", "small")]
 
 
-def test_a_pod_without_a_node_says_why() -> None:
+def test_a_pod_without_a_node_has_a_reason() -> None:
     silent = world()
     silent.messages.clear()
     assert rules(silent) == [("not-reported", "huge")]
