@@ -19,13 +19,16 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 
 #: Hard words per package (`python -m tests.plain_words PATH` lists them). Only ever lowered.
-HARD_WORDS_MAX = {"scheduler": 1113, "fakeapi": 1078, "conformance": 25, "tests": 1110, ".": 5}
+HARD_WORDS_MAX = {"scheduler": 497, "fakeapi": 1027, "conformance": 8, "tests": 714, ".": 0}
+
+#: The part of a maximum by which a count may be lower before the maximum must be lowered.
+RATCHET_SLACK = 0.25
 
 #: Terms of our own, in the glossary of ARCHITECTURE.md.
 GLOSSARY_TERMS_MAX = 20
 
 #: Public names that nothing uses (`python -m tests.unused_names` lists them). Only ever lowered.
-UNUSED_NAMES_MAX = 16
+UNUSED_NAMES_MAX = 11
 
 #: The only modules that may read the machine's clock.
 CLOCKS = {"scheduler/clock.py", "fakeapi/clock.py", "conformance/clock.py"}
@@ -261,15 +264,19 @@ def test_every_module_is_reachable() -> None:
 
 @pytest.mark.parametrize("package", HARD_WORDS_MAX)
 def test_words_are_plain(package: str) -> None:
-    hits = plain_words.hits_in_package(package)
-    assert len(hits) <= HARD_WORDS_MAX[package], (
-        f"new hard words: python -m tests.plain_words {package} lists all of them"
+    count, maximum = len(plain_words.hits_in_package(package)), HARD_WORDS_MAX[package]
+    assert count <= maximum, (
+        f"{count - maximum} new hard words: python -m tests.plain_words {package} lists all"
+    )
+    assert count >= maximum * (1 - RATCHET_SLACK), (
+        f"only {count} hard words are left: lower HARD_WORDS_MAX[{package!r}] to that"
     )
 
 
 def test_public_names_are_used() -> None:
     unused = unused_names.unused_names()
     assert len(unused) <= UNUSED_NAMES_MAX, "\n".join(map(str, unused))
+    assert len(unused) >= UNUSED_NAMES_MAX - 5, f"lower UNUSED_NAMES_MAX to {len(unused)}"
 
 
 def _architecture() -> str:
@@ -287,6 +294,18 @@ def test_the_glossary_is_short_and_complete() -> None:
     assert 0 < len(rows) <= GLOSSARY_TERMS_MAX
     assert [row for row in rows if len(row) != 3 or not all(row)] == []
     assert len({row[0] for row in rows}) == len(rows)
+    defined = {
+        name for path in SOURCES for node in _tree(path).body for name in _names_bound_by(node)
+    }
+    assert [row[0] for row in rows if row[1].strip("`") not in defined] == []
+
+
+def _names_bound_by(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
 
 
 def test_the_layers_are_those_of_the_contract() -> None:
@@ -295,3 +314,12 @@ def test_the_layers_are_those_of_the_contract() -> None:
     (layers,) = [c["layers"] for c in contracts if c.get("containers") == ["scheduler"]]
     blocks = re.findall(r"^```\n(.*?)^```", _architecture(), flags=re.M | re.S)
     assert layers in [block.splitlines() for block in blocks]
+
+
+def test_files_in_the_way_of_a_pod_exist() -> None:
+    (drawing,) = re.findall(
+        r"^## The way of one pod\n\n```\n(.*?)^```", _architecture(), re.M | re.S
+    )
+    named = re.findall(r"\b[a-z_]+/[a-z_/]+\.py\b", drawing)
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / "scheduler" / name).exists()] == []

@@ -33,6 +33,7 @@ DOORS = (
 CALLED_BY_LIBRARIES = {
     "_Dumper.ignore_aliases",  # PyYAML
     "_Families.collect",  # prometheus-client
+    "_Loader.resolve",  # PyYAML
 }
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
