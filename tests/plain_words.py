@@ -55,7 +55,7 @@ WORDS = (
 )
 _WORDS = re.compile(rf"(?<![\w'-])(?:{'|'.join(WORDS)})(?![\w'-])", re.IGNORECASE)
 #: A first line names its subject; it does not begin with a question.
-_FIRST_WORD = re.compile(r"(?:What|Which|Who|Whom|Whose|Whether|Where|How|Of|Is|Are)\b")
+_FIRST_WORD = re.compile(r"(?:What(?!-)|Which|Who|Whom|Whose|Whether|Where|How|Of|Is|Are)\b")
 _IN_COMMENT = re.compile(rf"#[^\n]*?(?<![\w'-])(?:{'|'.join(WORDS)})(?![\w'-])", re.IGNORECASE)
 _QUOTED = re.compile(r"`[^`]*`|https?://\S+")
 _LOGGERS = {"debug", "info", "warning", "error", "exception", "critical", "log"}

@@ -19,16 +19,16 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 
 #: Hard words per package (`python -m tests.plain_words PATH` lists them). Only ever lowered.
-HARD_WORDS_MAX = {"scheduler": 259, "fakeapi": 1024, "conformance": 8, "tests": 680, ".": 0}
+HARD_WORDS_MAX = {"scheduler": 0, "fakeapi": 1024, "conformance": 8, "tests": 601, ".": 0}
 
 #: The part of a maximum by which a count may be lower before the maximum must be lowered.
-RATCHET_SLACK = 0.7
+RATCHET_SLACK = 0.2
 
 #: Terms of our own, in the glossary of ARCHITECTURE.md.
 GLOSSARY_TERMS_MAX = 20
 
 #: Public names that nothing uses (`python -m tests.unused_names` lists them). Only ever lowered.
-UNUSED_NAMES_MAX = 11
+UNUSED_NAMES_MAX = 8
 
 #: The only modules that may read the machine's clock.
 CLOCKS = {"scheduler/clock.py", "fakeapi/clock.py", "conformance/clock.py"}

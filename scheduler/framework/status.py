@@ -304,7 +304,7 @@ class NodeToStatus:
         return np.flatnonzero(wanted[self._codes])
 
     def names_with(self, code: Code) -> list[str]:
-        """Likewise, by name."""
+        """Return the names of the nodes with a status of this code."""
         return [self._names[row] for row in self.rows_with(code).tolist()]
 
     def reasons(self, nodes_total: int) -> Counter[str]:

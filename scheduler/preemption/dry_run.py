@@ -55,7 +55,7 @@ IsEligiblePod = Callable[[NodeInfo, "PodInfo", "PodInfo"], bool]
 class VictimRules(NamedTuple):
     """The rules that a plugin can replace; None is upstream's default.
 
-    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` says.
+    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` returns.
     """
 
     is_eligible_pod: IsEligiblePod | None = None

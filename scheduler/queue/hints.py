@@ -78,7 +78,7 @@ class QueueingHintFunction(NamedTuple):
 
 
 class QueueingStrategy(enum.IntEnum):
-    """How an event moves a waiting pod; a higher value retries the pod sooner."""
+    """The effect of an event on a waiting pod; a higher value retries the pod sooner."""
 
     #: The pod stays where it is.
     QUEUE_SKIP = 0

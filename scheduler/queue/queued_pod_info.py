@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Place(enum.StrEnum):
-    """Where a pod is. The first four are the labels of upstream's metric `pending_pods`."""
+    """The place of a pod. The first four are the labels of upstream's metric `pending_pods`."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"

@@ -13,7 +13,7 @@ class FrameworkError(Exception):
 
 
 class PluginSetupError(FrameworkError):
-    """A profile cannot be built; the text is one line that names the plugin and what is wrong."""
+    """A profile cannot be built; the text is one line that names the plugin and the mistake."""
 
 
 class PluginFailedError(FrameworkError):

@@ -1,4 +1,4 @@
-"""Pod kinds: pods that selectors and affinity terms cannot tell apart share one object.
+"""Pod kinds: pods that no selector or affinity term distinguishes share one object.
 
 Spreading and pod affinity read only a pod's namespace, labels, affinity terms and deletion
 timestamp. A weight function is therefore called once per pod kind, not once per pod.

@@ -62,13 +62,13 @@ class VirtualClock:
 
     @property
     def next_wake_up(self) -> float | None:
-        """When the next sleeper is due; None if nobody sleeps."""
+        """The time of the next wake-up; None without sleepers."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
 
     def advance_nowait(self, seconds: float) -> None:
-        """Move on and wake whoever is due; their tasks run when the event loop next does."""
+        """Advance and wake the sleepers that are due; their tasks run in the loop's next turn."""
         self._now += seconds
         while (due := self.next_wake_up) is not None and due <= self._now:
             heapq.heappop(self._sleepers)[2].set_result(None)

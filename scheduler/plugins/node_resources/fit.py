@@ -242,7 +242,7 @@ class NodeResourcesFit(Plugin):
         return QueueingHint(name is not None and name in pod.spec_requests)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """What the pod asks for."""
+        """The pod's requests."""
         return tuple(sorted(pod.spec_requests.items()))
 
 
@@ -256,9 +256,9 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
 
 
 def _in_order(requests: Mapping[str, int]) -> list[str]:
-    """The resources that are asked for, in the order in which shortages of them are named.
+    """Return the requested resources in the order in which insufficient ones are reported.
 
-    Upstream names those beyond the native ones in no order; here it is by name.
+    Upstream has no order for extended resources; here they are sorted by name.
     """
     native = [name for name in _NATIVE if requests.get(name, 0) > 0]
     others = [name for name, count in requests.items() if count > 0 and name not in _NATIVE]
@@ -274,7 +274,7 @@ def _fits_empty(
 
 
 def _frees(pod: PodInfo, original: Pod, modified: Pod) -> bool:
-    """Whether a pod's update lowers its request for something that `pod` asks for."""
+    """Return True if an update of a pod lowers a request for a resource that `pod` requests."""
     before = resources.counted(resources.pod_requests(original, use_status=True))
     after = resources.counted(resources.pod_requests(modified, use_status=True))
     return any(
