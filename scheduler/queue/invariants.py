@@ -3,19 +3,64 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from scheduler.queue.queued_pod_info import POPPABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from scheduler.queue.priority_queue import PriorityQueue
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.queue.active_queue import ActiveQueue, InFlight
+    from scheduler.queue.backoff_queue import BackoffQueue
+    from scheduler.queue.nominator import Nominator
+    from scheduler.queue.queued_pod_info import Place, QueuedPodInfo
+    from scheduler.queue.unschedulable_pods import UnschedulablePods
+
+
+class Pool(Protocol):
+    """Waiting pods by key. A pool sets the `place` of the pods that it is given."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]: ...
+
+    def get(self, key: str) -> QueuedPodInfo | None: ...
+
+    def add(self, pod: QueuedPodInfo) -> bool:
+        """Add a pod, or order it anew after a change; it replaces the one with the same key.
+
+        Return True if this counts as an arrival in metrics.
+        """
+        ...
+
+    def delete(self, key: str) -> QueuedPodInfo | None:
+        """Remove a pod; None if it is not here."""
+        ...
+
+    def in_order(self) -> list[QueuedPodInfo]: ...
+
+
+class QueueParts(Protocol):
+    """The parts of a `PriorityQueue` that the invariants are about."""
+
+    @property
+    def active_q(self) -> ActiveQueue: ...
+    @property
+    def in_flight(self) -> InFlight: ...
+    @property
+    def backoff_q(self) -> BackoffQueue: ...
+    @property
+    def unschedulable_pods(self) -> UnschedulablePods: ...
+    @property
+    def nominator(self) -> Nominator: ...
+    @property
+    def pools(self) -> Mapping[str, Pool]: ...
+    @property
+    def pool_at(self) -> Mapping[Place, Pool]: ...
 
 
 def complaints(
-    queue: PriorityQueue, less: Callable[[QueuedPodInfo, QueuedPodInfo], bool]
+    queue: QueueParts, less: Callable[[QueuedPodInfo, QueuedPodInfo], bool]
 ) -> Iterator[str]:
     """Yield a line for each broken invariant."""
     yield from queue.active_q.complaints()
@@ -38,7 +83,7 @@ def complaints(
             yield f"{info.key} is active, but has no initial attempt timestamp"
 
 
-def _complaints_about(info: QueuedPodInfo, queue: PriorityQueue) -> Iterator[str]:
+def _complaints_about(info: QueuedPodInfo, queue: QueueParts) -> Iterator[str]:
     pool = queue.pool_at.get(info.place)
     if pool is None or pool.get(info.key) is not info:
         yield f"{info.key} is not where it should be: {info.place}"
@@ -51,7 +96,7 @@ def _complaints_about(info: QueuedPodInfo, queue: PriorityQueue) -> Iterator[str
         yield f"{info.key} is nominated in another version than it waits in"
 
 
-def contents(queue: PriorityQueue) -> Iterator[str]:
+def contents(queue: QueueParts) -> Iterator[str]:
     """Yield all that the queue holds, to find the cause of a broken invariant."""
     for name, pool in queue.pools.items():
         yield f"{name}:"

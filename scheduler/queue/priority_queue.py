@@ -38,7 +38,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
@@ -55,7 +55,7 @@ from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_le
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.queue.invariants import complaints, contents
+from scheduler.queue.invariants import Pool, complaints, contents
 from scheduler.queue.property_changes import pod_scheduling_properties_change
 from scheduler.queue.queued_pod_info import (
     NO_MOVES,
@@ -71,7 +71,7 @@ from scheduler.queue.queued_pod_info import (
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.metrics import SchedulerMetrics
@@ -97,29 +97,6 @@ _QUEUE_NAMES: Final = {
     Place.UNSCHEDULABLE: "unschedulable queue",
     Place.GATED: "unschedulable queue",
 }
-
-
-class Pool(Protocol):
-    """Waiting pods by key. A pool sets the `place` of the pods that it is given."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[QueuedPodInfo]: ...
-
-    def get(self, key: str) -> QueuedPodInfo | None: ...
-
-    def add(self, pod: QueuedPodInfo) -> bool:
-        """Add a pod, or order it anew after a change; it replaces the one with the same key.
-
-        Return True if this counts as an arrival in metrics.
-        """
-        ...
-
-    def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove a pod; None if it is not here."""
-        ...
-
-    def in_order(self) -> list[QueuedPodInfo]: ...
 
 
 class PriorityQueue:

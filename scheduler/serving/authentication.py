@@ -19,11 +19,10 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from cachetools import TTLCache
 
-from scheduler.api.core import Struct
 from scheduler.client import ClientError
+from scheduler.serving.reviews import ANONYMOUS, User
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: The group whose members may do everything.
-MASTERS: Final = "system:masters"
-_AUTHENTICATED: Final = "system:authenticated"
-_UNAUTHENTICATED: Final = "system:unauthenticated"
 _CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 _COMMON_NAME: Final = "2.5.4.3"
 _ORGANIZATION: Final = "2.5.4.10"
@@ -50,25 +45,6 @@ _INVALID_TOKEN: Final = "invalid bearer token"
 
 class AuthenticationError(Exception):
     """Credentials that cannot be accepted; the client gets 401, the log gets the reason."""
-
-
-class User(Struct, frozen=True):
-    """The user of a request, as a `TokenReview` describes it."""
-
-    name: str = msgspec.field(name="username", default="")
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-
-    def authenticated(self) -> User:
-        """Return the same user as a member of `system:authenticated`."""
-        known = {_AUTHENTICATED, _UNAUTHENTICATED}
-        if self.name == ANONYMOUS.name or known.intersection(self.groups):
-            return self
-        return msgspec.structs.replace(self, groups=(*self.groups, _AUTHENTICATED))
-
-
-ANONYMOUS: Final = User("system:anonymous", (_UNAUTHENTICATED,))
 
 
 class Authenticator:

@@ -18,17 +18,15 @@ from cachetools import TLRUCache
 
 from scheduler.api.field import quoted
 from scheduler.client import ClientError
-from scheduler.serving.authentication import MASTERS
 from scheduler.serving.options import ServingError
-from scheduler.serving.reviews import SubjectAccessReviewStatus
+from scheduler.serving.reviews import MASTERS, SubjectAccessReviewStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.clock import Clock
-    from scheduler.serving.authentication import User
     from scheduler.serving.options import AuthorizationOptions
-    from scheduler.serving.reviews import ReviewClient
+    from scheduler.serving.reviews import ReviewClient, User
 
 _log: Final = logging.getLogger(__name__)
 

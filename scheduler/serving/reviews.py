@@ -25,7 +25,6 @@ from scheduler.client import (
 )
 from scheduler.client.flow_control import Backoff
 from scheduler.client.rest import Subject
-from scheduler.serving.authentication import User
 
 if TYPE_CHECKING:
     import random
@@ -46,6 +45,30 @@ _BURST: Final = 400
 _TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout"})
 
 T = TypeVar("T")
+
+#: The group whose members may do everything.
+MASTERS: Final = "system:masters"
+_AUTHENTICATED: Final = "system:authenticated"
+_UNAUTHENTICATED: Final = "system:unauthenticated"
+
+
+class User(Struct, frozen=True):
+    """The user of a request, as a `TokenReview` describes it."""
+
+    name: str = msgspec.field(name="username", default="")
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+    def authenticated(self) -> User:
+        """Return the same user as a member of `system:authenticated`."""
+        known = {_AUTHENTICATED, _UNAUTHENTICATED}
+        if self.name == ANONYMOUS.name or known.intersection(self.groups):
+            return self
+        return msgspec.structs.replace(self, groups=(*self.groups, _AUTHENTICATED))
+
+
+ANONYMOUS: Final = User("system:anonymous", (_UNAUTHENTICATED,))
 
 
 class TokenReviewStatus(Struct, frozen=True):

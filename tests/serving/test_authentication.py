@@ -9,12 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from scheduler.serving.authentication import (
-    ANONYMOUS,
-    AuthenticationError,
-    User,
-    user_from_certificate,
-)
+from scheduler.serving.authentication import AuthenticationError, user_from_certificate
+from scheduler.serving.reviews import ANONYMOUS, User
 
 COMMON_NAME, ORGANIZATION, UID = "2.5.4.3", "2.5.4.10", "1.3.6.1.4.1.57683.2"
 
