@@ -303,10 +303,6 @@ class NodeToStatus:
         wanted[ABSENT] = self.absent_nodes_status.code == code
         return np.flatnonzero(wanted[self._codes])
 
-    def names_with(self, code: Code) -> list[str]:
-        """Return the names of the nodes with a status of this code."""
-        return [self._names[row] for row in self.rows_with(code).tolist()]
-
     def reasons(self, nodes_total: int) -> Counter[str]:
         """Return the number of nodes per reason, out of `nodes_total`."""
         reasons: Counter[str] = Counter()

@@ -216,7 +216,7 @@ def test_nodes_are_found_by_the_kind_of_their_status(
     for number, letter in enumerate(explicit, 1):
         if letter:
             statuses.set(f"node{number}", {"U": TAINTED, "F": FULL}[letter])
-    assert statuses.names_with(code) == [f"node{number}" for number in expected]
+    assert [row + 1 for row in statuses.rows_with(code)] == expected
 
 
 def test_reasons_are_counted_over_all_nodes() -> None:

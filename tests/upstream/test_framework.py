@@ -83,7 +83,7 @@ def test_nodes_for_status_code(case: Case) -> None:
     for name, code in case["statuses"].items():
         statuses.set(name, _status(code))
     wanted = next(code for code in Code if str(code) == case["code"])
-    assert statuses.names_with(wanted) == case["nodes"]
+    assert [names[row] for row in statuses.rows_with(wanted)] == case["nodes"]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "fit_error"))
