@@ -147,7 +147,7 @@ async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_pat
         cluster.server.faults.add(trouble)
         assert await ended(process) == 1
         lines = (await asyncio.to_thread(log.read_text, encoding="utf-8")).splitlines()
-        assert any(line.endswith(" E kubesched: Leaderelection lost") for line in lines)
+        assert any(line.endswith(": Leaderelection lost") for line in lines)
         assert lines[-1] == "kubesched: lost lease kube-system/kube-scheduler"
         assert not any(line.startswith("Traceback") for line in lines)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import scheduler.assembly.app
+import scheduler.assembly.build
 from conformance.case import Expectation, load_cases
 from conformance.outcome import Verdict
 from conformance.runner import Settings, run_cases
@@ -53,7 +53,7 @@ def _asks_for(case: Case, event: str) -> bool:
 
 @pytest.mark.parametrize("plugin", sorted(_EVENTS))
 def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = scheduler.assembly.app.build_queueing_hint_map
+    build = scheduler.assembly.build.build_queueing_hint_map
     mute = ""
 
     def build_with_a_hint_that_skips(plugins: Iterable[Plugin]) -> HintMap:
@@ -70,7 +70,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
         }
 
     monkeypatch.setattr(
-        scheduler.assembly.app, "build_queueing_hint_map", build_with_a_hint_that_skips
+        scheduler.assembly.build, "build_queueing_hint_map", build_with_a_hint_that_skips
     )
     cases = load_cases([cases_of(plugin)])
     for event in _EVENTS[plugin]:
