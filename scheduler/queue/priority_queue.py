@@ -391,18 +391,6 @@ class PriorityQueue:
                 return info
         return None
 
-    def pods_in_active_q(self) -> list[Pod]:
-        """Return the active pods, the most urgent first."""
-        return _pods(self.active_q.in_order())
-
-    def pods_in_backoff_q(self) -> list[Pod]:
-        """Return the pods that back off, in the order of their release."""
-        return _pods(self.backoff_q.in_order())
-
-    def pods_in_unschedulable_pods(self) -> list[Pod]:
-        """Return the pods that wait for an event, gated pods included, in the order of arrival."""
-        return _pods(self.unschedulable_pods)
-
     def in_flight_pods(self) -> list[Pod]:
         """Return the pods that were popped and are not done, the first popped first."""
         return _pods(self.in_flight.pods())

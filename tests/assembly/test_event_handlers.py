@@ -18,6 +18,7 @@ from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_node, make_pod
+from tests.queue.pools import pods_of
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
@@ -93,11 +94,11 @@ def world() -> World:
 
 
 def _active(world: World) -> list[str]:
-    return [pod.metadata.name for pod in world.queue.pods_in_active_q()]
+    return [pod.metadata.name for pod in pods_of(world.queue.active_q.in_order())]
 
 
 def _waiting(world: World) -> list[str]:
-    return [pod.metadata.name for pod in world.queue.pods_in_unschedulable_pods()]
+    return [pod.metadata.name for pod in pods_of(world.queue.unschedulable_pods)]
 
 
 def _changed(pod: Pod, **status: object) -> Pod:

@@ -41,6 +41,7 @@ from scheduler.runtime import Framework, PodsInPreBind, Registry, WaitingPods
 from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod
+from tests.queue.pools import pods_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -153,9 +154,9 @@ class Line:
         """The names of the pods in each place."""
         queue = self.queue
         lists = {
-            "active": queue.pods_in_active_q(),
-            "backoff": queue.pods_in_backoff_q(),
-            "waiting": queue.pods_in_unschedulable_pods(),
+            "active": pods_of(queue.active_q.in_order()),
+            "backoff": pods_of(queue.backoff_q.in_order()),
+            "waiting": pods_of(queue.unschedulable_pods),
             "in flight": queue.in_flight_pods(),
         }
         found = {place: [pod.metadata.name for pod in pods] for place, pods in lists.items()}

@@ -11,6 +11,7 @@ from scheduler.queue import HintAnswer, Nominator, Place, PriorityQueue
 from scheduler.queue.hints import QueueingHintFunction
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
+from tests.queue.pools import pods_of
 from tests.queue.world import NODE_ADD, NODE_LABEL, PROFILE, START, less, sort_key, waiting
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_one_of_each_kind_is_asked_and_all_that_it_helps_are_moved_in_their_orde
     alike = _AlikePods(functools.partial(_queue_if, "web"))
     alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "db"))
     assert alike.event(NODE_ADD) == ["a", "b"]
-    assert [pod.metadata.name for pod in alike.queue.pods_in_active_q()] == ["a", "c"]
+    assert [pod.metadata.name for pod in pods_of(alike.queue.active_q.in_order())] == ["a", "c"]
     moved = [move for move in alike.moves if move.source != move.target]
     assert [(m.pod.pod_info.name, m.target, m.hints) for m in moved] == [
         (name, Place.ACTIVE, (HintAnswer("Fit", "NodeAdd", "Queue"),)) for name in ("a", "c")
@@ -114,7 +115,12 @@ def test_who_comes_between_others_of_its_kind_keeps_its_place() -> None:
     alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
     alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "cache"))
     alike.event(NODE_ADD)
-    assert [pod.metadata.name for pod in alike.queue.pods_in_active_q()] == ["a", "b", "c", "d"]
+    assert [pod.metadata.name for pod in pods_of(alike.queue.active_q.in_order())] == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
 
 
 def test_pods_the_event_is_about_are_asked_about_themselves() -> None:
@@ -129,7 +135,7 @@ def test_a_hint_that_fails_is_asked_about_each() -> None:
     alike = _AlikePods(_all_fail)
     alike.waits(_pod("a", "web"), _pod("b", "web"), _pod("c", "web"))
     assert alike.event(NODE_ADD) == ["a", "b", "c"]
-    assert len(alike.queue.pods_in_active_q()) == 3
+    assert len(pods_of(alike.queue.active_q.in_order())) == 3
 
 
 def test_without_word_what_a_hint_depends_on_each_is_asked() -> None:

@@ -20,6 +20,7 @@ from scheduler.queue import Place, PodAlreadyQueuedError, QueueStatistics
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
+from tests.queue.pools import pods_of
 from tests.queue.world import (
     HIGH,
     LOW,
@@ -287,8 +288,8 @@ def test_active_and_backing_off_pods_are_replaced_where_they_are() -> None:
     newer = [changed(MID_POD), changed(HIGH_POD)]
     for old, new in zip((MID_POD, HIGH_POD), newer, strict=True):
         world.update(old, new)
-    assert world.queue.pods_in_backoff_q() == newer[:1]
-    assert world.queue.pods_in_active_q() == newer[1:]
+    assert pods_of(world.queue.backoff_q.in_order()) == newer[:1]
+    assert pods_of(world.queue.active_q.in_order()) == newer[1:]
     world.queue.check()
 
 
@@ -343,7 +344,7 @@ def test_a_change_of_a_pod_in_flight_is_kept_until_it_comes_back() -> None:
     assert world.places == {"in flight": ["mpp"]}
     info.pod_info = PodInfo(tolerant)
     world.give_back(info, "plugin")
-    assert world.queue.pods_in_backoff_q() == [tolerant]
+    assert pods_of(world.queue.backoff_q.in_order()) == [tolerant]
     world.queue.check()
 
 

@@ -9,6 +9,7 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator
 from scheduler.queue.priority_queue import PriorityQueue
 from scheduler.testing import VirtualClock, make_pod
+from tests.queue.pools import pods_of
 from tests.queue.world import HIGH, NODE_ADD, START, LabelGate, World, less, queue, waiting
 
 
@@ -271,6 +272,6 @@ async def test_a_virtual_clock_runs_from_deadline_to_deadline() -> None:
     while (deadline := pq.next_deadline()) is not None:
         await clock.advance(deadline - clock.now())
         pq.flush_due(clock.now())
-        active = [pod.metadata.name for pod in pq.pods_in_active_q()]
+        active = [pod.metadata.name for pod in pods_of(pq.active_q.in_order())]
         steps.append((clock.now() - START, active))
     assert steps == [(2.0, ["error"]), (330.0, ["error", "rejected"])]

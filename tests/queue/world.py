@@ -17,6 +17,7 @@ from scheduler.queue import (
     QueueingHintFunction,
 )
 from scheduler.snapshot.pod_info import PodInfo
+from tests.queue.pools import pods_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -256,9 +257,9 @@ class World:
         """The names of all pods, by where they are."""
         queue = self.queue
         named = {
-            "active": queue.pods_in_active_q(),
-            "backoff": queue.pods_in_backoff_q(),
-            "unschedulable": queue.pods_in_unschedulable_pods(),
+            "active": pods_of(queue.active_q.in_order()),
+            "backoff": pods_of(queue.backoff_q.in_order()),
+            "unschedulable": pods_of(queue.unschedulable_pods),
             "in flight": queue.in_flight_pods(),
         }
         return {place: [p.metadata.name for p in pods] for place, pods in named.items() if pods}

@@ -161,9 +161,9 @@ class Line:
     def names(self, place: str) -> list[str]:
         """Return the names of the pods in a place: active, backoff, waiting or in_flight."""
         found = {
-            "active": self.queue.pods_in_active_q,
-            "backoff": self.queue.pods_in_backoff_q,
-            "waiting": self.queue.pods_in_unschedulable_pods,
-            "in_flight": self.queue.in_flight_pods,
+            "active": self.queue.active_q.in_order(),
+            "backoff": self.queue.backoff_q.in_order(),
+            "waiting": self.queue.unschedulable_pods,
+            "in_flight": self.queue.in_flight.pods(),
         }
-        return [pod.metadata.name for pod in found[place]()]
+        return [info.pod_info.pod.metadata.name for info in found[place]]

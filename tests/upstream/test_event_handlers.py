@@ -31,6 +31,7 @@ from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, Registry, WaitingPods
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
+from tests.queue.pools import pods_of
 from tests.runtime.profiles import plugin
 from tests.upstream.loading import Case, cases, pod
 
@@ -151,7 +152,7 @@ def test_nominated_node(case: Case) -> None:
         assert queued is not None
         queued.unschedulable_plugins = {"fooPlugin1"}
         world.queue.add_unschedulable_if_not_present(queued, 0.0)
-    assert world.queue.pods_in_active_q() == []
+    assert pods_of(world.queue.active_q.in_order()) == []
     old = pods[case["changed"]]
     if "nominated" in case.fields:
         replace = msgspec.structs.replace
@@ -160,7 +161,7 @@ def test_nominated_node(case: Case) -> None:
         world.pods.on_update(old, replace(old, metadata=metadata, status=status))
     else:
         world.pods.on_delete(old, final_state_unknown=False)
-    tried = [*world.queue.pods_in_active_q(), *world.queue.pods_in_backoff_q()]
+    tried = [*pods_of(world.queue.active_q.in_order()), *pods_of(world.queue.backoff_q.in_order())]
     assert sorted(each.metadata.name for each in tried) == case["tried"]
 
 

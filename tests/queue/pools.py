@@ -1,0 +1,15 @@
+"""The pods in a pool of the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.api.core import Pod
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
+
+
+def pods_of(pool: Iterable[QueuedPodInfo]) -> list[Pod]:
+    return [info.pod_info.pod for info in pool]
