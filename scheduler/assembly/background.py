@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 
 class BackgroundTasks:

@@ -6,7 +6,7 @@ Source: `pkg/scheduler/backend/cache/debugger`.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.cache import compare as compare_with_cache
 from scheduler.cache import dump_nodes, dump_pods
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scheduler.assembly.build import BuiltScheduler
     from scheduler.cache import CacheDifference
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 
 def compare(parts: BuiltScheduler) -> CacheDifference:

@@ -22,7 +22,7 @@ import msgspec
 
 from scheduler.client.errors import ApiError, DecodeError, error_of_status
 from scheduler.client.kinds import ApiObject, Resource
-from scheduler.client.objects import ListMeta, Status
+from scheduler.client.objects import ApiStatus, ListMeta
 
 _log: Final = logging.getLogger(__name__)
 
@@ -179,9 +179,9 @@ def _without_nulls(value: object) -> object:
 
 def _error_in_stream(body: bytes) -> ApiError:
     try:
-        status = msgspec.json.decode(body, type=Status)
+        status = msgspec.json.decode(body, type=ApiStatus)
     except msgspec.DecodeError:
-        status = Status()
+        status = ApiStatus()
     if status.kind != "Status":
         shown = body[:200].decode("utf-8", "replace")
         return ApiError(500, "", f"the watch ended with an error that is no Status: {shown}")

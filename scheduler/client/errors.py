@@ -34,7 +34,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.client.objects import Status, StatusCause, StatusDetails
+from scheduler.client.objects import ApiStatus, StatusCause, StatusDetails
 
 #: How much is kept of a body that is no Status (client-go's bound).
 _BODY_BYTES_MAX: Final = 2048
@@ -211,7 +211,7 @@ _NOT_ACCEPTABLE: Final = (
 
 
 def error_of_status(
-    status: Status, *, code: int = 0, retry_after_seconds: int | None = None
+    status: ApiStatus, *, code: int = 0, retry_after_seconds: int | None = None
 ) -> ApiError:
     """Return the error for a `Status`. `code` is the HTTP code, for a status without one."""
     code = status.code or code
@@ -262,9 +262,9 @@ def error_of_response(
     )
 
 
-def _decode_status(body: bytes) -> Status | None:
+def _decode_status(body: bytes) -> ApiStatus | None:
     try:
-        return msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=ApiStatus)
     except msgspec.DecodeError:
         return None
 

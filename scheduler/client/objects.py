@@ -33,7 +33,7 @@ class StatusDetails(Struct, frozen=True):
     retry_after_seconds: int = 0
 
 
-class Status(Struct, frozen=True):
+class ApiStatus(Struct, frozen=True):
     """The answer that is no object: every refusal, and some successes."""
 
     kind: str = ""

@@ -15,7 +15,7 @@ from scheduler.config.types import Plugin, Plugins, PluginSet
 if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 #: Among disabled plugins: all default plugins.
 ALL_PLUGINS: Final = "*"

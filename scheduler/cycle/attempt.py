@@ -186,7 +186,7 @@ class Attempt:
         """
         if not status.is_rejected:
             return status
-        diagnosis = Diagnosis(NodeToStatus.of_one(self.host, status))
+        diagnosis = Diagnosis(NodeToStatus.from_one(self.host, status))
         diagnosis.add_plugin_status(status)
         fit_error = FitError(self.pod, 1, diagnosis)
         return Status(status.code, str(fit_error), cause=fit_error)

@@ -254,7 +254,7 @@ class NodeToStatus:
         return np.full(len(self._names), ABSENT, dtype=np.int32)
 
     @staticmethod
-    def of_one(name: str, status: Status) -> NodeToStatus:
+    def from_one(name: str, status: Status) -> NodeToStatus:
         """Return the status of a single node (Reserve, Permit)."""
         statuses = NodeToStatus((name,), {name: 0})
         statuses.set(name, status)

@@ -33,7 +33,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
-from scheduler.snapshot.pod_volumes import volumes_of
+from scheduler.snapshot.claims_and_disks import volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping

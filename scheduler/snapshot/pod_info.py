@@ -11,8 +11,8 @@ from scheduler.api import resources
 from scheduler.api.host_ports import HostPort, host_ports
 from scheduler.api.node_selectors import RequiredNodeAffinity
 from scheduler.lru_cache import LruCache
+from scheduler.snapshot.claims_and_disks import ClaimsAndDisks, volumes_of
 from scheduler.snapshot.pod_kind import PodKind, kind_of
-from scheduler.snapshot.pod_volumes import PodVolumes, volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class PodInfo:
         self.host_ports: Final[tuple[HostPort, ...]] = (
             host_ports(pod) if like is None else like.host_ports
         )
-        self.volumes: Final[PodVolumes] = volumes_of(pod) if like is None else like.volumes
+        self.volumes: Final[ClaimsAndDisks] = volumes_of(pod) if like is None else like.volumes
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._kind: PodKind | None = None if like is None else like._kind
 

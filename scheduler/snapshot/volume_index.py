@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from scheduler.api.volumes import Disk, disk_conflicts
+from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 from scheduler.snapshot.columns import IntArray, Slot, grown
 from scheduler.snapshot.pod_index import PodsBySlot
-from scheduler.snapshot.pod_volumes import NO_VOLUMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

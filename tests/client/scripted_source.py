@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scheduler.api.core import ObjectMeta, Pod
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import ApiError, ClientError, error_of_status
-from scheduler.client.objects import ListMeta, Status, StatusCause, StatusDetails
+from scheduler.client.objects import ApiStatus, ListMeta, StatusCause, StatusDetails
 from tests.client.objects import pod
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def refusal(code: int, reason: str, message: str = "no") -> ApiError:
     """An error as the client raises it."""
-    return error_of_status(Status(status="Failure", reason=reason, message=message, code=code))
+    return error_of_status(ApiStatus(status="Failure", reason=reason, message=message, code=code))
 
 
 EXPIRED = refusal(410, "Expired", "too old resource version")
@@ -30,7 +30,7 @@ BUSY = refusal(429, "TooManyRequests", "too many requests")
 BROKEN = refusal(500, "InternalError", "etcdserver: no leader")
 INVALID = refusal(422, "Invalid", "sendInitialEvents is forbidden")
 TOO_LARGE = error_of_status(
-    Status(
+    ApiStatus(
         status="Failure",
         reason="Timeout",
         code=504,

@@ -21,7 +21,9 @@ _LOADED = "print(*sorted(m for m in sys.modules if m.split('.')[0] in ('fakeapi'
 )
 def test_an_import_loads_neither_aiohttp_nor_the_server(imported: str, loaded: str) -> None:
     script = f"import sys, {imported}; {_LOADED}"
-    out = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, encoding="utf-8"
+    )
     assert out.stdout.strip() == loaded
 
 

@@ -229,5 +229,5 @@ def test_reasons_are_counted_over_all_nodes() -> None:
 
 
 def test_one_node_alone_can_be_in_question() -> None:
-    statuses = NodeToStatus.of_one("n", FULL)
+    statuses = NodeToStatus.from_one("n", FULL)
     assert list(statuses.items()) == [("n", FULL)]

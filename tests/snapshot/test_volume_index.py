@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.api.volumes import disks_of
 from scheduler.snapshot import PodInfo
-from scheduler.snapshot.pod_volumes import NO_VOLUMES
+from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 from scheduler.snapshot.volume_index import VolumeIndex
 from scheduler.testing import make_node, make_pod, snapshot_of
 

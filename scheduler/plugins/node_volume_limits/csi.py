@@ -53,7 +53,7 @@ from scheduler.plugins.node_volume_limits.csi_volumes import (
     CsiVolume,
     CsiVolumes,
 )
-from scheduler.snapshot.pod_volumes import volumes_of
+from scheduler.snapshot.claims_and_disks import volumes_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume
 
 
-class PodVolumes(NamedTuple):
+class ClaimsAndDisks(NamedTuple):
     """The claims and disks of a pod. Most pods have none: `NO_VOLUMES`."""
 
     #: The names of the claims in the spec, one per volume; not those of ephemeral volumes.
@@ -20,10 +20,10 @@ class PodVolumes(NamedTuple):
     may_be_attached: bool = False
 
 
-NO_VOLUMES: Final = PodVolumes()
+NO_VOLUMES: Final = ClaimsAndDisks()
 
 
-def volumes_of(pod: Pod) -> PodVolumes:
+def volumes_of(pod: Pod) -> ClaimsAndDisks:
     """Return the pod's volumes that can conflict; `NO_VOLUMES` itself if there are none."""
     volumes = pod.spec.volumes
     if not volumes or not any(
@@ -31,7 +31,7 @@ def volumes_of(pod: Pod) -> PodVolumes:
     ):
         return NO_VOLUMES
     claims = (volume.persistent_volume_claim for volume in volumes)
-    return PodVolumes(
+    return ClaimsAndDisks(
         tuple(claim.claim_name for claim in claims if claim is not None),
         disks_of(pod),
         any(_may_be_attached(volume) for volume in volumes),
