@@ -22,6 +22,7 @@ from fakeapi.decoding.bodies import media_type
 from fakeapi.decoding.options import Query
 from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute, Route
 from fakeapi.http import negotiation, presentation
+from fakeapi.kinds.table import STREAMS
 from fakeapi.store.registry import Target
 from fakeapi.types.errors import BadTarget
 from fakeapi.types.records import MutableRecord
@@ -73,6 +74,14 @@ class Call(MutableRecord):
     def is_watch(self) -> bool:
         """True if the list is to be watched."""
         return self.route.watch or self.query.flag("watch")
+
+    @property
+    def is_long_running(self) -> bool:
+        """True for watches and streams, which no deadline ends."""
+        route = self.found
+        if route is None:
+            return False
+        return route.subresource in STREAMS or (self.is_list and self.is_watch)
 
     @property
     def content_type(self) -> str:

@@ -11,7 +11,8 @@ from fakeapi.discovery.documents import Asked
 from fakeapi.http import answers, negotiation
 from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
-from fakeapi.types.errors import ApiError, InternalError, NotAcceptable
+from fakeapi.types.durations import parse_duration
+from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +41,8 @@ async def handle(
 
     `address` is the server's own, for documents that name it.
     """
+    if not call.is_long_running:
+        _check_timeout(call.query.text("timeout"))
     if call.found is None:
         return _document(registry, call, address)
     verb = None if call.is_list else dispatch.verb_of(call.method, call.route)
@@ -51,6 +54,19 @@ async def handle(
     if call.is_watch:
         return Watch(*dispatch.watcher(registry, call, shown))
     return answers.presented(await dispatch.list_objects(registry, call), shown)
+
+
+def _check_timeout(text: str) -> None:
+    """Check the client's `timeout`, which has no effect here. Raises BadRequest.
+
+    Source: `parseTimeout` of apiserver pkg/endpoints/filters/request_deadline.go.
+    """
+    if not text:
+        return
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
 
 
 def _document(registry: Registry, call: Call, address: str) -> Answer:

@@ -99,3 +99,14 @@ def with_metadata(obj: Json, **changes: object) -> Json:
     if None in changes.values():
         metadata = {name: value for name, value in metadata.items() if value is not None}
     return {**obj, "metadata": metadata}
+
+
+def in_key_order(value: Json) -> Json:
+    """Return the object with its keys sorted at each level, as Go encodes maps."""
+    return {name: _in_key_order(value[name]) for name in sorted(value)}
+
+
+def _in_key_order(value: object) -> object:
+    if isinstance(value, dict):
+        return in_key_order(value)
+    return [_in_key_order(item) for item in value] if isinstance(value, list) else value

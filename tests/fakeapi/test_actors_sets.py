@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,6 +66,15 @@ async def test_a_stateful_set_rolls_from_the_top_and_stops_at_its_partition() ->
         assert await images(c) == ["y", "y", "y"]
         status = (await c.read(f"{APPS}/statefulsets/s"))["status"]
         assert status["currentRevision"] == status["updateRevision"]
+
+
+async def test_the_data_of_a_revision_has_its_keys_in_order() -> None:
+    async with cluster(owners=True) as c:
+        await c.create(f"{APPS}/statefulsets", owner("s", replicas=1))
+        (revision,) = await c.items(f"{APPS}/controllerrevisions")
+    shown = json.dumps(revision["data"])
+    assert shown == json.dumps(revision["data"], sort_keys=True)
+    assert '"$patch": "replace"' in shown
 
 
 async def test_each_pod_of_a_stateful_set_has_its_claim() -> None:

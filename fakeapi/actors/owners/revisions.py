@@ -11,6 +11,7 @@ from fakeapi.actors.owners.pods import Owner, controller_of, owner_reference, te
 from fakeapi.actors.resources import CONTROLLER_REVISIONS
 from fakeapi.types.objects import (
     Json,
+    in_key_order,
     integer,
     mapping,
     metadata_of,
@@ -50,7 +51,7 @@ class RevisedOwner(Owner):
         Raises ActorApiError.
         """
         template = mapping(mapping(owner.get("spec")).get("template"))
-        data: Json = {"spec": {"template": {**template, "$patch": "replace"}}}
+        data: Json = {"spec": {"template": in_key_order({**template, "$patch": "replace"})}}
         revisions = self.revisions_of(owner)
         newest = max(map(_number, revisions), default=0)
         for one in revisions:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.templates.functions import Function, FunctionError, function
 from fakeapi.actors.templates.sprig_text import TEXT_FUNCTIONS
 from fakeapi.actors.templates.sprig_values import VALUE_FUNCTIONS, integer_of
+from fakeapi.types.durations import parse_duration
 
 if TYPE_CHECKING:
     import random
@@ -153,22 +154,12 @@ def _random(chance: random.Random) -> dict[str, Callable[..., object]]:
     }
 
 
-_UNITS: Final = {
-    "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
-}  # fmt: skip
-_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|us|µs|ns|m|s)", re.ASCII)
-
-
 def duration_seconds(text: str) -> float | None:
-    """What time.ParseDuration makes of a text; None if it refuses it."""
-    sign = -1.0 if text.startswith("-") else 1.0
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
-        return 0.0
-    parts = list(_PART.finditer(rest))
-    if not parts or "".join(part[0] for part in parts) != rest:
+    """Return the seconds of a duration; None if Go's `ParseDuration` refuses it."""
+    try:
+        return parse_duration(text)
+    except ValueError:
         return None
-    return sign * sum(float(part[1]) * _UNITS[part[2]] for part in parts)
 
 
 def duration_text(seconds: int) -> str:
