@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fakeapi.http.answers import Answer
+
+
+_FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def response_to(answer: Answer, warnings: Iterable[str] = ()) -> web.Response:
@@ -38,5 +42,5 @@ def _headers(content_type: str, warnings: Iterable[str]) -> CIMultiDict[str]:
 
 
 def _one_line(value: str) -> str:
-    """A header's value cannot begin another header."""
-    return value.replace("\r", " ").replace("\n", " ")
+    """Replace what a header's value cannot hold: it must not begin another header."""
+    return _FORBIDDEN.sub(" ", value)

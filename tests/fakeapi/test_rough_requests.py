@@ -476,3 +476,10 @@ async def test_base64_that_is_no_ascii_is_refused_like_any_other(api: ApiClient)
     assert "illegal base64 data at input byte 0" in refused.message
     listed = await api.get(CONFIG_MAPS, **{"limit": "1", "continue": "\ud7ff"})
     assert (listed.code, "continue token" in listed.message) == (400, True)
+
+
+async def test_a_warning_with_control_characters_is_sent_without_them(api: ApiClient) -> None:
+    body = b'{"metadata":{"name":"c"},"a\\u0001\\r\\nb\\u007f":1}'
+    reply = await api.request("POST", CONFIG_MAPS, body)
+    assert reply.code == 201
+    assert reply.headers.getall("Warning") == ['299 - "unknown field \\"a   b \\""']
