@@ -49,6 +49,7 @@ class PodInfo:
         "_kind",
         "_required_node_affinity",
         "host_ports",
+        "key",
         "pod",
         "priority",
         "requests",
@@ -59,6 +60,8 @@ class PodInfo:
 
     def __init__(self, pod: Pod, *, like: PodInfo | None = None) -> None:
         self.pod: Final = pod
+        #: `namespace/name`; computed once, as a cycle reads it a dozen times.
+        self.key: Final = pod.key
         #: Differs between pods of the same name.
         self.uid: Final = pod.metadata.uid
         #: The pod's priority; a pod without one has 0.
@@ -86,11 +89,6 @@ class PodInfo:
     @property
     def namespace(self) -> str:
         return self.pod.metadata.namespace
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return self.pod.key
 
     @property
     def labels(self) -> Mapping[str, str]:
