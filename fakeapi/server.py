@@ -50,7 +50,7 @@ from fakeapi.validation.cluster import SYSTEM_PRIORITIES
 from fakeapi.writes import pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from aiohttp import StreamReader
@@ -466,36 +466,30 @@ class FakeApiServer:
         """Answer one request; whatever goes wrong becomes a Status."""
         self._total += 1
         warnings: list[str] = []
-        self._in_flight += 1
         try:
-            call = understood(self._registry, http.method, http.raw_path, http.headers)
-            warnings = call.warnings  # sent even if the request is refused
-            if self._gate is not None:
-                call.user = current_user()
-            read = functools.partial(_read, http, self._clock)
-            address = f"{self._host}:{self.port}"
-            answer = await handle(self._registry, call, read, address=address)
+            with self._counted_in_flight():
+                call = understood(self._registry, http.method, http.raw_path, http.headers)
+                warnings = call.warnings  # sent even if the request is refused
+                if self._gate is not None:
+                    call.user = current_user()
+                read = functools.partial(_read, http, self._clock)
+                address = f"{self._host}:{self.port}"
+                answer = await handle(self._registry, call, read, address=address)
+                if not isinstance(answer, Watch):
+                    return await _delivered(http, answer, warnings)
+            return await self._watch(http, call.route.kind, answer, warnings)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            answer = explained(error, http.method, http.raw_path, http.headers)
+            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
+
+    @contextlib.contextmanager
+    def _counted_in_flight(self) -> Iterator[None]:
+        self._in_flight += 1
+        try:
+            yield
         finally:
             self._in_flight -= 1
-        if isinstance(answer, Watch):
-            return await self._watch(http, call.route.kind, answer, warnings)
-        return await self._delivered(http, answer, warnings)
-
-    async def _delivered(
-        self, http: web.BaseRequest, answer: Answer, warnings: Iterable[str]
-    ) -> web.Response:
-        """Return the response, compressed if it is large and the client accepts that."""
-        if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
-            self._in_flight += 1
-            try:
-                answer = await asyncio.to_thread(answers.compressed, answer)
-            finally:
-                self._in_flight -= 1
-        return response_to(answer, warnings)
 
     async def _watch(
         self, http: web.BaseRequest, kind: Kind, watch: Watch, warnings: Iterable[str]
@@ -510,13 +504,18 @@ class FakeApiServer:
                 await watcher.serve(channel.write, watch.timeout_seconds)
             with contextlib.suppress(ConnectionError):
                 await response.write_eof()
-        except ApiError as error:
-            if response.prepared:
-                raise
-            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
         finally:
             del self._watchers[watcher]
         return response
+
+
+async def _delivered(
+    http: web.BaseRequest, answer: Answer, warnings: Iterable[str]
+) -> web.Response:
+    """Return the response, compressed if it is large and the client accepts that."""
+    if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
+        answer = await asyncio.to_thread(answers.compressed, answer)
+    return response_to(answer, warnings)
 
 
 def _make_request(

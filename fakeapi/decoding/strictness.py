@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import yaml
 
 from fakeapi.decoding.yaml_loader import SAFE_LOADER
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from fakeapi.types.objects import Json
 
-_encode = msgspec.json.Encoder().encode
 _UNKNOWN: Final = 'unknown field "'
 _PATCH_FIELDS: Final = ("op", "path", "from", "value")
 
@@ -43,15 +41,21 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> None:
 
 
 def duplicates(raw: bytes) -> list[str]:
-    """Return the findings about keys that occur twice in a JSON text."""
+    """Return the findings about keys that occur twice in a JSON text, none if it is not JSON."""
     try:
-        json.loads(raw, object_pairs_hook=_unrepeated)
-        return []
-    except _Repeated:
-        pairs = json.loads(raw, object_pairs_hook=_Pairs)
+        return _duplicates(raw)
     except (ValueError, RecursionError):
         return []
-    return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+
+
+def _duplicates(raw: bytes) -> list[str]:
+    """Return the findings about a JSON text. Raises ValueError if it is not JSON."""
+    try:
+        json.loads(raw, object_pairs_hook=_unrepeated)
+    except _Repeated:
+        pairs = json.loads(raw, object_pairs_hook=_Pairs)
+        return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+    return []
 
 
 def known(repeated: list[str], unknown: list[str]) -> list[str]:
@@ -155,13 +159,12 @@ def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
 
 
 def duplicates_in_yaml(raw: bytes, value: Json) -> list[str]:
-    """What to say about keys that occur twice in a YAML text, of which JSON is a part."""
+    """Return the findings about keys that occur twice in a YAML text, of which JSON is a part."""
     try:
-        msgspec.json.decode(raw)
-        if not duplicates(raw):
+        if not _duplicates(raw):
             return []
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # it is no JSON
+    except (ValueError, RecursionError):
+        pass  # it is not JSON
     node = next(yaml.compose_all(raw, SAFE_LOADER), None) if value else None
     return [] if node is None else list(_repeated_nodes(node))
 

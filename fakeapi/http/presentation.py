@@ -143,7 +143,6 @@ class PresentedView:
         )
 
     def event(self, change: Change, selection: Selection) -> bytes:
-        """What the watcher is told of the change, empty if nothing."""
         whole = self._view.event(change, selection)
         return self._shown.event(whole) if whole else whole
 

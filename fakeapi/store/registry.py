@@ -53,7 +53,7 @@ class Registry:
     clock: Clock
     ids: IdSource
     admission: Admission
-    #: Whether objects have managedFields from the start, or only once somebody has applied them.
+    #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
     #: Whether new Services come with addresses that another server has given them.
@@ -114,7 +114,7 @@ class Target(Record, frozen=True):
     subresource: str = ""
     #: Who owns what the write changes; None leaves managedFields as the object has them.
     manager: str | None = None
-    #: What the writer is told though the write succeeds.
+    #: Warnings for the writer, sent with the answer.
     warnings: list[str] = msgspec.field(default_factory=list)
 
     @property
