@@ -1,0 +1,200 @@
+"""The kubelet: pods that are bound run, end and go; nodes say that they live."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakeapi import Actors, KubeletOptions
+
+from ..actor_cluster import NODES, PODS, cluster, conditions, node, pod
+from ..api_client import MERGE
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
+
+
+async def test_a_bound_pod_runs_after_its_startup() -> None:
+    async with cluster(kubelet=KubeletOptions(startup_seconds=3)) as c:
+        await c.create(PODS, pod())
+        found = await c.read(f"{PODS}/p")
+        assert found["status"]["phase"] == "Pending"
+        state = found["status"]["containerStatuses"][0]["state"]
+        assert state == {"waiting": {"reason": "ContainerCreating"}}
+        assert conditions(found)["Ready"] == "False"
+        await c.advance(2.9)
+        assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Pending"
+        await c.advance(0.1)
+        found = await c.read(f"{PODS}/p")
+        status = found["status"]
+        assert status["phase"] == "Running"
+        assert status["podIP"] == status["podIPs"][0]["ip"]
+        assert status["startTime"] == "2027-01-15T08:00:00Z"
+        ready = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+        assert all(conditions(found)[kind] == "True" for kind in ready)
+        assert not any({"reason", "message"} & one.keys() for one in status["conditions"])
+        (container,) = status["containerStatuses"]
+        assert container["state"] == {"running": {"startedAt": "2027-01-15T08:00:03Z"}}
+        assert container["ready"]
+        assert container["started"]
+
+
+async def test_pods_that_are_not_bound_or_have_no_node_wait() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod("lost", node="nowhere"))
+        unbound = pod("unbound")
+        del unbound["spec"]["nodeName"]
+        await c.create(PODS, unbound)
+        await c.advance(10)
+        assert {p["status"]["phase"] for p in await c.items(PODS)} == {"Pending"}
+        await c.api.post(
+            f"{PODS}/unbound/binding",
+            {"metadata": {"name": "unbound"}, "target": {"kind": "Node", "name": "n1"}},
+        )
+        await c.create(NODES, node("nowhere"))
+        await c.advance(1)
+        assert {p["status"]["phase"] for p in await c.items(PODS)} == {"Running"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "codes", "phase", "restarts", "reason"),
+    [
+        ("Never", "0", "Succeeded", 0, "Completed"),
+        ("Never", "3", "Failed", 0, "Error"),
+        ("OnFailure", "0", "Succeeded", 0, "Completed"),
+        ("OnFailure", "1,0", "Succeeded", 1, "Completed"),
+        ("OnFailure", "1,1,0", "Succeeded", 2, "Completed"),
+    ],
+)
+async def test_a_pod_completes(
+    policy: str, codes: str, phase: str, restarts: int, reason: str
+) -> None:
+    async with cluster(kubelet=True) as c:
+        spec = {"restartPolicy": policy}
+        await c.create(PODS, pod(spec=spec, run_seconds="5", exit_codes=codes))
+        await c.advance(60, step_seconds=30)
+        found = await c.read(f"{PODS}/p")
+        assert found["status"]["phase"] == phase
+        (container,) = found["status"]["containerStatuses"]
+        assert container["restartCount"] == restarts
+        assert container["state"]["terminated"]["reason"] == reason
+        assert conditions(found)["Ready"] == "False"
+
+
+async def test_restarts_back_off_as_upstream_does() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(run_seconds="1", exit_codes="1", startup_seconds="0"))
+        seen = []
+        for _ in range(36):
+            await c.advance(1)
+            (container,) = (await c.read(f"{PODS}/p"))["status"]["containerStatuses"]
+            seen.append(container["restartCount"])
+            if "waiting" in container["state"]:
+                assert container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+                assert not container["ready"]
+        # Ends after 1 s, begins at once; ends at 2, waits 10; ends at 13, waits 20; runs from 33.
+        assert [seen.index(number) + 1 for number in (1, 2, 3)] == [1, 12, 33]
+        assert container["lastState"]["terminated"]["exitCode"] == 1
+
+
+async def test_a_deadline_ends_a_pod() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(spec={"activeDeadlineSeconds": 7}))
+        await c.advance(7)
+        status = (await c.read(f"{PODS}/p"))["status"]
+        assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+async def test_a_deleted_pod_goes_when_its_grace_is_over() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(spec={"terminationGracePeriodSeconds": 20}))
+        await c.advance(2)
+        await c.api.delete(f"{PODS}/p")
+        await c.advance(19)
+        assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
+        async with c.api.watch(PODS) as stream:
+            await c.advance(1)
+            assert (await stream.next() or {})["type"] == "ADDED"
+            last = [await stream.next() for _ in range(2)]
+        final = (last[0] or {})["object"]["status"]
+        assert final["phase"] == "Failed"
+        assert final["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
+        assert await c.code(f"{PODS}/p") == 404
+
+
+async def test_a_pod_may_need_less_than_its_grace() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(termination_seconds="2"))
+        await c.advance(2)
+        await c.api.delete(f"{PODS}/p")
+        await c.advance(1.5)
+        assert await c.code(f"{PODS}/p") == 200
+        await c.advance(0.5)
+        assert await c.code(f"{PODS}/p") == 404
+
+
+async def test_a_pod_that_is_gated_by_its_owner_is_ready_when_the_gate_opens() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(spec={"readinessGates": [{"conditionType": "my/gate"}]}))
+        await c.advance(1)
+        found = await c.read(f"{PODS}/p")
+        assert (conditions(found)["Ready"], conditions(found)["ContainersReady"]) == (
+            "False",
+            "True",
+        )
+        gate = [*found["status"]["conditions"], {"type": "my/gate", "status": "True"}]
+        await c.api.patch(f"{PODS}/p/status", {"status": {"conditions": gate}}, MERGE)
+        await c.settle()
+        assert conditions(await c.read(f"{PODS}/p"))["Ready"] == "True"
+
+
+async def test_another_kubelet_goes_on_where_one_ended() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.create(PODS, pod(run_seconds="10", spec={"restartPolicy": "Never"}))
+        await c.advance(4)
+        await c.actors.__aexit__()
+        async with Actors(c.server, kubelet=True) as actors:
+            await actors.wait_until_idle()
+            c.clock.advance(6)
+            await actors.wait_until_idle()
+            assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
+            c.clock.advance(1)
+            await actors.wait_until_idle()
+            assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Succeeded"
+
+
+async def test_nodes_say_that_they_live() -> None:
+    async with cluster(kubelet=True) as c:
+        found = await c.read(f"{NODES}/n1")
+        assert conditions(found) == {
+            "MemoryPressure": "False",
+            "DiskPressure": "False",
+            "PIDPressure": "False",
+            "Ready": "True",
+        }
+        lease = await c.read(LEASE)
+        assert lease["spec"]["holderIdentity"] == "n1"
+        await c.advance(10)
+        assert (await c.read(LEASE))["spec"]["renewTime"] == "2027-01-15T08:00:10.000000Z"
+        await c.advance(290, step_seconds=10)
+        beat = (await c.read(f"{NODES}/n1"))["status"]["conditions"][0]["lastHeartbeatTime"]
+        assert beat == "2027-01-15T08:05:00Z"
+
+
+async def test_a_stopped_node_does_nothing() -> None:
+    async with cluster(kubelet=True) as c:
+        assert c.actors.kubelet is not None
+        c.actors.kubelet.stop_node("n1")
+        await c.create(PODS, pod())
+        await c.advance(30, step_seconds=10)
+        assert "startTime" not in (await c.read(f"{PODS}/p"))["status"]
+        assert (await c.read(LEASE))["spec"]["renewTime"] == "2027-01-15T08:00:00.000000Z"
+        c.actors.kubelet.start_node("n1")
+        await c.advance(1)
+        assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
+        assert (await c.read(LEASE))["spec"]["renewTime"] == "2027-01-15T08:00:30.000000Z"
+
+
+async def test_every_request_names_its_actor() -> None:
+    async with cluster(kubelet=True) as c:
+        await c.advance(1)
+        agents = {request.user_agent for request in c.server.requests}
+        assert agents == {"fakeapi-actors/kubelet", "fakeapi-actors/informer"}

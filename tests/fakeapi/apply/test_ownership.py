@@ -1,0 +1,143 @@
+"""managedFields beyond the recorded exchanges: times, the cap, turning them off, what they cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakeapi import FakeApiServer, ManualClock
+from fakeapi.apply import manager_of
+
+from ..api_client import ApiClient
+from ..objects import CONFIG_MAPS, PODS, config_map, pod
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from ..api_client import Reply
+
+APPLY = "application/apply-patch+yaml"
+
+
+def managers(body: Any) -> list[str]:
+    return [entry["manager"] for entry in body["metadata"].get("managedFields", [])]
+
+
+async def write(api: ApiClient, manager: str, data: Any) -> Reply:
+    return await api.patch(f"{CONFIG_MAPS}/c", {"data": data}, fieldManager=manager)
+
+
+async def apply(api: ApiClient, manager: str, data: Any, **query: Any) -> Reply:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+    return await api.patch(f"{CONFIG_MAPS}/c", body, APPLY, fieldManager=manager, **query)
+
+
+async def test_the_time_is_that_of_the_last_change(api: ApiClient, clock: ManualClock) -> None:
+    await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
+    clock.advance(60)
+    same = await write(api, "other", {"a": "1"})
+    assert managers(same.body) == ["Python"]
+    changed = await write(api, "other", {"a": "2"})
+    first, second = changed.body["metadata"]["managedFields"]
+    assert (first["manager"], second["manager"]) == ("Python", "other")
+    assert first["time"] < second["time"]
+
+
+async def test_a_write_that_changes_nothing_moves_no_time(
+    api: ApiClient, clock: ManualClock
+) -> None:
+    before = (await apply(api, "one", {"a": "1"})).body
+    clock.advance(60)
+    assert (await apply(api, "one", {"a": "1"})).body == before
+
+
+async def test_entries_are_ordered_by_operation_and_time(
+    api: ApiClient, clock: ManualClock
+) -> None:
+    await api.post(CONFIG_MAPS, config_map("c", {"z": "1"}), fieldManager="z")
+    for manager in ("y", "x"):
+        clock.advance(1)
+        await write(api, manager, {manager: "1"})
+    await apply(api, "w", {"w": "1"})
+    assert managers((await api.get(f"{CONFIG_MAPS}/c")).body) == ["w", "z", "y", "x"]
+
+
+async def test_more_than_ten_updaters_become_ancient(api: ApiClient, clock: ManualClock) -> None:
+    await api.create(CONFIG_MAPS, config_map("c", {"start": "1"}))
+    for number in range(12):
+        clock.advance(1)
+        reply = await write(api, f"m{number:02}", {f"k{number:02}": "1"})
+    found = managers(reply.body)
+    assert found == ["ancient-changes", *(f"m{number:02}" for number in range(3, 12))]
+    ancient = reply.body["metadata"]["managedFields"][0]
+    assert set(ancient["fieldsV1"]["f:data"]) == {".", "f:start", "f:k00", "f:k01", "f:k02"}
+
+
+async def test_appliers_do_not_count_towards_the_ten(api: ApiClient, clock: ManualClock) -> None:
+    for number in range(12):
+        clock.advance(1)
+        reply = await apply(api, f"m{number:02}", {f"k{number:02}": "1"})
+    assert len(managers(reply.body)) == 12
+
+
+async def test_binding_evicting_and_deleting_leave_owners_alone(api: ApiClient) -> None:
+    created = await api.create(PODS, pod("p"))
+    target = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    await api.post(f"{PODS}/p/binding", target)
+    await api.delete(f"{PODS}/p")
+    found = (await api.get(f"{PODS}/p")).body
+    assert found["metadata"]["managedFields"] == created["metadata"]["managedFields"]
+
+
+async def test_watches_and_lists_show_them(api: ApiClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
+    listed = (await api.get(CONFIG_MAPS)).body["items"][0]
+    async with api.watch(CONFIG_MAPS) as stream:
+        event = await stream.next()
+    assert event is not None
+    for seen in (listed, event["object"]):
+        assert seen["metadata"]["managedFields"] == created["metadata"]["managedFields"]
+
+
+async def test_what_admission_and_strategies_add_belongs_to_nobody(api: ApiClient) -> None:
+    created = await api.create(PODS, pod("p"))
+    (entry,) = created["metadata"]["managedFields"]
+    assert "f:status" not in entry["fieldsV1"]
+    assert not {"f:priority", "f:tolerations"} & set(entry["fieldsV1"]["f:spec"])
+    assert created["spec"]["tolerations"]
+
+
+async def test_they_can_be_turned_off_until_somebody_applies(
+    session: aiohttp.ClientSession, clock: ManualClock
+) -> None:
+    async with FakeApiServer(clock=clock, managed_fields=False) as server:
+        api = ApiClient(session, server.url)
+        created = await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
+        assert managers(created) == []
+        assert managers((await write(api, "m", {"a": "2"})).body) == []
+        applied = await apply(api, "one", {"b": "1"})
+        assert managers(applied.body) == ["one", "before-first-apply"]
+        assert managers((await write(api, "m", {"a": "3"})).body)[-1] == "m"
+
+
+async def test_racing_appliers_lose_nothing(api: ApiClient) -> None:
+    for number in range(5):
+        await apply(api, f"m{number}", {f"k{number}": str(number)})
+    found = (await api.get(f"{CONFIG_MAPS}/c")).body
+    assert found["data"] == {f"k{number}": str(number) for number in range(5)}
+
+
+@pytest.mark.parametrize(
+    ("agent", "manager"),
+    [("a b/c", "a b"), ("/v1", "unknown"), ("plain", "plain"), ("x" * 200, "x" * 128)],
+)
+async def test_a_user_agent_names_the_manager(api: ApiClient, agent: str, manager: str) -> None:
+    body = config_map("c", {"a": "1"})
+    reply = await api.request("POST", CONFIG_MAPS, body, headers={"User-Agent": agent})
+    assert managers(reply.body) == [manager]
+
+
+def test_only_what_can_be_printed_is_part_of_a_name() -> None:
+    assert manager_of("a\x01\u00adb/c") == "ab"
+    assert manager_of("\u00e9" * 100) == "\u00e9" * 64

@@ -1,0 +1,70 @@
+"""`--actors` and `--provisioner`: what is chosen, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from click import UsageError
+from click.testing import CliRunner
+
+from fakeapi import FakeApiServer, ManualClock
+from fakeapi.cli.actor_options import actors_of
+from fakeapi.cli.command import command, main
+
+from ..api_client import ApiClient
+from ..objects import CONFIG_MAPS, config_map
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["--actors", "kubelet,magic"],
+            "'magic': expected all, or some of kubelet, node-lifecycle",
+        ),
+        (["--actors", ""], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
+        (["--actors", "gc,"], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
+        (["--provisioner", "x"], "--provisioner is for --actors volumes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], complaint: str) -> None:
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code in (1, 2)
+    assert complaint in result.output
+
+
+def test_stages_that_are_not_there_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, words in [("/nowhere", "No such file or directory"), (tmp_path, "expected files")]:
+        monkeypatch.setattr("sys.argv", ["kubesched-fakeapi", "--stages", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"kubesched-fakeapi: {path}: {words}")
+
+
+def test_provisioners_need_the_volumes() -> None:
+    with pytest.raises(UsageError):
+        actors_of(FakeApiServer(clock=ManualClock()), ("gc",), ("x",))
+
+
+async def test_all_actors_together_come_to_rest() -> None:
+    names = ("kubelet", "node-lifecycle", "gc", "owners", "pdb", "volumes")
+    async with (
+        FakeApiServer(clock=ManualClock()) as server,
+        actors_of(server, names, ("x",)) as actors,
+        aiohttp.ClientSession() as session,
+    ):
+        await actors.wait_until_idle()
+        await ApiClient(session, server.url).create(CONFIG_MAPS, config_map("c"))
+        assert not actors.is_idle  # the news is on its way
+        await actors.wait_until_idle()
+        assert actors.is_idle

@@ -1,0 +1,161 @@
+"""Rules in CEL: evaluated where an interpreter is installed, else ignored with a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakeapi.crds import cel_rules
+from fakeapi.crds.schema_validation import Correlated
+
+from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
+
+if TYPE_CHECKING:
+    from ..api_client import ApiClient, Reply
+
+Json = dict[str, Any]
+needs_interpreter = pytest.mark.skipif(not cel_rules.is_available(), reason="needs the extra cel")
+
+
+def ruled(*rules: Json, **properties: Json) -> Json:
+    """A schema of a whole object whose spec has these fields and rules."""
+    spec = {"type": "object", "properties": properties, "x-kubernetes-validations": list(rules)}
+    return definition(version(node=schema(spec=spec), subresources={}))
+
+
+def said(reply: Reply) -> list[tuple[str, str]]:
+    return [(c["field"], c["message"]) for c in reply.body["details"]["causes"]]
+
+
+INTEGER = {"type": "integer"}
+STRING = {"type": "string"}
+
+
+@needs_interpreter
+async def test_an_object_that_breaks_a_rule_is_refused(api: ApiClient) -> None:
+    rules = (
+        {"rule": "self.low <= self.size", "message": "too low"},
+        {"rule": "self.size < 100", "messageExpression": "'not ' + string(self.size)"},
+        {"rule": "self.size != 7", "fieldPath": ".size", "reason": "FieldValueForbidden"},
+    )
+    await api.create(DEFINITIONS, ruled(*rules, low=INTEGER, size=INTEGER))
+    low = await api.post(WIDGETS, widget(low=5, size=1))
+    assert said(low) == [("spec", "Invalid value: too low")]
+    high = await api.post(WIDGETS, widget(low=1, size=200))
+    assert said(high) == [("spec", "Invalid value: not 200")]
+    seven = await api.post(WIDGETS, widget(low=1, size=7))
+    assert said(seven) == [("spec.size", "Forbidden: failed rule: self.size != 7")]
+    assert (await api.post(WIDGETS, widget(low=1, size=8))).code == 201
+
+
+@needs_interpreter
+async def test_rules_on_changes_wait_for_one(api: ApiClient) -> None:
+    fixed = {**STRING, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    await api.create(DEFINITIONS, ruled(title=fixed, size=INTEGER))
+    await api.create(WIDGETS, widget(title="a"))
+    assert (await api.patch(f"{WIDGETS}/w", {"spec": {"size": 2}})).code == 200
+    changed = await api.patch(f"{WIDGETS}/w", {"spec": {"title": "b"}})
+    assert said(changed) == [("spec.title", 'Invalid value: "b": failed rule: self == oldSelf')]
+
+
+@needs_interpreter
+async def test_rules_wait_for_a_proper_object(api: ApiClient) -> None:
+    await api.create(DEFINITIONS, ruled({"rule": "self.size > 5"}, size=INTEGER))
+    refused = await api.post(WIDGETS, widget(size="x"))
+    assert [field for field, _ in said(refused)] == ["spec.size", "<nil>"]
+    assert "some validation rules were not checked" in refused.message
+
+
+@needs_interpreter
+async def test_what_is_no_cel_is_refused(api: ApiClient) -> None:
+    refused = await api.post(DEFINITIONS, ruled({"rule": "self.size >"}, size=INTEGER))
+    field = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
+    assert [found for found, _ in said(refused)] == [field]
+    assert "compilation failed" in refused.message
+
+
+@needs_interpreter
+async def test_a_rule_that_is_not_evaluated_is_told(api: ApiClient) -> None:
+    rules = ({"rule": "quantity(self.size).isGreaterThan(quantity('1'))"},)
+    made = await api.post(DEFINITIONS, ruled(*rules, size=STRING))
+    assert made.code == 201
+    assert "does not evaluate quantity(self.size)" in made.headers["Warning"]
+    assert (await api.post(WIDGETS, widget(size="0"))).code == 201
+
+
+async def test_without_an_interpreter_rules_are_ignored(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cel_rules, "is_available", lambda: False)
+    made = await api.post(DEFINITIONS, ruled({"rule": "self.size > 5"}, size=INTEGER))
+    assert "no CEL interpreter is installed" in made.headers["Warning"]
+    assert (await api.post(WIDGETS, widget(size=1))).code == 201
+
+
+MAP: Json = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "properties": {"name": STRING, "size": INTEGER},
+        "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
+    },
+}
+
+
+@needs_interpreter
+@pytest.mark.parametrize(
+    ("node", "rule", "value", "holds"),
+    [
+        ({"type": "object", "properties": {"a-b": INTEGER}}, "self.a__dash__b == 1", {"a-b": 1}, 1),
+        ({"type": "object", "properties": {"in": INTEGER}}, "self.__in__ == 1", {"in": 1}, 1),
+        ({"type": "object", "properties": {"x": INTEGER}}, "has(self.x)", {"y": 1}, 0),
+        ({"type": "number"}, "self > 1.5", 2, 1),
+        ({"type": "integer"}, "self == 2", 2.0, 1),
+        ({"type": "array", "items": INTEGER}, "self.all(x, x > 0)", [1, 0], 0),
+        ({"type": "array", "items": INTEGER}, "self.isSorted() && self.sum() == 6", [1, 2, 3], 1),
+        ({"type": "array", "items": STRING}, "self.indexOf('b') == 1", ["a", "b"], 1),
+        (STRING, "self.lowerAscii() == 'abc' && self.find('[A-Z]') == 'A'", "Abc", 1),
+        (STRING, "self.split(',').size() == 3", "a,b,c", 1),
+        ({"type": "string", "format": "duration"}, "self < duration('1h')", "90m", 0),
+        (
+            {"type": "string", "format": "date-time"},
+            "self < timestamp('2026-01-01T00:00:00Z')",
+            "2025-01-01T00:00:00Z",
+            1,
+        ),
+        ({"type": "object", "additionalProperties": INTEGER}, "self['a-b'] == 1", {"a-b": 1}, 1),
+        (STRING, "isIP(self)", "1.2.3.4", 1),
+        ({"x-kubernetes-int-or-string": True}, "self == '50%'", "50%", 1),
+    ],
+)
+def test_values_as_rules_see_them(node: Json, rule: str, value: Any, holds: int) -> None:
+    node = {**node, "x-kubernetes-validations": [{"rule": rule}]}
+    errors = list(cel_rules.evaluate(node, value, None, "v", is_root=False))
+    assert (not errors) == bool(holds), errors
+
+
+@needs_interpreter
+def test_elements_are_compared_with_those_of_the_same_keys() -> None:
+    old = Correlated([{"name": "a", "size": 2}, {"name": "b", "size": 2}], MAP)
+    new = [{"name": "b", "size": 1}, {"name": "c", "size": 0}, {"name": "a", "size": 2}]
+    errors = list(cel_rules.evaluate(MAP, new, old, "v", is_root=False))
+    assert [error.field for error in errors] == ["v[0]"]
+
+
+@needs_interpreter
+def test_what_goes_wrong_in_a_rule_is_told() -> None:
+    node = {"type": "object", "properties": {"a": {"type": "object"}}}
+    node["x-kubernetes-validations"] = [{"rule": "self.a.b == 1"}]
+    (error,) = cel_rules.evaluate(node, {"a": {}}, None, "v", is_root=False)
+    assert error.detail == "no such key: b evaluating rule: self.a.b == 1"
+
+
+@needs_interpreter
+def test_the_root_knows_who_it_is() -> None:
+    node = {"type": "object", "x-kubernetes-validations": [{"rule": "self.metadata.name == 'w'"}]}
+    assert not list(cel_rules.evaluate(node, widget(), None))
+    (error,) = cel_rules.evaluate(node, widget("x"), None)
+    assert error.field == "<nil>"

@@ -1,0 +1,85 @@
+"""Schemas, values and definitions by chance, and what kube-apiserver's own packages say of them.
+
+Recorded by crd_oracle/. Of values every message is compared, of definitions field and reason: some
+messages there show Go's own form of the definition.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gzip
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fakeapi import validation
+from fakeapi.crds import defaulting, pruning
+from fakeapi.crds.list_types import validate_lists
+from fakeapi.crds.rules import with_definition_rules
+from fakeapi.crds.schema_validation import Correlated, equal, validate
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types import schema
+
+from ..crd_oracle.record import RECORDED
+
+Json = dict[str, Any]
+(KIND,) = (
+    kind for kind in with_definition_rules(BUILT_IN) if kind.plural == "customresourcedefinitions"
+)
+
+
+@functools.cache
+def recorded() -> list[Json]:
+    text = gzip.decompress(RECORDED.read_bytes()).decode()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_there_is_something_to_compare() -> None:
+    assert sum("CRD" in case["asked"] for case in recorded()) > 250
+    assert sum("Old" in case["asked"] for case in recorded()) > 200
+
+
+def test_values_are_pruned_completed_and_judged_as_upstream_does() -> None:
+    for case in recorded():
+        asked, answered = case["asked"], case["answered"]
+        if "CRD" in asked:
+            continue
+        node, value = asked["Schema"], copy.deepcopy(asked["Value"])
+        pruning.drop_nulls(value, node)
+        pruning.fill_defaults(value, node)
+        dropped: list[str] = []
+        pruning.prune(value, pruning.as_root(node), dropped)
+        assert equal(value, answered["value"]), asked
+        assert sorted(dropped) == (answered["pruned"] or []), asked
+        old = Correlated(asked["Old"], node) if "Old" in asked else None
+        errors = validate(node, value, old) + validate_lists(value, node)
+        said = sorted(f"{error.field}|{error.reason}|{error.message}" for error in errors)
+        assert said == answered["errors"], asked
+
+
+def fields(lines: list[str]) -> Counter[str]:
+    """Field and reason of each error."""
+    return Counter("|".join(line.split("|")[:2]) for line in lines)
+
+
+def test_definitions_are_judged_as_upstream_does() -> None:
+    for case in recorded():
+        if "CRD" not in case["asked"]:
+            continue
+        given = case["asked"]["CRD"]
+        definition = schema.decode(KIND.schema, given)
+        defaulting.apply_defaults(definition)
+        errors = validation.validate_create(KIND, definition)
+        ours = fields([f"{error.field}|{error.reason}" for error in errors])
+        theirs = fields(case["answered"]["crd"])
+        difference = (ours - theirs) + (theirs - ours)
+        assert not difference, json.dumps(given)
+
+
+@pytest.mark.parametrize("name", ["spec.validation", "spec.subresources", "spec.names", "metadata"])
+def test_the_recorded_definitions_reach_far(name: str) -> None:
+    lines = [line for case in recorded() for line in case["answered"].get("crd", [])]
+    assert any(line.startswith(name) for line in lines)

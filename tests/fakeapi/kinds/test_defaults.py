@@ -1,0 +1,405 @@
+"""What the server fills in where an author said nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..objects import NODES, PODS, pod, with_resources
+
+if TYPE_CHECKING:
+    from ..api_client import ApiClient
+
+CORE = "/api/v1/namespaces/default"
+NOT_READY, UNREACHABLE = (
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute",
+     "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+)  # fmt: skip
+
+
+async def test_ports_of_endpoints_are_tcp_and_endpoints_are_deprecated(api: ApiClient) -> None:
+    subsets = [{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 80}]}]
+    reply = await api.post(f"{CORE}/endpoints", {"metadata": {"name": "e"}, "subsets": subsets})
+    assert reply.body["subsets"][0]["ports"] == [{"port": 80, "protocol": "TCP"}]
+    assert reply.headers["Warning"] == (
+        '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    )
+
+
+async def test_a_minimal_pod(api: ApiClient) -> None:
+    created = await api.create(PODS, pod("p"))
+    assert created["spec"] == {
+        "containers": [
+            {
+                "name": "c",
+                "image": "x",
+                "resources": {},
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "File",
+                "imagePullPolicy": "Always",
+            }
+        ],
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+        "tolerations": [NOT_READY, UNREACHABLE],
+        "priority": 0,
+        "enableServiceLinks": True,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("nginx", "Always"),
+        ("nginx:latest", "Always"),
+        ("nginx:1.27", "IfNotPresent"),
+        ("localhost:5000/nginx", "Always"),
+        ("localhost:5000/nginx:1", "IfNotPresent"),
+        ("nginx@sha256:0123", "IfNotPresent"),
+    ],
+)
+async def test_the_pull_policy_follows_the_tag(api: ApiClient, image: str, policy: str) -> None:
+    spec = {"containers": [{"name": "c", "image": image}]}
+    created = await api.create(PODS, pod("p", spec=spec))
+    assert created["spec"]["containers"][0]["imagePullPolicy"] == policy
+
+
+async def test_requests_come_from_limits_where_they_are_missing(api: ApiClient) -> None:
+    spec = with_resources(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "500m"})
+    spec["initContainers"] = [{**spec["containers"][0], "name": "i"}]
+    created = await api.create(PODS, pod("p", spec=spec))
+    for container in created["spec"]["containers"] + created["spec"]["initContainers"]:
+        assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+async def test_host_ports_follow_container_ports_on_the_host_network(api: ApiClient) -> None:
+    container = {"name": "c", "image": "x", "ports": [{"containerPort": 80}]}
+    spec = {"hostNetwork": True, "containers": [container]}
+    created = await api.create(PODS, pod("p", spec=spec))
+    (port,) = created["spec"]["containers"][0]["ports"]
+    assert port == {"hostPort": 80, "containerPort": 80, "protocol": "TCP"}
+    off = await api.create(PODS, pod("q", spec={"containers": [container]}))
+    assert "hostPort" not in off["spec"]["containers"][0]["ports"][0]
+
+
+EQUAL = {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "qos"),
+    [
+        ({}, "BestEffort"),
+        (with_resources(requests={"cpu": "0"}), "BestEffort"),
+        (with_resources(limits={"example.com/gpu": "1"}), "BestEffort"),
+        (with_resources(requests={"cpu": "1"}), "Burstable"),
+        (with_resources(limits={"cpu": "1"}), "Burstable"),
+        (with_resources(limits=EQUAL), "Guaranteed"),
+        (with_resources(limits=EQUAL, requests={"cpu": "1000m", "memory": "1Gi"}), "Guaranteed"),
+        (with_resources(limits=EQUAL, requests={"cpu": "500m", "memory": "1Gi"}), "Burstable"),
+        ({"resources": {"requests": {"cpu": "1"}}}, "Burstable"),
+        ({"resources": {"limits": EQUAL}}, "Guaranteed"),
+        (
+            {
+                **with_resources(limits=EQUAL),
+                "initContainers": [{"name": "i", "image": "x"}],
+            },
+            "Burstable",
+        ),
+    ],
+)
+async def test_the_quality_of_service_class(api: ApiClient, spec: dict[str, Any], qos: str) -> None:
+    created = await api.create(PODS, pod("p", spec=spec))
+    assert created["status"]["qosClass"] == qos
+
+
+async def test_pod_level_requests_come_from_containers_and_then_from_limits(
+    api: ApiClient,
+) -> None:
+    spec = with_resources(requests={"cpu": "100m"})
+    spec["resources"] = {"limits": {"cpu": "2", "memory": "1Gi"}}
+    created = await api.create(PODS, pod("p", spec=spec))
+    assert created["spec"]["resources"]["requests"] == {"cpu": "100m", "memory": "1Gi"}
+
+
+async def test_a_gated_pod_says_so(api: ApiClient) -> None:
+    spec = {"schedulingGates": [{"name": "example.com/wait"}]}
+    created = await api.create(PODS, pod("p", spec=spec))
+    (condition,) = created["status"]["conditions"]
+    assert condition == {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": created["metadata"]["creationTimestamp"],
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+async def test_match_label_keys_become_part_of_the_selectors(api: ApiClient) -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["hash", "absent"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    constraint = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["hash"],
+    }
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    weighted = [{"weight": 1, "podAffinityTerm": term}]
+    spec = {
+        "topologySpreadConstraints": [constraint],
+        "affinity": {"podAffinity": {required: [term]}, "podAntiAffinity": {preferred: weighted}},
+    }
+    labels = {"app": "web", "hash": "h1", "tenant": "t1"}
+    created = (await api.create(PODS, pod("p", spec=spec, labels=labels)))["spec"]
+    same = {"key": "hash", "operator": "In", "values": ["h1"]}
+    other = {"key": "tenant", "operator": "NotIn", "values": ["t1"]}
+    terms = created["affinity"]
+    for found in (
+        terms["podAffinity"][required][0],
+        terms["podAntiAffinity"][preferred][0]["podAffinityTerm"],
+    ):
+        assert found["labelSelector"]["matchExpressions"] == [same, other]
+    (spread,) = created["topologySpreadConstraints"]
+    assert spread["labelSelector"]["matchExpressions"] == [same]
+
+
+async def test_volumes_get_their_modes(api: ApiClient) -> None:
+    volumes = [
+        {"name": "a"},
+        {"name": "b", "configMap": {"name": "c"}},
+        {"name": "c", "hostPath": {"path": "/x"}},
+        {"name": "d", "projected": {"sources": [{"configMap": {"name": "c"}}]}},
+    ]
+    created = await api.create(PODS, pod("p", spec={"volumes": volumes}))
+    found = created["spec"]["volumes"]
+    assert found[0] == {"name": "a", "emptyDir": {}}
+    assert found[1]["configMap"]["defaultMode"] == 420
+    assert found[2]["hostPath"] == {"path": "/x", "type": ""}
+    assert found[3]["projected"]["defaultMode"] == 420
+
+
+async def test_probes_get_their_numbers(api: ApiClient) -> None:
+    container = {"name": "c", "image": "x", "readinessProbe": {"httpGet": {"port": 80}}}
+    created = await api.create(PODS, pod("p", spec={"containers": [container]}))
+    assert created["spec"]["containers"][0]["readinessProbe"] == {
+        "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"},
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+
+
+async def test_a_nodes_allocatable_is_its_capacity(api: ApiClient) -> None:
+    capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    body = {"metadata": {"name": "n"}, "status": {"capacity": capacity}}
+    created = await api.create(NODES, body)
+    assert created["status"]["allocatable"] == capacity
+
+
+async def test_a_node_keeps_the_status_it_is_created_with(api: ApiClient) -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4"}}
+    created = await api.create(NODES, {"metadata": {"name": "n"}, "status": status})
+    assert created["status"]["conditions"] == [
+        {"type": "Ready", "status": "True", "lastHeartbeatTime": None, "lastTransitionTime": None}
+    ]
+    assert created["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+
+
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "x"}]},
+}
+#: A template of pods that end.
+ONCE = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
+SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+APPS = "/apis/apps/v1/namespaces/default"
+STORAGE = "/apis/storage.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        (f"{APPS}/replicasets", {"spec": SELECTED}, {"replicas": 1}),
+        (
+            f"{APPS}/deployments",
+            {"spec": SELECTED},
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "progressDeadlineSeconds": 600,
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+                },
+            },
+        ),
+        (
+            f"{APPS}/statefulsets",
+            {"spec": {**SELECTED, "serviceName": "s"}},
+            {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10},
+        ),
+        (
+            f"{APPS}/daemonsets",
+            {"spec": SELECTED},
+            {
+                "updateStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
+                }
+            },
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            {"spec": {"template": ONCE}},
+            {"completions": 1, "parallelism": 1, "backoffLimit": 6, "suspend": False},
+        ),
+        (
+            f"{CORE}/replicationcontrollers",
+            {"spec": {"template": TEMPLATE}},
+            {"replicas": 1, "selector": {"a": "b"}},
+        ),
+        (
+            f"{CORE}/services",
+            {"spec": {"ports": [{"port": 80}]}},
+            {
+                "type": "ClusterIP",
+                "sessionAffinity": "None",
+                "internalTrafficPolicy": "Cluster",
+                "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
+            },
+        ),
+        (
+            f"{CORE}/persistentvolumeclaims",
+            {
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                }
+            },
+            {"volumeMode": "Filesystem"},
+        ),
+        (
+            "/api/v1/persistentvolumes",
+            {
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "capacity": {"storage": "1Gi"},
+                    "hostPath": {"path": "/x"},
+                }
+            },
+            {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"},
+        ),
+        (
+            f"{STORAGE}/csidrivers",
+            {"spec": {}},
+            {"attachRequired": True, "storageCapacity": False},
+        ),
+        (
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+            {
+                "spec": {
+                    "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}
+                }
+            },
+            {
+                "devices": {
+                    "requests": [
+                        {
+                            "name": "r",
+                            "exactly": {
+                                "deviceClassName": "c",
+                                "allocationMode": "ExactCount",
+                                "count": 1,
+                            },
+                        }
+                    ]
+                }
+            },
+        ),
+    ],
+)
+async def test_specs_of_other_kinds(
+    api: ApiClient, path: str, body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    created = await api.create(path, {"metadata": {"name": "x"}, **body})
+    assert {name: created["spec"][name] for name in expected} == expected
+
+
+async def test_a_template_gets_the_defaults_of_a_spec_but_not_those_of_a_pod(
+    api: ApiClient,
+) -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": with_resources(limits={"cpu": "1"}),
+    }
+    body = {"metadata": {"name": "x"}, "spec": {**SELECTED, "template": template}}
+    spec = (await api.create(f"{APPS}/replicasets", body))["spec"]["template"]["spec"]
+    assert spec["schedulerName"] == "default-scheduler"
+    assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+    assert "enableServiceLinks" not in spec
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        (
+            f"{STORAGE}/storageclasses",
+            {"provisioner": "p"},
+            {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+        ),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"value": 5},
+            {"preemptionPolicy": "PreemptLowerPriority"},
+        ),
+        (f"{CORE}/secrets", {}, {"type": "Opaque"}),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            {"spec": {"maxUnavailable": 1}},
+            {
+                "status": {
+                    "disruptionsAllowed": 0,
+                    "currentHealthy": 0,
+                    "desiredHealthy": 0,
+                    "expectedPods": 0,
+                }
+            },
+        ),
+        (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}, {"status": {"loadBalancer": {}}}),
+    ],
+)
+async def test_other_fields_of_other_kinds(
+    api: ApiClient, path: str, body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    created = await api.create(path, {"metadata": {"name": "x"}, **body})
+    assert {name: created[name] for name in expected} == expected
+
+
+async def test_a_namespace_is_labelled_with_its_name(api: ApiClient) -> None:
+    created = await api.create("/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    assert created["metadata"]["labels"] == {"kubernetes.io/metadata.name": "ns"}
+    assert created["spec"] == {"finalizers": ["kubernetes"]}
+    assert created["status"] == {"phase": "Active"}
+
+
+async def test_a_limit_range_completes_itself(api: ApiClient) -> None:
+    limits = [{"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Gi"}}]
+    body = {"metadata": {"name": "x"}, "spec": {"limits": limits}}
+    created = await api.create(f"{CORE}/limitranges", body)
+    (item,) = created["spec"]["limits"]
+    assert item["default"] == {"cpu": "2"}
+    assert item["defaultRequest"] == {"cpu": "2", "memory": "1Gi"}

@@ -1,0 +1,48 @@
+"""Logs and commands: what is wrong with the request is said as upstream does, and then the truth.
+
+What is said before a kubelet is asked is in exchanges/debug.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..objects import PODS
+
+if TYPE_CHECKING:
+    from ..api_client import ApiClient
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "what"),
+    [
+        ("GET", "log", "the log of container c in pod p"),
+        ("POST", "exec?command=ls", "container c in pod p"),
+        ("GET", "attach?container=c", "container c in pod p"),
+        ("POST", "portforward", "ports of pod p"),
+    ],
+)
+async def test_there_is_no_kubelet_and_the_answer_says_so(
+    api: ApiClient, method: str, part: str, what: str
+) -> None:
+    spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+    await api.create("/api/v1/nodes", {"metadata": {"name": "n"}})
+    await api.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
+    reply = await api.request(method, f"{PODS}/p/{part}")
+    assert (reply.code, reply.reason) == (400, "BadRequest")
+    assert reply.message == (
+        f"node n has no kubelet to ask for {what}: this server runs no containers"
+    )
+
+
+async def test_they_are_discovered_as_upstream_shows_them(api: ApiClient) -> None:
+    listed = {entry["name"]: entry for entry in (await api.get("/api/v1")).body["resources"]}
+    shown = {name: (entry["kind"], entry["verbs"]) for name, entry in listed.items()}
+    assert shown["pods/log"] == ("Pod", ["get"])
+    assert shown["pods/exec"] == ("PodExecOptions", ["create", "get"])
+    assert shown["pods/attach"] == ("PodAttachOptions", ["create", "get"])
+    assert shown["pods/portforward"] == ("PodPortForwardOptions", ["create", "get"])
+    assert shown["pods/ephemeralcontainers"] == ("Pod", ["get", "patch", "update"])
+    assert shown["serviceaccounts/token"] == ("TokenRequest", ["create"])

@@ -1,0 +1,126 @@
+"""The scale subresource of workloads: read, replaced, patched, as kubectl scale does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakeapi.requests.scale import selector_text
+
+from ..api_client import MERGE, STRATEGIC
+
+if TYPE_CHECKING:
+    from ..api_client import ApiClient
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def workload(**spec: Any) -> dict[str, Any]:
+    labels = {"app": "a"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
+    return {
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": template, **spec},
+    }
+
+
+async def test_the_scale_of_a_deployment(api: ApiClient) -> None:
+    made = await api.create(DEPLOYMENTS, workload())
+    scale = (await api.get(f"{DEPLOYMENTS}/d/scale")).body
+    metadata = made["metadata"]
+    assert scale == {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {
+            name: metadata[name]
+            for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        },
+        "spec": {"replicas": 3},
+        "status": {"replicas": 0, "selector": "app=a"},
+    }
+
+
+@pytest.mark.parametrize("content_type", [MERGE, STRATEGIC])
+async def test_a_patch_scales(api: ApiClient, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    path = f"{DEPLOYMENTS}/d/scale"
+    scaled = await api.patch(path, {"spec": {"replicas": 5}}, content_type)
+    assert (scaled.code, scaled.body["spec"]) == (200, {"replicas": 5})
+    now = (await api.get(f"{DEPLOYMENTS}/d")).body
+    assert (now["spec"]["replicas"], now["metadata"]["generation"]) == (5, 2)
+    assert now["metadata"]["resourceVersion"] == scaled.body["metadata"]["resourceVersion"]
+    same = await api.patch(path, {"spec": {"replicas": 5}}, content_type)
+    assert same.version == scaled.version, "a write that changes nothing is none"
+
+
+async def test_a_put_scales_to_zero_and_minds_the_version(api: ApiClient) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    scale = (await api.get(f"{DEPLOYMENTS}/d/scale")).body
+    scale["spec"] = {}
+    assert (await api.put(f"{DEPLOYMENTS}/d/scale", scale)).body["spec"] == {}
+    assert (await api.get(f"{DEPLOYMENTS}/d")).body["spec"]["replicas"] == 0
+    late = await api.put(f"{DEPLOYMENTS}/d/scale", scale)
+    assert (late.code, late.reason) == (409, "Conflict")
+    other = {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}}
+    stranger = await api.put(f"{DEPLOYMENTS}/d/scale", other)
+    assert stranger.code == 409
+    assert "UID in precondition: u" in stranger.message
+
+
+async def test_no_workload_has_less_than_no_replicas(api: ApiClient) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    refused = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -1}})
+    assert (refused.code, refused.causes) == (422, [("FieldValueInvalid", "spec.replicas")])
+    assert refused.message == (
+        'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: '
+        "must be greater than or equal to 0"
+    )
+    wrong = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": "x"}})
+    assert (wrong.code, wrong.causes) == (422, [("FieldValueInvalid", "patch")])
+
+
+async def test_a_field_that_a_scale_does_not_have_is_an_error_if_it_is_to_be(
+    api: ApiClient,
+) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    path, change = f"{DEPLOYMENTS}/d/scale", {"spec": {"replica": 1}}
+    strict = await api.patch(path, change, fieldValidation="Strict")
+    assert (strict.code, strict.causes) == (422, [("FieldValueInvalid", "patch")])
+    assert strict.message.endswith('strict decoding error: unknown field "spec.replica"')
+    for sent in (api.patch(path, change), api.put(path, {"metadata": {"name": "d"}, **change})):
+        warned = await sent
+        assert warned.code == 200
+        assert warned.headers["Warning"] == '299 - "unknown field \\"spec.replica\\""'
+
+
+@pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])
+async def test_other_workloads_scale(api: ApiClient, plural: str) -> None:
+    path = f"/apis/apps/v1/namespaces/default/{plural}"
+    await api.create(path, workload(serviceName="s") if plural == "statefulsets" else workload())
+    assert (await api.patch(f"{path}/d/scale", {"spec": {"replicas": 1}})).code == 200
+
+
+async def test_a_replication_controller_selects_by_a_map(api: ApiClient) -> None:
+    path = "/api/v1/namespaces/default/replicationcontrollers"
+    await api.create(path, workload(selector={"app": "a"}))
+    scale = (await api.get(f"{path}/d/scale")).body
+    assert scale["status"]["selector"] == "app=a"
+
+
+def test_selectors_in_one_line() -> None:
+    selector = {
+        "matchLabels": {"b": "1"},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["y", "x"]},
+            {"key": "d", "operator": "DoesNotExist"},
+            {"key": "c", "operator": "Exists"},
+            {"key": "e", "operator": "NotIn", "values": ["z"]},
+        ],
+    }
+    assert selector_text(selector) == "a in (x,y),b=1,c,!d,e notin (z)"
+    assert selector_text("a=b") == "a=b"
+    assert selector_text(None) == ""

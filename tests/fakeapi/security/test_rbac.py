@@ -1,0 +1,346 @@
+"""RBAC over HTTP: users by their tokens, roles as they are stored, refusals in upstream's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakeapi import FakeApiServer, ManualClock, Security, User
+
+from ..api_client import ApiClient, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import aiohttp
+
+Json = dict[str, Any]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+DEFAULT = f"{RBAC}/namespaces/default"
+PODS = "/api/v1/namespaces/default/pods"
+USERS = {
+    "root": User("root", ("system:masters",)),
+    "jane": User("jane", ("devs",)),
+    "scheduler": User("system:kube-scheduler"),
+    "robot": User("system:serviceaccount:default:robot"),
+}
+
+
+class Caller:
+    """A client that shows a token."""
+
+    def __init__(self, api: ApiClient, token: str) -> None:
+        self._api = api
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    async def __call__(self, method: str, path: str, body: Any = None, **others: Any) -> Reply:
+        headers = {**self._headers, **others.pop("headers", {})}
+        return await self._api.request(method, path, body, headers=headers, **others)
+
+    async def may(self, verb: str, resource: str, **others: str) -> bool:
+        """What the server says when it is asked."""
+        asked = {"verb": verb, "resource": resource, **others}
+        review = {"spec": {"resourceAttributes": asked}}
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        reply = await self("POST", path, review)
+        assert reply.code == 201, reply.body
+        return bool(reply.body["status"]["allowed"])
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[FakeApiServer]:
+    security = Security(tokens=USERS, authorization_mode="RBAC")
+    async with FakeApiServer(clock=ManualClock(), seed=1, security=security) as server:
+        yield server
+
+
+@pytest.fixture
+def api(guarded: FakeApiServer, session: aiohttp.ClientSession) -> ApiClient:
+    return ApiClient(session, guarded.url)
+
+
+@pytest.fixture
+def root(api: ApiClient) -> Caller:
+    return Caller(api, "root")
+
+
+@pytest.fixture
+def jane(api: ApiClient) -> Caller:
+    return Caller(api, "jane")
+
+
+def role(name: str, *rules: Json, kind: str = "Role") -> Json:
+    return {"kind": kind, "metadata": {"name": name}, "rules": list(rules)}
+
+
+def binding(name: str, role_kind: str, role_name: str, *subjects: Json) -> Json:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role_name}
+    return {"metadata": {"name": name}, "roleRef": reference, "subjects": list(subjects)}
+
+
+def subject(kind: str, name: str, **others: str) -> Json:
+    return {"kind": kind, "name": name, **others}
+
+
+async def grant(root: Caller, *rules: Json, who: Json) -> None:
+    """A role in the default namespace and a binding to it."""
+    assert (await root("POST", f"{DEFAULT}/roles", role("given", *rules))).code == 201
+    bound = binding("given", "Role", "given", who)
+    assert (await root("POST", f"{DEFAULT}/rolebindings", bound)).code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        (
+            "GET",
+            PODS,
+            'pods is forbidden: User "jane" cannot list resource "pods" in API group "" '
+            'in the namespace "default"',
+        ),
+        (
+            "GET",
+            f"{PODS}?watch=1",
+            'pods is forbidden: User "jane" cannot watch resource "pods" in API group "" '
+            'in the namespace "default"',
+        ),
+        (
+            "GET",
+            "/api/v1/nodes/n1",
+            'nodes "n1" is forbidden: User "jane" cannot get resource "nodes" in API group "" '
+            "at the cluster scope",
+        ),
+        (
+            "DELETE",
+            "/apis/apps/v1/namespaces/default/deployments",
+            'deployments.apps is forbidden: User "jane" cannot deletecollection resource '
+            '"deployments" in API group "apps" in the namespace "default"',
+        ),
+        (
+            "PATCH",
+            f"{PODS}/p/status",
+            'pods "p" is forbidden: User "jane" cannot patch resource "pods/status" in API group '
+            '"" in the namespace "default"',
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces/default",
+            'namespaces "default" is forbidden: User "jane" cannot get resource "namespaces" in '
+            'API group "" in the namespace "default"',
+        ),
+        (
+            "GET",
+            "/apis/example.com/v1/things",
+            'things.example.com is forbidden: User "jane" cannot list resource "things" in API '
+            'group "example.com" at the cluster scope',
+        ),
+        ("GET", "/metrics", 'forbidden: User "jane" cannot get path "/metrics"'),
+        ("POST", "/_fakeapi/faults", 'forbidden: User "jane" cannot post path "/_fakeapi/faults"'),
+    ],
+)
+async def test_who_may_not_is_told_so(jane: Caller, method: str, path: str, message: str) -> None:
+    reply = await jane(method, path)
+    assert (reply.code, reply.reason, reply.message) == (403, "Forbidden", message)
+
+
+async def test_a_refusal_names_the_object_in_its_details(jane: Caller) -> None:
+    reply = await jane("GET", "/apis/apps/v1/namespaces/default/deployments/web")
+    assert reply.body["details"] == {"name": "web", "group": "apps", "kind": "deployments"}
+
+
+async def test_administrators_may_do_everything_and_everybody_may_look_around(
+    root: Caller, jane: Caller
+) -> None:
+    assert (await root("GET", PODS)).code == 200
+    for path in ("/version", "/api", "/apis", "/apis/apps/v1", "/openapi/v3", "/healthz"):
+        assert (await jane("GET", path)).code == 200, path
+
+
+async def test_those_without_a_name_may_ask_for_the_version_only(api: ApiClient) -> None:
+    nobody = Caller(api, "")
+    assert (await nobody("GET", "/version")).code == 200
+    reply = await nobody("GET", "/api")
+    assert reply.message == 'forbidden: User "system:anonymous" cannot get path "/api"'
+
+
+async def test_an_unknown_token_is_not_the_same_as_none(api: ApiClient) -> None:
+    reply = await Caller(api, "unknown")("GET", "/version")
+    assert (reply.code, reply.reason, reply.message) == (401, "Unauthorized", "Unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed", "refused"),
+    [
+        (
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+            [("GET", f"{PODS}/p")],
+            [("GET", PODS), ("GET", f"{PODS}/p/status"), ("GET", "/api/v1/pods")],
+        ),
+        (
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+            [("GET", PODS), ("GET", f"{PODS}/p/status")],
+            [("GET", "/api/v1/namespaces/kube-system/pods"), ("GET", "/metrics")],
+        ),
+        (
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["*/status"]},
+            [("GET", f"{PODS}/p/status")],
+            [("GET", f"{PODS}/p")],
+        ),
+        (
+            {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"],
+             "resourceNames": ["p"]},
+            [("GET", f"{PODS}/p"), ("GET", f"{PODS}?fieldSelector=metadata.name%3Dp")],
+            [("GET", f"{PODS}/q"), ("GET", PODS)],
+        ),
+    ],
+)  # fmt: skip
+async def test_a_role_allows_what_its_rules_say(
+    root: Caller,
+    jane: Caller,
+    rule: Json,
+    allowed: list[tuple[str, str]],
+    refused: list[tuple[str, str]],
+) -> None:
+    await grant(root, rule, who=subject("User", "jane"))
+    for method, path in allowed:
+        assert (await jane(method, path)).code in (200, 404), path
+    for method, path in refused:
+        assert (await jane(method, path)).code == 403, path
+
+
+@pytest.mark.parametrize(
+    ("token", "who", "is_meant"),
+    [
+        ("jane", subject("Group", "devs"), True),
+        ("jane", subject("Group", "system:authenticated"), True),
+        ("jane", subject("Group", "ops"), False),
+        ("jane", subject("User", "devs"), False),
+        ("robot", subject("ServiceAccount", "robot"), True),
+        ("robot", subject("ServiceAccount", "robot", namespace="other"), False),
+    ],
+)
+async def test_a_binding_means_users_groups_and_service_accounts(
+    api: ApiClient, root: Caller, token: str, who: Json, *, is_meant: bool
+) -> None:
+    await grant(root, {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}, who=who)
+    assert (await Caller(api, token)("GET", PODS)).code == (200 if is_meant else 403)
+
+
+async def test_rights_change_with_the_roles_at_once(root: Caller, jane: Caller) -> None:
+    rule = {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}
+    await grant(root, rule, who=subject("User", "jane"))
+    assert (await jane("GET", PODS)).code == 200
+    await root("DELETE", f"{DEFAULT}/roles/given")
+    reply = await jane("GET", PODS)
+    assert reply.message.endswith(': RBAC: role.rbac.authorization.k8s.io "given" not found')
+
+
+async def test_a_cluster_role_grants_paths_and_every_namespace(root: Caller, jane: Caller) -> None:
+    rules = [
+        {"verbs": ["get"], "nonResourceURLs": ["/metrics*"]},
+        {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]},
+    ]
+    await root("POST", f"{RBAC}/clusterroles", role("wide", *rules, kind="ClusterRole"))
+    bound = binding("wide", "ClusterRole", "wide", subject("User", "jane"))
+    await root("POST", f"{RBAC}/clusterrolebindings", bound)
+    assert (await jane("GET", "/metrics/slis")).code == 404  # there is none, but she may ask
+    assert (await jane("GET", "/api/v1/nodes")).code == 200
+    assert (await jane("GET", "/api/v1/namespaces/kube-system/pods")).code == 200
+
+
+async def test_the_view_role_has_the_rules_that_upstream_aggregates(
+    root: Caller, jane: Caller
+) -> None:
+    bound = binding("viewer", "ClusterRole", "view", subject("User", "jane"))
+    await root("POST", f"{DEFAULT}/rolebindings", bound)
+    assert await jane.may("list", "pods", namespace="default")
+    assert not await jane.may("list", "secrets", namespace="default")
+
+
+async def test_the_scheduler_has_the_rights_it_needs(api: ApiClient) -> None:
+    scheduler = Caller(api, "scheduler")
+    assert await scheduler.may("create", "pods", namespace="default", subresource="binding")
+    assert await scheduler.may("update", "persistentvolumeclaims", namespace="default")
+    assert await scheduler.may(
+        "update",
+        "leases",
+        namespace="kube-system",
+        group="coordination.k8s.io",
+        name="kube-scheduler",
+    )
+    assert not await scheduler.may("create", "pods", namespace="default")
+
+
+async def test_a_review_says_which_binding_allows_it(root: Caller) -> None:
+    asked = {"verb": "list", "resource": "nodes"}
+    spec = {"resourceAttributes": asked, "user": "system:kube-scheduler"}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    reply = await root("POST", path, {"spec": spec})
+    assert reply.body["status"] == {
+        "allowed": True,
+        "reason": 'RBAC: allowed by ClusterRoleBinding "system:kube-scheduler" of ClusterRole '
+        '"system:kube-scheduler" to User "system:kube-scheduler"',
+    }
+
+
+async def test_my_rules_are_those_of_my_bindings(root: Caller, jane: Caller) -> None:
+    rule = {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}
+    await grant(root, rule, who=subject("User", "jane"))
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    status = (await jane("POST", path, {"spec": {"namespace": "default"}})).body["status"]
+    assert rule in status["resourceRules"]
+    assert ["/version"] in [
+        [url for url in found["nonResourceURLs"] if url == "/version"]
+        for found in status["nonResourceRules"]
+    ]
+
+
+async def test_impersonation_is_refused_in_clear_words(root: Caller) -> None:
+    reply = await root("GET", PODS, headers={"Impersonate-User": "jane"})
+    assert (reply.code, reply.reason) == (400, "BadRequest")
+    assert reply.message == "impersonation is not served: remove the header Impersonate-User"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "causes"),
+    [
+        (f"{DEFAULT}/roles", role("r", {"verbs": []}), [
+            ("FieldValueRequired", "rules[0].verbs"),
+            ("FieldValueRequired", "rules[0].apiGroups"),
+            ("FieldValueRequired", "rules[0].resources"),
+        ]),
+        (f"{DEFAULT}/roles", role("r", {"verbs": ["get"], "nonResourceURLs": ["/x"]}), [
+            ("FieldValueInvalid", "rules[0].nonResourceURLs"),
+        ]),
+        (f"{DEFAULT}/rolebindings", binding("b", "Group", "x"), [
+            ("FieldValueNotSupported", "roleRef.kind"),
+        ]),
+        (f"{DEFAULT}/rolebindings", binding("b", "Role", "", subject("User", "")), [
+            ("FieldValueRequired", "roleRef.name"), ("FieldValueRequired", "subjects[0].name"),
+        ]),
+        (
+            f"{RBAC}/clusterrolebindings",
+            binding("b", "ClusterRole", "x", subject("ServiceAccount", "robot")),
+            [("FieldValueRequired", "subjects[0].namespace")],
+        ),
+        (f"{DEFAULT}/rolebindings", binding("b", "Role", "x", subject("Pod", "p")), [
+            ("FieldValueNotSupported", "subjects[0].kind"),
+        ]),
+    ],
+)  # fmt: skip
+async def test_roles_and_bindings_that_make_no_sense_are_invalid(
+    root: Caller, path: str, body: Json, causes: list[tuple[str, str]]
+) -> None:
+    reply = await root("POST", path, body)
+    assert (reply.code, reply.causes) == (422, causes)
+
+
+async def test_a_binding_is_to_one_role_for_ever(root: Caller) -> None:
+    path = f"{DEFAULT}/rolebindings"
+    created = (await root("POST", path, binding("b", "Role", "x", subject("User", "joe")))).body
+    assert created["subjects"][0]["apiGroup"] == "rbac.authorization.k8s.io"
+    created["roleRef"]["name"] = "y"
+    reply = await root("PUT", f"{path}/b", created)
+    assert reply.causes == [("FieldValueInvalid", "roleRef")]
