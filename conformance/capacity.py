@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.types.pod_resources import amounts, pod_sums
-from fakeapi.types.quantity import render
+from .resources import NANO, amounts, objects, part, pod_requests, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from .api import Json
 
 __all__ = ["overcommitments"]
 
-_NANO: Final = 10**9
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ANY_ADDRESS: Final = "0.0.0.0"
 
@@ -39,12 +37,12 @@ def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
     """Return a line for each overcommitted resource or port of a node; empty if there is none."""
     by_node: dict[str, list[Json]] = {}
     for pod in pods:
-        node_name = _part(pod, "spec").get("nodeName")
-        if isinstance(node_name, str) and _part(pod, "status").get("phase") not in _OVER:
+        node_name = part(pod, "spec").get("nodeName")
+        if isinstance(node_name, str) and part(pod, "status").get("phase") not in _OVER:
             by_node.setdefault(node_name, []).append(pod)
     found: list[str] = []
     for node in nodes:
-        name = str(_part(node, "metadata").get("name"))
+        name = str(part(node, "metadata").get("name"))
         on_it = by_node.get(name, [])
         found += _resource_problems(name, node, on_it)
         found += _port_problems(name, on_it)
@@ -52,29 +50,24 @@ def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
 
 
 def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
-    allocatable = amounts(_part(node, "status").get("allocatable"))
-    asked: dict[str, int] = {"pods": len(pods) * _NANO}
+    allocatable = amounts(part(node, "status").get("allocatable"))
+    requested: dict[str, int] = {"pods": len(pods) * NANO}
     for pod in pods:
-        for resource, amount in _requests(pod).items():
-            asked[resource] = asked.get(resource, 0) + amount
+        for resource, amount in pod_requests(pod).items():
+            requested[resource] = requested.get(resource, 0) + amount
     return [
-        f"node {name}: pods ask for {render(amount)} of {resource}, "
-        f"{render(allocatable.get(resource, 0))} is allocatable"
-        for resource, amount in asked.items()
+        f"node {name}: pods request {shown(amount)} of {resource}, "
+        f"{shown(allocatable.get(resource, 0))} is allocatable"
+        for resource, amount in requested.items()
         if amount > allocatable.get(resource, 0)
     ]
-
-
-def _requests(pod: Json) -> Mapping[str, int]:
-    """Return a pod's requests: its containers, its pod-level requests and its overhead."""
-    return pod_sums({"spec": _part(pod, "spec")}, "requests")
 
 
 def _port_problems(name: str, pods: list[Json]) -> list[str]:
     found: list[str] = []
     held: list[tuple[str, _Port]] = []
     for pod in pods:
-        pod_name = str(_part(pod, "metadata").get("name"))
+        pod_name = str(part(pod, "metadata").get("name"))
         own = _host_ports(pod)
         found += [
             f"node {name}: pods {other} and {pod_name} both have host port {port.number}"
@@ -87,25 +80,16 @@ def _port_problems(name: str, pods: list[Json]) -> list[str]:
 
 
 def _host_ports(pod: Json) -> list[_Port]:
-    spec = _part(pod, "spec")
-    containers = _objects(spec.get("containers"))
+    spec = part(pod, "spec")
+    containers = objects(spec.get("containers"))
     containers += [
         container
-        for container in _objects(spec.get("initContainers"))
+        for container in objects(spec.get("initContainers"))
         if container.get("restartPolicy") == "Always"
     ]
     return [
         _Port(str(port.get("protocol") or "TCP"), number, str(port.get("hostIP") or _ANY_ADDRESS))
         for container in containers
-        for port in _objects(container.get("ports"))
+        for port in objects(container.get("ports"))
         if isinstance(number := port.get("hostPort"), int) and number > 0
     ]
-
-
-def _part(obj: Json, name: str) -> Json:
-    value = obj.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

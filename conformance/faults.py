@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fakeapi.faults import Fault, FaultError, faults_of
-from fakeapi.faults.files import to_builtins
 
 from .api import USER_AGENT
 from .errors import InputError
@@ -30,7 +29,7 @@ def aimed(faults: Sequence[Json]) -> list[Json]:
         found = faults_of(list(faults)).faults
     except FaultError as error:
         raise InputError(str(error)) from error
-    return to_builtins(_sparing_the_suite(fault) for fault in found)
+    return [msgspec.to_builtins(_sparing_the_suite(fault)) for fault in found]
 
 
 def _sparing_the_suite(fault: Fault) -> Fault:

@@ -148,9 +148,6 @@ def configuration(config: Json | None, kubeconfig: Path) -> Json:
         "clientConnection": {
             **(connection if isinstance(connection, dict) else {}),
             "kubeconfig": str(kubeconfig),
-            # kube-scheduler's default is protobuf.
-            "contentType": "application/json",
-            "acceptContentTypes": "application/json",
         },
         "leaderElection": own.get("leaderElection", {"leaderElect": False}),
     }

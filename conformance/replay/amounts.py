@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.types.quantity import parse_nano
+from conformance.resources import NANO, nano_units
 
 from .objects import GPU_RESOURCE, PODS_PER_NODE
 
@@ -24,7 +24,6 @@ __all__ = [
     "total",
 ]
 
-_NANO: Final = 10**9
 _MIB: Final = 1 << 20
 
 
@@ -99,13 +98,13 @@ def requested(pod: HeldPod) -> Amounts:
 def allocatable(node: HeldNode) -> Amounts:
     """Return the allocatable resources of a node on the server."""
     given = node.status.allocatable
-    return _amounts(given, pods=parse_nano(given.get("pods", "0")) // _NANO)
+    return _amounts(given, pods=nano_units(given.get("pods", "0")) // NANO)
 
 
 def _amounts(quantities: Mapping[str, str], *, pods: int) -> Amounts:
     return Amounts(
-        cpu_milli=parse_nano(quantities.get("cpu", "0")) * 1000 // _NANO,
-        memory_bytes=parse_nano(quantities.get("memory", "0")) // _NANO,
-        gpu_milli=parse_nano(quantities.get(GPU_RESOURCE, "0")) // _NANO,
+        cpu_milli=nano_units(quantities.get("cpu", "0")) * 1000 // NANO,
+        memory_bytes=nano_units(quantities.get("memory", "0")) // NANO,
+        gpu_milli=nano_units(quantities.get(GPU_RESOURCE, "0")) // NANO,
         pods=pods,
     )

@@ -41,8 +41,8 @@ FITTING: list[list[dict[str, object]]] = [
 ]
 
 TOO_MUCH: list[tuple[list[dict[str, object]], str]] = [
-    ([{"cpu": "501m"}, {"cpu": "500m"}], "pods ask for 1001m of cpu, 1 is allocatable"),
-    ([{}, {}, {}], "pods ask for 3 of pods, 2 is allocatable"),
+    ([{"cpu": "501m"}, {"cpu": "500m"}], "pods request 1001m of cpu, 1 is allocatable"),
+    ([{}, {}, {}], "pods request 3 of pods, 2 is allocatable"),
     ([{"resources": {"example.com/gpu": 1}}], "1 of example.com/gpu, 0 is allocatable"),
     ([{"cpu": 1, "spec": {"overhead": {"cpu": "1m"}}}], "1001m of cpu"),
     ([{"cpu": 1, "init_containers": [_sidecar("1m")]}], "1001m of cpu"),

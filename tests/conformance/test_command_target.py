@@ -204,8 +204,6 @@ def test_the_configuration_has_the_kubeconfig(tmp_path: Path) -> None:
         "clientConnection": {
             "qps": 5,
             "kubeconfig": str(tmp_path / "kubeconfig"),
-            "contentType": "application/json",
-            "acceptContentTypes": "application/json",
         },
         "leaderElection": {"leaderElect": False},
     }

@@ -56,7 +56,7 @@ def test_a_scheduler_that_binds_wrongly_fails_and_shows_its_log(tmp_path: Path) 
     )
     outcome = run_one(case, in_process(targets.binds_all_to_a))
     assert outcome.verdict is Verdict.FAILED
-    assert outcome.reason == "steps[1]: nodes: node a: pods ask for 2 of cpu, 1 is allocatable"
+    assert outcome.reason == "steps[1]: nodes: node a: pods request 2 of cpu, 1 is allocatable"
     assert any("binding p-1" in line for line in outcome.log)
 
 

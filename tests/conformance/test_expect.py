@@ -198,7 +198,7 @@ async def test_expectations_that_do_not_hold_are_described(
 async def test_overcommitment_is_seen_on_the_server(api: ApiClient) -> None:
     await _create(api, pod={"name": "more", "cpu": 1, "node": "a"})
     found = await _judge(api, nodes="no_overcommit")
-    assert found == "nodes: node a: pods ask for 2 of cpu, 1 is allocatable"
+    assert found == "nodes: node a: pods request 2 of cpu, 1 is allocatable"
 
 
 async def test_a_failure_shows_the_pods_conditions_and_events(api: ApiClient) -> None:

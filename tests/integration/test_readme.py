@@ -146,7 +146,8 @@ def test_every_link_leads_somewhere() -> None:
 def test_the_first_command_judges_the_scheduler(tmp_path: Path) -> None:
     checkout = tmp_path / "kubesched"
     shutil.copytree(ROOT, checkout, ignore=LEFT_OVER)
-    printed = _run(CONFORMANCE, checkout, timeout_seconds=600)
+    # One area: tox runs all of them with the same wheel.
+    printed = _run(f"{CONFORMANCE} -k 'affinity/*'", checkout, timeout_seconds=600)
     assert re.search(r"^\d+ passed in", printed, re.MULTILINE)
     assert (checkout / ".venv" / "bin" / "kubesched").exists()
 
