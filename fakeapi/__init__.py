@@ -3,7 +3,7 @@
     async with FakeApiServer() as server:
         print(server.url, server.kubeconfig)
 
-It serves the kinds that kube-scheduler and common clients read and write (`kinds/table.py`), with
+It serves the kinds that kube-scheduler and common clients read and write (`types/kind.py`), with
 the semantics of kube-apiserver v1.36.3. A kubelet and controllers are optional (`actors/`):
 
     async with FakeApiServer() as server, Actors(server, kubelet=True):
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fakeapi.actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
     from fakeapi.clock import Clock, ManualClock, SystemClock, Timer
-    from fakeapi.kinds.table import Generation, Kind, KindTable
     from fakeapi.loading.load import LoadError
     from fakeapi.security import Security, SecurityError, User
     from fakeapi.server import FakeApiServer, Statistics
     from fakeapi.state import StateError
     from fakeapi.state.keeper import StateFiles
     from fakeapi.store.journal import HandledRequest, ObjectChange
+    from fakeapi.types.kind import Generation, Kind, KindTable
 
 __all__ = [
     "Actors",
@@ -57,10 +57,10 @@ _MODULES: Final = {
     "Actors": "fakeapi.actors",
     "Clock": "fakeapi.clock",
     "FakeApiServer": "fakeapi.server",
-    "Generation": "fakeapi.kinds.table",
+    "Generation": "fakeapi.types.kind",
     "HandledRequest": "fakeapi.store.journal",
-    "Kind": "fakeapi.kinds.table",
-    "KindTable": "fakeapi.kinds.table",
+    "Kind": "fakeapi.types.kind",
+    "KindTable": "fakeapi.types.kind",
     "KubeletOptions": "fakeapi.actors",
     "LoadError": "fakeapi.loading.load",
     "ManualClock": "fakeapi.clock",

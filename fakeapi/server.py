@@ -32,7 +32,6 @@ from fakeapi.http.connections import Connections, read_patiently
 from fakeapi.http.port import Port, keep
 from fakeapi.http.responses import response_to, stream_response
 from fakeapi.kinds.built_in import BUILT_IN
-from fakeapi.kinds.table import KindTable
 from fakeapi.loading import load as loading
 from fakeapi.requests.call import split_target, understood
 from fakeapi.requests.handle import Watch, explained, handle
@@ -46,6 +45,7 @@ from fakeapi.store.registry import Registry
 from fakeapi.store.store import Store
 from fakeapi.types.errors import ApiError, EntityTooLarge, InternalError, TooBusy
 from fakeapi.types.identity import IdSource
+from fakeapi.types.kind import KindTable
 from fakeapi.validation.cluster import SYSTEM_PRIORITIES
 from fakeapi.writes import pipeline
 
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from fakeapi.clock import Clock
     from fakeapi.faults import Fault
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind, ResourceKey
     from fakeapi.security.guard import Loopback
     from fakeapi.security.options import Security
     from fakeapi.state.keeper import StateFiles
     from fakeapi.store.journal import HandledRequest, ObjectChange
     from fakeapi.store.watch import Watcher
+    from fakeapi.types.kind import Kind, ResourceKey
     from fakeapi.types.objects import Json
 
 DEFAULT_EVENT_LOG_SIZE: Final = 10_000

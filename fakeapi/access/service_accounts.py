@@ -22,8 +22,8 @@ from fakeapi.access.users import User, service_account_groups, service_account_n
 from fakeapi.types.objects import Json, integer, mapping, metadata_of, name_of, text, texts
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.registry import Registry
+    from fakeapi.types.kind import ResourceKey
 
 __all__ = ["BOUND", "TokenIssuer"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.registry import Operation, Registry, Review
+    from fakeapi.types.kind import ResourceKey
 
 PODS: Final = ("", "pods")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from fakeapi.types.objects import mapping, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.store import Store
+    from fakeapi.types.kind import ResourceKey
 
 
 def default_class(store: Store, resource: ResourceKey, *annotations: str) -> str:

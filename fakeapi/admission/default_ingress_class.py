@@ -13,7 +13,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import child, mapping, metadata_of
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _INGRESSES: Final = ("networking.k8s.io", "ingresses")
 _CLASSES: Final = ("networking.k8s.io", "ingressclasses")

@@ -12,7 +12,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import mapping, sequence
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _KEYS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS: Final = 300

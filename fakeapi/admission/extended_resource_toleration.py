@@ -14,7 +14,7 @@ from fakeapi.types.objects import Json, mapping, mappings
 from fakeapi.types.pod_resources import is_extended_resource
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 
 class ExtendedResourceToleration(Plugin):

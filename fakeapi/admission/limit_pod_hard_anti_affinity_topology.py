@@ -13,7 +13,7 @@ from fakeapi.types.errors import Forbidden
 from fakeapi.types.objects import mapping, mappings, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _HOST: Final = "kubernetes.io/hostname"
 

@@ -14,7 +14,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, is_deleting, mapping
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 _LIMIT_RANGES: Final = ("", "limitranges")

@@ -12,8 +12,8 @@ from fakeapi.admission.namespace_lifecycle import NAMESPACES
 from fakeapi.types.errors import NotFound
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.registry import Operation, Review
+    from fakeapi.types.kind import ResourceKey
 
 
 class NamespaceExists(Plugin):

@@ -13,7 +13,7 @@ from fakeapi.types.errors import NotFound
 from fakeapi.types.objects import mapping
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 NAMESPACES: Final = ("", "namespaces")
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")

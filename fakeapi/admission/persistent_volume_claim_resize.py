@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
-from fakeapi.kinds.storage_classes import STORAGE_CLASSES, claim_class
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, mapping, text
 from fakeapi.types.quantity import parse_nano
+from fakeapi.types.storage_classes import STORAGE_CLASSES, claim_class
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 

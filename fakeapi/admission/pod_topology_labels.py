@@ -12,7 +12,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, child, labels_of, mapping, text
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _NODES: Final = ("", "nodes")
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

@@ -12,7 +12,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, integer, mapping, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 

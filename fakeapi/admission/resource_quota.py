@@ -22,9 +22,9 @@ from fakeapi.quota.usage import (
 from fakeapi.store.registry import Operation, Review
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.quota.books import Account
     from fakeapi.store.registry import Registry
+    from fakeapi.types.kind import ResourceKey
     from fakeapi.types.quantity import Amount
 
 

@@ -14,7 +14,7 @@ from fakeapi.types.objects import Json, mapping, mappings, string_map, text
 from fakeapi.types.pod_resources import amounts
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _RUNTIME_CLASSES: Final = ("node.k8s.io", "runtimeclasses")
 _OTHER_OVERHEAD: Final = (

@@ -16,7 +16,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import child, finalizers_of
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _FINALIZERS: Final = {
     ("", "persistentvolumes"): "kubernetes.io/pv-protection",

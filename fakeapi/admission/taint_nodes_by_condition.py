@@ -12,7 +12,7 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import child, mappings
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _NODES: Final = ("", "nodes")
 _KEY: Final = "node.kubernetes.io/not-ready"

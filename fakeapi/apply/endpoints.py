@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fakeapi.apply.sets import FieldSet
     from fakeapi.apply.types import Type
-    from fakeapi.kinds.table import Kind, KindTable, ResourceKey
+    from fakeapi.types.kind import Kind, KindTable, ResourceKey
     from fakeapi.types.objects import Json
 
 _STATUS: Final = ("f:status",)

@@ -15,8 +15,8 @@ from fakeapi.apply import is_ours, manager_for
 from fakeapi.types.objects import Json, child, mappings, metadata_of
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind, KindTable
     from fakeapi.store.registry import Target
+    from fakeapi.types.kind import Kind, KindTable
 
 _FIELD: Final = "managedFields"
 

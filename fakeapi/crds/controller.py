@@ -26,9 +26,9 @@ from fakeapi.writes import deletion, pipeline
 from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Collection, Revision
+    from fakeapi.types.kind import Kind
 
 _MANAGER: Final = "kube-apiserver"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds.definition_rules import has_condition
 from fakeapi.crds.structural import CustomStructure
-from fakeapi.kinds.table import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.printing import custom_printer
+from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.types.objects import (
     Json,
     finalizers_of,
@@ -28,7 +28,7 @@ from fakeapi.types.objects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 RESOURCE: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from fakeapi.crds import defaulting, definition_rules, definitions, warnings
-from fakeapi.kinds.table import Kind, KindRules
+from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import is_deleting, mapping
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from fakeapi.types.objects import Json, mapping
 from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ScalePaths
+    from fakeapi.types.kind import ScalePaths
 
 _ANYTHING: Final[Json] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _REPLICAS_MAX: Final = 2**31 - 1

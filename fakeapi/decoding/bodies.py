@@ -19,7 +19,7 @@ from fakeapi.types.objects import Json, name_of, text
 from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.kind import Kind, KindTable
 
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 JSON: Final = "application/json"

@@ -36,7 +36,7 @@ from fakeapi.types.objects import Json, mapping, texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
 
 _META_GROUP: Final = "meta.k8s.io"
 _UNSIGNED = re.compile(r"\d+", re.ASCII).fullmatch

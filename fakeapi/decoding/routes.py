@@ -21,7 +21,7 @@ from fakeapi.types.errors import BadRequest, UnknownResource
 from fakeapi.types.records import Record
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.kind import Kind, KindTable
 
 _NAMESPACES: Final = "namespaces"
 #: The paths of collections are few and come often: what they name is kept with the table of kinds.

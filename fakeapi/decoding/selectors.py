@@ -10,14 +10,14 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.table import DEFAULT_FIELDS
 from fakeapi.types import names
+from fakeapi.types.kind import DEFAULT_FIELDS
 from fakeapi.types.objects import mapping, mappings, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
 _BINARY_OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fakeapi.discovery.documents import Asked
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
 
 _GROUP: Final = "apidiscovery.k8s.io"

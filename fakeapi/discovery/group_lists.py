@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fakeapi.decoding.routes import DiscoveryRoute
     from fakeapi.discovery.documents import Asked
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
 
 #: The release whose behaviour this server mirrors.

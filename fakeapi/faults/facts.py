@@ -16,7 +16,7 @@ from fakeapi.types.errors import ApiError
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from fakeapi.kinds.table import KindTable
+    from fakeapi.types.kind import KindTable
 
 __all__ = ["CLIENT_HEADER", "name_in", "request_facts"]
 

@@ -16,7 +16,7 @@ from fakeapi.types.records import Record
 if TYPE_CHECKING:
     from fakeapi.http.negotiation import Accepted
     from fakeapi.http.presentation import Presentation
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"

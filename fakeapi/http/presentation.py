@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fakeapi.clock import Clock
     from fakeapi.decoding.options import Query, Selection
     from fakeapi.http.negotiation import Accepted
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.store import Change, Revision
     from fakeapi.store.views import View
+    from fakeapi.types.kind import Kind
 
 _INTERNAL_PACKAGES: Final = {"": "core", "events.k8s.io": "core"}
 _encode = msgspec.json.Encoder().encode

@@ -1,1 +1,1 @@
-"""The kinds that are served: their table, and rules of single kinds."""
+"""The built-in kinds, one file for each kind or family: row, defaults, rules, columns."""

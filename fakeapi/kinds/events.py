@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.printing import cluster
+from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Kind, value_at
 from fakeapi.types.objects import mapping, text
 
 if TYPE_CHECKING:
@@ -76,3 +78,40 @@ def source_component(event: Json) -> str:
 def reporting_component(event: Json) -> str:
     """What the field selector `reportingComponent` reads."""
     return text(event.get("reportingComponent"))
+
+
+KINDS: Final = (
+    Kind(
+        "", "v1", "events", "Event", schema="core/v1.Event", short_names=("ev",),
+        create_on_update=True, garbage_policy=GarbagePolicy.UNSUPPORTED,
+        fields={
+            **NAMESPACED_FIELDS,
+            **{
+                f"involvedObject.{part}": value_at("involvedObject", part)
+                for part in REFERENCE_FIELDS
+            },
+            "reason": value_at("reason"),
+            "reportingComponent": reporting_component,
+            "source": source_component,
+            "type": value_at("type"),
+        },
+        printer=cluster.PRINTERS["", "events"],
+    ),
+    Kind(
+        "events.k8s.io", "v1", "events", "Event", schema="events/v1.Event", short_names=("ev",),
+        create_on_update=True, garbage_policy=GarbagePolicy.UNSUPPORTED,
+        stored_as=("", "events"), stored_version="v1",
+        to_stored=to_core, from_stored=from_core,
+        fields={
+            **NAMESPACED_FIELDS,
+            **{
+                f"regarding.{part}": value_at("involvedObject", part)
+                for part in REFERENCE_FIELDS
+            },
+            "reason": value_at("reason"),
+            "reportingController": reporting_component,
+            "type": value_at("type"),
+        },
+        printer=cluster.PRINTERS["", "events"],
+    ),
+)  # fmt: skip

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission import AdmissionChain
 from fakeapi.decoding import bodies
 from fakeapi.decoding.options import WriteOptions
-from fakeapi.kinds.table import KindTable
 from fakeapi.loading.dumps import GivenUid, Identities, cleaned, in_order, is_dumped
 from fakeapi.loading.manifests import LoadError, Manifest, manifests_of, read_all
 from fakeapi.store.registry import Registry, Target
 from fakeapi.store.store import Store, object_key
 from fakeapi.types.errors import AlreadyExists, ApiError
+from fakeapi.types.kind import KindTable
 from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
 from fakeapi.types.schema import DecodeError
 from fakeapi.writes import pipeline
@@ -34,7 +34,7 @@ from fakeapi.writes.completion import complete
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.types.kind import Kind, ResourceKey
 
 __all__ = ["LoadError", "Manifest", "load", "manifests_of", "read_all"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.kinds.printer import Column
 from fakeapi.printing.durations import age, human_duration
 from fakeapi.types.objects import (
     Json,
@@ -16,6 +15,7 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
+from fakeapi.types.printer import Column
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.kinds.printer import Column, Printer
 from fakeapi.printing.columns import NAME
 from fakeapi.printing.durations import age
 from fakeapi.printing.json_path import JsonPath
 from fakeapi.types.objects import Json, integer, name_of, text
+from fakeapi.types.printer import Column, Printer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

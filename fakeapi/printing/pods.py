@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.printer import Printer
 from fakeapi.printing.columns import (
     AGE,
     NAME,
@@ -20,6 +19,7 @@ from fakeapi.printing.columns import (
 )
 from fakeapi.printing.durations import age
 from fakeapi.types.objects import integer, is_deleting, mapping, mappings, name_of, text
+from fakeapi.types.printer import Printer
 
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json

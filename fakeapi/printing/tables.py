@@ -7,24 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.printer import Column, Printer
-from fakeapi.printing import cluster, pods, storage, workloads
+from fakeapi.printing import workloads
 from fakeapi.printing.columns import NAME
 from fakeapi.printing.custom import custom_printer
 from fakeapi.types.objects import metadata_of, name_of, text
+from fakeapi.types.printer import Column, Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
-_PRINTERS: Final[Mapping[ResourceKey, Printer]] = {
-    ("", "pods"): pods.PODS,
-    **workloads.PRINTERS,
-    **cluster.PRINTERS,
-    **storage.PRINTERS,
-}
 _DEFAULT: Final = Printer(
     (NAME, Column("Created At", "date")),
     lambda obj, _: [name_of(obj), text(metadata_of(obj).get("creationTimestamp"))],
@@ -38,9 +30,7 @@ def printer_of(kind: Kind, body_kind: str = "") -> Printer:
         return workloads.SCALE
     if kind.printer is not None:
         return kind.printer
-    if kind.structure is not None:
-        return _CUSTOM
-    return _PRINTERS.get(kind.storage_key, _DEFAULT)
+    return _DEFAULT if kind.structure is None else _CUSTOM
 
 
 def row(printer: Printer, stored: Json, now_seconds: float, shown: Json | None) -> Json:

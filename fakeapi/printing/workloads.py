@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.printer import Column, Printer
 from fakeapi.printing.columns import (
     AGE,
     NAME,
@@ -31,6 +30,7 @@ from fakeapi.printing.columns import (
 )
 from fakeapi.printing.durations import age
 from fakeapi.types.objects import is_deleting, mapping, mappings, metadata_of, name_of, text
+from fakeapi.types.printer import Column, Printer
 
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json

@@ -36,9 +36,9 @@ from fakeapi.types.pod_resources import amounts
 from fakeapi.types.quantity import Amount
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Change, Collection, Revision
+    from fakeapi.types.kind import ResourceKey
 
 QUOTAS: Final = ("", "resourcequotas")
 _MANAGER: Final = "kube-controller-manager"

@@ -13,7 +13,7 @@ from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.pod_resources import qos_class
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 
 def selectors_of(quota: Json) -> list[Json]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.storage_classes import claim_class
 from fakeapi.types import times
 from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
 from fakeapi.types.pod_resources import (
@@ -22,11 +21,12 @@ from fakeapi.types.pod_resources import (
     pod_sums,
 )
 from fakeapi.types.quantity import NANO, Amount
+from fakeapi.types.storage_classes import claim_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 PODS: Final = ("", "pods")
 SERVICES: Final = ("", "services")

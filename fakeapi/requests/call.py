@@ -22,9 +22,9 @@ from fakeapi.decoding.bodies import media_type
 from fakeapi.decoding.options import Query
 from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute, Route
 from fakeapi.http import negotiation, presentation
-from fakeapi.kinds.table import STREAMS
 from fakeapi.store.registry import Target
 from fakeapi.types.errors import BadTarget
+from fakeapi.types.kind import STREAMS
 from fakeapi.types.records import MutableRecord
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fakeapi.decoding.options import WriteOptions
     from fakeapi.http.negotiation import Accepted
     from fakeapi.http.presentation import Presentation
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.registry import Registry
+    from fakeapi.types.kind import Kind
 
 _WITHOUT_TABLES: Final = ("binding", "eviction", "resize")
 _ONLY_CREATED: Final = ("create",)

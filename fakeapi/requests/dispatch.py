@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fakeapi.discovery.documents import Asked
     from fakeapi.http.answers import Answer
     from fakeapi.http.presentation import Presentation
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.views import View
+    from fakeapi.types.kind import ResourceKey
 
     Verb = Callable[[Registry, Call], Answer]
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.types.errors import FieldError
+    from fakeapi.types.kind import ResourceKey
 
 __all__ = ["REVIEWS"]
 

@@ -50,10 +50,10 @@ from fakeapi.writes.completion import complete
 if TYPE_CHECKING:
     from fakeapi.decoding.options import WriteOptions
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind, ScalePaths
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Revision
+    from fakeapi.types.kind import Kind, ScalePaths
 
 _VERSION: Final = "autoscaling/v1"
 _KIND: Final[Json] = {"kind": "Scale", "apiVersion": _VERSION}

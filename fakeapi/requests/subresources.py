@@ -45,10 +45,10 @@ from fakeapi.writes import deletion
 if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.store import Revision
+    from fakeapi.types.kind import Kind
 
 PODS: Final = ("", "pods")
 _BUDGETS: Final = ("policy", "poddisruptionbudgets")

@@ -14,9 +14,9 @@ from fakeapi.apply import ownership
 from fakeapi.decoding import bodies
 from fakeapi.decoding.options import write_options
 from fakeapi.http import answers
-from fakeapi.kinds.table import Kind
 from fakeapi.types import times
 from fakeapi.types.errors import BadRequest, Conflict, Invalid, invalid
+from fakeapi.types.kind import Kind
 from fakeapi.types.objects import Json, child, integer, mapping, metadata_of, name_of, text, texts
 from fakeapi.writes import pipeline
 

@@ -45,9 +45,9 @@ from fakeapi.writes.strategic import strategic_merge
 if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions, WriteOptions
     from fakeapi.http.answers import Answer
-    from fakeapi.kinds.table import Kind
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry, Written
+    from fakeapi.types.kind import Kind
 
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

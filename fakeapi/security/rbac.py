@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fakeapi.access.attributes import Attributes
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.store import Store
+    from fakeapi.types.kind import ResourceKey
 
 __all__ = ["GROUP", "RbacAuthorizer", "path_matches", "rule_allows"]
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.store import Change, ChangeLog, Collection, Store
+    from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
 
 __all__ = ["Database"]

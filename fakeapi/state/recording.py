@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fakeapi.clock import Clock
-    from fakeapi.kinds.table import ResourceKey
     from fakeapi.store.journal import Journal, ObjectChange
     from fakeapi.store.store import Store
+    from fakeapi.types.kind import ResourceKey
 
 __all__ = ["RecordedChange", "Recording", "check_recording", "read_recording"]
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fakeapi.clock import Timer
-    from fakeapi.kinds.table import KindTable, ResourceKey
     from fakeapi.store.registry import Registry
+    from fakeapi.types.kind import KindTable, ResourceKey
 
 __all__ = ["replay"]
 

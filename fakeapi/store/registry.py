@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from fakeapi.clock import Clock
     from fakeapi.decoding.options import WriteOptions
-    from fakeapi.kinds.table import Kind, KindTable, ResourceKey
     from fakeapi.store.store import Collection, Store
     from fakeapi.types.identity import IdSource
+    from fakeapi.types.kind import Kind, KindTable, ResourceKey
 
 _T = TypeVar("_T")
 

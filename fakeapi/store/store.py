@@ -23,7 +23,7 @@ from fakeapi.types.objects import metadata_of, with_metadata
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
 
 ADDED: Final = "ADDED"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fakeapi.decoding.options import Selection
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.store import Change, Revision
+    from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
 _encode = msgspec.json.Encoder().encode

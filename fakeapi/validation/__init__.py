@@ -30,8 +30,8 @@ from fakeapi.validation import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.kinds.table import Kind, ResourceKey
     from fakeapi.types.errors import FieldError
+    from fakeapi.types.kind import Kind, ResourceKey
     from fakeapi.types.objects import Json
 
 __all__ = ["validate_create", "validate_update"]

@@ -24,7 +24,7 @@ from fakeapi.validation.numbers import NOT_NEGATIVE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.kinds.table import Kind, ResourceKey
+    from fakeapi.types.kind import Kind, ResourceKey
 
     NameRule = Callable[[str], tuple[str, ...]]
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apply import ownership
-from fakeapi.kinds import conversions
 from fakeapi.types import schema
 from fakeapi.types.objects import Json, child
-from fakeapi.writes import defaults
+from fakeapi.writes import conversions, defaults
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
 
 _PODS: Final = ("", "pods")
 #: In the order in which upstream shows them, whatever the client's is.

@@ -19,7 +19,7 @@ from fakeapi.writes import extension_defaults
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _PERMISSIONS: Final = 0o644
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")

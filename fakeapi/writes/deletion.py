@@ -19,10 +19,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.options import WriteOptions
-from fakeapi.kinds.table import GarbagePolicy
 from fakeapi.store.registry import Operation, Registry, Review, Target
 from fakeapi.types import times
 from fakeapi.types.errors import Conflict, Forbidden, NotFound
+from fakeapi.types.kind import GarbagePolicy
 from fakeapi.types.objects import (
     Json,
     finalizers_of,
@@ -40,8 +40,8 @@ from fakeapi.writes.pipeline import remove
 
 if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.store import Revision
+    from fakeapi.types.kind import Kind
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"

@@ -13,7 +13,7 @@ from fakeapi.types.objects import Json, child, mapping, mappings, text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 _PERMISSIONS: Final = "rbac.authorization.k8s.io"
 _CPU_UTILIZATION_PERCENT: Final = 80

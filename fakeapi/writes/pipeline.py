@@ -43,9 +43,9 @@ from fakeapi.writes import strategies
 from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind
     from fakeapi.store.store import Revision
     from fakeapi.types.errors import FieldError
+    from fakeapi.types.kind import Kind
 
 #: Generated names collide rarely; after that many collisions the client is told.
 _NAME_ATTEMPTS: Final = 8

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi import services
-from fakeapi.kinds import conversions
-from fakeapi.kinds.table import Generation
 from fakeapi.types import pod_resources, schema
+from fakeapi.types.kind import Generation
 from fakeapi.types.objects import (
     Json,
     child,
@@ -29,11 +28,11 @@ from fakeapi.types.objects import (
 )
 from fakeapi.validation.pod_resizes import resized_spec
 from fakeapi.validation.warnings import warnings_of_pod
-from fakeapi.writes import defaults
+from fakeapi.writes import conversions, defaults
 from fakeapi.writes.job_selectors import generate_selector
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
 
 _GATED: Final[Json] = {
     "type": "PodScheduled",

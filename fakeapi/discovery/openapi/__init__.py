@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fakeapi.discovery.documents import Asked
-    from fakeapi.kinds.table import KindTable
+    from fakeapi.types.kind import KindTable
 
 _V2: Final = "/openapi/v2"
 _V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

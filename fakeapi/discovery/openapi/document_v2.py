@@ -14,7 +14,7 @@ from fakeapi.discovery.openapi import definitions, documents_v3
 from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import KindTable
+    from fakeapi.types.kind import KindTable
 
 _REFERENCE: Final = "#/definitions/"
 _LEFT_OUT: Final = frozenset({"default", "anyOf", "oneOf", "not", "nullable"})

@@ -25,7 +25,7 @@ from fakeapi.types import schema
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fakeapi.kinds.table import Kind, KindTable
+    from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
 
 PREFIX: Final = "/openapi/v3"

@@ -20,11 +20,11 @@ from fakeapi.discovery.openapi.definitions import (
     STATUS,
     reference,
 )
-from fakeapi.kinds.table import STREAMS
+from fakeapi.types.kind import STREAMS
 from fakeapi.types.objects import text, texts
 
 if TYPE_CHECKING:
-    from fakeapi.kinds.table import Kind
+    from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
 _SERVED: Final = ("application/json", "application/yaml")

@@ -10,7 +10,7 @@ import pytest
 from fakeapi import Kind
 from fakeapi.discovery.openapi import definitions, document_v2, documents_v3, gnostic
 from fakeapi.kinds.built_in import BUILT_IN
-from fakeapi.kinds.table import KindTable
+from fakeapi.types.kind import KindTable
 
 if TYPE_CHECKING:
     from fakeapi import FakeApiServer

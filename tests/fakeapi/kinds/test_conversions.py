@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.kinds.conversions import TEMPLATE_GENERATION, convert
+from fakeapi.writes.conversions import TEMPLATE_GENERATION, convert
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fakeapi.kinds.built_in import BUILT_IN
-from fakeapi.kinds.table import KindTable
 from fakeapi.printing import printer_of
+from fakeapi.types.kind import KindTable
 
 Json = dict[str, Any]
 NOW_SECONDS = 1000.0

@@ -16,7 +16,7 @@ from fakeapi.types.objects import Json, child, mapping, mappings, string_map, te
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.kinds.table import ResourceKey
+    from fakeapi.types.kind import ResourceKey
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 

@@ -18,8 +18,8 @@ from fakeapi.types.objects import Json, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from fakeapi.kinds.printer import Printer
     from fakeapi.types.errors import FieldError
+    from fakeapi.types.printer import Printer
 
 ALL_VERBS: Final = (
     "create",
@@ -67,6 +67,10 @@ class ScalePaths:
     replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
     selector: tuple[str, ...] = ()
+
+
+#: The paths of kinds that have replicas.
+REPLICAS: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 
 
 class Structure(Protocol):
@@ -269,10 +273,7 @@ def value_at(*path: str) -> Callable[[Json], str]:
     """Read a string at a path; anything missing is the empty string."""
 
     def read(obj: Json) -> str:
-        value: object = obj
-        for part in path:
-            value = mapping(value).get(part)
-        return text(value)
+        return text(_at(obj, path))
 
     return read
 
@@ -281,3 +282,28 @@ NAME_FIELDS: Final = {"metadata.name": value_at("metadata", "name")}
 NAMESPACED_FIELDS: Final = {**NAME_FIELDS, "metadata.namespace": value_at("metadata", "namespace")}
 #: What every kind without a table of its own can be selected by.
 DEFAULT_FIELDS: Final[Mapping[str, Callable[[Json], str]]] = NAMESPACED_FIELDS
+
+
+def flag_at(*path: str) -> Callable[[Json], str]:
+    """Read a boolean at a path as text; a missing one is `false`."""
+
+    def read(obj: Json) -> str:
+        return "true" if _at(obj, path) is True else "false"
+
+    return read
+
+
+def number_at(*path: str) -> Callable[[Json], str]:
+    """Read a number at a path as text; a missing one is `0`."""
+
+    def read(obj: Json) -> str:
+        return str(_at(obj, path) or 0)
+
+    return read
+
+
+def _at(obj: Json, path: tuple[str, ...]) -> object:
+    value: object = obj
+    for part in path:
+        value = mapping(value).get(part)
+    return value

@@ -1,0 +1,18 @@
+"""Namespaces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakeapi.printing import cluster
+from fakeapi.types.kind import ALL_VERBS, NAME_FIELDS, Kind, value_at
+
+KINDS: Final = (
+    Kind(
+        "", "v1", "namespaces", "Namespace", namespaced=False, schema="core/v1.Namespace",
+        short_names=("ns",), subresources=("finalize", "status"), returns_deleted=True,
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+        fields={**NAME_FIELDS, "status.phase": value_at("status", "phase")},
+        printer=cluster.PRINTERS["", "namespaces"],
+    ),
+)  # fmt: skip
