@@ -20,7 +20,6 @@ from fakeapi.actors.kubelet import Kubelet, KubeletOptions, NodeLeases
 from fakeapi.actors.namespaces import NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers
-from fakeapi.actors.stages import Stages, read_stages
 from fakeapi.actors.volume_protection import VolumeProtection
 from fakeapi.actors.volumes import VolumeOptions, Volumes
 from fakeapi.clock import SystemClock
@@ -29,11 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from fakeapi.actors.stages.reading import Stage
     from fakeapi.clock import Clock
     from fakeapi.server import FakeApiServer
     from fakeapi.store.journal import ObjectChange
 
 __all__ = ["Actors"]
+
+
+def _stages_of(paths: Iterable[Path]) -> list[Stage]:
+    """Read KWOK Stages, whose package is imported only then. Raises StageError."""
+    paths = list(paths)
+    if not paths:
+        return []
+    from fakeapi.actors.stages import read_stages
+
+    return [stage for path in paths for stage in read_stages(path)]
 
 
 class Actors:
@@ -74,7 +84,7 @@ class Actors:
         self._owns = owners
         self._budgets = disruption_budgets
         self._volumes_wish = volumes
-        self._stages = [stage for path in stages for stage in read_stages(path)]
+        self._stages = _stages_of(stages)
         self._events = events
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
@@ -143,6 +153,8 @@ class Actors:
         if self._budgets:
             self._controllers.append(DisruptionBudgets(context))
         if self._stages:
+            from fakeapi.actors.stages import Stages
+
             self._controllers.append(Stages(context, self._stages))
         if not wish and any(stage.kind == "Node" for stage in self._stages):
             self._controllers.append(NodeLeases(context))

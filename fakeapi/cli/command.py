@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from fakeapi.access.errors import SecurityError
-from fakeapi.actors.stages import StageError
 from fakeapi.cli.actor_options import (
     actor_events_option,
     actors_of,
@@ -238,7 +237,7 @@ def main() -> None:
     """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
     try:
         command()
-    except (LoadError, FaultError, StateError, SecurityError, StageError) as error:
+    except (LoadError, FaultError, StateError, SecurityError) as error:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:

@@ -36,3 +36,14 @@ def test_every_public_name_is_found() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Server'"):
         _ = fakeapi.Server
+
+
+def test_the_package_of_stages_is_imported_when_stages_are_loaded() -> None:
+    script = "import sys, fakeapi.cli.command; from fakeapi import Actors; print(*sys.modules)"
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, encoding="utf-8"
+    )
+    loaded = out.stdout.split()
+    assert "fakeapi.actors.cluster" in loaded
+    wing = ("fakeapi.actors.stages", "fakeapi.actors.templates", "jq")
+    assert [name for name in loaded if name.startswith(wing)] == []

@@ -1,4 +1,4 @@
-"""The fields that a Stage may have, and where in its file each is.
+"""The fields of a Stage, and their lines in its file.
 
 Source: pkg/apis/v1alpha1/stage_types.go of KWOK.
 """
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
+from fakeapi.loading.manifests import LoadError
 from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["FieldsError", "check", "line_of"]
 
 Shape: TypeAlias = "str | Mapping[str, Shape] | list[Shape]"
 _CEL: Final[Shape] = {"expression": "string"}
@@ -77,8 +76,12 @@ STAGE: Final[Shape] = {
 }
 
 
+class StageError(LoadError):
+    """A Stage cannot be read or executed; the message begins with file and line."""
+
+
 class FieldsError(Exception):
-    """A field is not known or has a value of a wrong type; `path` says which."""
+    """The field at `path` is unknown or has a wrong value."""
 
     def __init__(self, path: tuple[str | int, ...], message: str) -> None:
         super().__init__(message)
@@ -87,7 +90,7 @@ class FieldsError(Exception):
 
 
 def check(value: object, shape: Shape = STAGE, path: tuple[str | int, ...] = ()) -> None:
-    """Judge a document by the fields that there are; null is as good as missing.
+    """Check the names and types of a document's fields; null counts as missing.
 
     Raises FieldsError.
     """
@@ -129,7 +132,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 def line_of(node: yaml.Node | None, path: tuple[str | int, ...], *, content: bool = False) -> int:
-    """The line that a field of a document is in, or that the text in it begins in; from 1."""
+    """Return the line of a field, or with `content` that of its text's start; from 1."""
     line = 1
     for part in path:
         child = _child(node, part)
@@ -152,7 +155,7 @@ def _child(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node, int] | N
 
 
 def shown(path: tuple[str | int, ...]) -> str:
-    """A path as messages have it: spec.steps[0].patch."""
+    """Return a path as messages show it: spec.steps[0].patch."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -160,7 +163,7 @@ def shown(path: tuple[str | int, ...]) -> str:
 
 
 def choice(value: str, options: tuple[str, ...], path: tuple[str | int, ...]) -> str:
-    """The value if it is one of the options. Raises FieldsError."""
+    """Return the value if it is one of the options. Raises FieldsError."""
     if value not in options:
         wanted = ", ".join(one for one in options if one)
         raise FieldsError(path, f"expected one of {wanted}, not {quoted(value)}")

@@ -1,4 +1,4 @@
-"""What KWOK adds to the functions of templates.
+"""KWOK's functions of templates.
 
 Source: pkg/utils/gotpl/funcs.go and pkg/kwok/controllers of KWOK.
 """
@@ -10,16 +10,12 @@ import datetime
 import functools
 import importlib.metadata
 import ipaddress
-import random
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from fakeapi.actors.resources import NODES, PODS
-from fakeapi.actors.templates import Function, FunctionError, function, sprig_functions
-from fakeapi.actors.templates.sprig_values import to_json
-from fakeapi.actors.templates.values import unnumbered
-from fakeapi.clock import SystemClock
+from fakeapi.actors.templates import Function, FunctionError, function, to_json, unnumbered
 from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text, texts
 
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
     from fakeapi.actors.controller import Context
     from fakeapi.clock import Clock
-
-__all__ = ["Environment", "function_names"]
 
 _DEFAULT_CIDR: Final = "10.0.0.1/24"
 _NODE_CONDITIONS: Final = (
@@ -42,12 +36,10 @@ _NODE_CONDITIONS: Final = (
 )  # fmt: skip
 
 
-@functools.cache
 def function_names(kind: str) -> frozenset[str]:
-    """The functions that the templates of Stages for a kind may use, beside Go's own."""
+    """Return the names of KWOK's functions for templates of Stages for a kind."""
     ours = {"Pod": _POD_FUNCTIONS, "Node": _NODE_FUNCTIONS}.get(kind, ())
-    sprigs = sprig_functions(SystemClock(), random.Random(0))
-    return frozenset([*sprigs, *_FUNCTIONS, *ours])
+    return frozenset([*_FUNCTIONS, *ours])
 
 
 _FUNCTIONS: Final = ("Quote", "Now", "StartTime", "YAML", "Version", "NodeConditions")
@@ -58,7 +50,7 @@ _POD_FUNCTIONS: Final = (
 
 
 class Environment:
-    """The functions that the templates of one kind are rendered with."""
+    """KWOK's functions for the templates of one kind."""
 
     def __init__(self, context: Context, kind: str) -> None:
         self._clock = context.clock
@@ -81,18 +73,16 @@ class Environment:
             }
         elif kind == "Pod":
             calls |= _pod_calls(context, lambda: self._current)
-        self._functions = sprig_functions(context.clock, random.Random(0)) | {
-            name: function(name, call) for name, call in calls.items()
-        }
+        self._functions = {name: function(name, call) for name, call in calls.items()}
 
     def functions_for(self, obj: Json) -> dict[str, Function]:
-        """The functions for templates that are rendered for that object now."""
+        """Return the functions, which use that object until the next call."""
         self._current = obj
         return self._functions
 
 
 def _quote(value: object) -> str:
-    """JSON in quotes; what is none yet gets some."""
+    """Return JSON in quotes: a string as it is, any other value as a string."""
     encoded = to_json(value)
     return encoded if encoded.startswith('"') else quoted(encoded)
 
@@ -104,7 +94,7 @@ def _nano(clock: Clock) -> str:
 
 
 def _yaml(value: object, *indent: int) -> str:
-    """YAML, with `indent` (steps of two) on a line of its own and indented."""
+    """Return YAML; with `indent`, on lines of its own and indented by twice as many spaces."""
     dumped = yaml.safe_dump(unnumbered(value), sort_keys=True, allow_unicode=True)
     dumped = dumped.removesuffix("...\n")
     if len(indent) == 1 and indent[0] > 0:
@@ -127,14 +117,14 @@ def _node_conditions() -> object:
 
 
 class _NodeAddresses:
-    """The addresses of nodes; one is made up for a node that has none."""
+    """The addresses of nodes; a node without one gets one."""
 
     def __init__(self, context: Context) -> None:
         self._nodes = context.informer(NODES)
         self._made: dict[str, str] = {}
 
     def of(self, name: str) -> list[str]:
-        """The node's addresses, the internal ones first."""
+        """Return the node's addresses, internal ones first."""
         status = mapping((self._nodes.get("", name) or {}).get("status"))
         given = mappings(status.get("addresses"))
         found = [
@@ -150,27 +140,27 @@ class _NodeAddresses:
         return [self._made.setdefault(name, made)]
 
     def cidr_of(self, name: str) -> str:
-        """The node's range of addresses for pods."""
+        """Return the node's CIDR for pods."""
         spec = mapping((self._nodes.get("", name) or {}).get("spec"))
         ranges = texts(spec.get("podCIDRs")) or [text(spec.get("podCIDR"))]
         return ranges[0] or _DEFAULT_CIDR
 
 
 class _PodAddresses:
-    """The addresses of pods: none is given out twice, and a pod keeps the one it has."""
+    """The addresses of pods: each is used once, and a pod keeps its own."""
 
     def __init__(self, context: Context) -> None:
         self._pods = context.informer(PODS)
         self._pods.subscribe(self._changed)
         self._used: collections.Counter[str] = collections.Counter()
-        self._given: dict[str, tuple[str, str]] = {}  # range and address, by uid
+        self._given: dict[str, tuple[str, str]] = {}  # CIDR and address, by uid
         self._held: set[str] = set()
         self._next: collections.Counter[str] = collections.Counter()
         self._free: collections.defaultdict[str, collections.deque[str]]
         self._free = collections.defaultdict(collections.deque)
 
     def of(self, uid: str, namespace: str, name: str, cidr: str) -> str:
-        """The pod's address in that range. Raises FunctionError if it is none."""
+        """Return the pod's address in the CIDR. Raises FunctionError for an invalid CIDR."""
         present = self._pods.get(namespace, name) or {}
         address = text(mapping(present.get("status")).get("podIP"))
         if address:

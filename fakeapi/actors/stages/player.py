@@ -1,4 +1,4 @@
-"""Plays Stages: one player for each resource, which begins once the resource is served.
+"""Controllers that play Stages: one for each resource, started once the resource is served.
 
 Source: pkg/kwok/controllers/{pod,node,stage}_controller.go of KWOK.
 """
@@ -16,9 +16,8 @@ from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.informer import version_of
 from fakeapi.actors.resources import DEFINITIONS, NODES, PODS, resource_of_kind
-from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.stages.fields import StageError
 from fakeapi.actors.stages.functions import Environment
-from fakeapi.actors.stages.selection import Observed
 from fakeapi.types.objects import (
     Json,
     finalizers_of,
@@ -37,18 +36,16 @@ if TYPE_CHECKING:
     from fakeapi.actors.stages.reading import Stage
     from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, Step
 
-__all__ = ["StagePlayer", "Stages"]
-
 _COMPONENT: Final = "kwok_controller"
 _DISCOVER: Final = "discover"
 _BUILT_IN: Final = {("v1", "Pod"): PODS, ("v1", "Node"): NODES}
-#: What KWOK tries again; after any other failure an object waits for its next change.
-_TRIED_AGAIN: Final = (0, 429, 503, 504)
+#: Codes after which KWOK retries; after any other failure an object waits for its next change.
+_RETRIED: Final = (0, 429, 503, 504)
 _log = logging.getLogger("fakeapi.actors")
 
 
 class Stages(Controller):
-    """All players; those of custom resources begin when their definitions are served."""
+    """All players; those of custom resources start when the resources are served."""
 
     name = "stages"
 
@@ -67,24 +64,21 @@ class Stages(Controller):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way in any of them."""
         return self.queue.is_idle and all(one.is_idle for one in self._players.values())
 
     def start(self) -> None:
-        """Begin to play."""
         self._runs = True
         super().start()
         for player in self._players.values():
             player.start()
 
     def close(self) -> None:
-        """Forget what was planned."""
         super().close()
         for player in self._players.values():
             player.close()
 
     async def sync(self, key: str) -> None:
-        """Look whether resources that were not there are served by now. Raises ActorApiError."""
+        """Start the players of resources that are served now. Raises ActorApiError."""
         if not self._unknown:
             return
         documents = await self.client.discover()
@@ -94,7 +88,7 @@ class Stages(Controller):
                 self._add((api_version, kind), resource)
         if self._unknown:
             _log.info("stages: not served: %s", sorted(self._unknown))
-            self.queue.add_after(key, 1.0)  # a definition is there before its resource is served
+            self.queue.add_after(key, 1.0)  # a definition exists before its resource is served
 
     def _add(self, which: tuple[str, str], resource: Resource) -> None:
         wanted = [stage for stage in self._stages if (stage.api_version, stage.kind) == which]
@@ -106,7 +100,7 @@ class Stages(Controller):
 
 @dataclasses.dataclass(slots=True)
 class _Playing:
-    """The Stage that was chosen for a version of an object, when it is due, the step it is at."""
+    """The Stage chosen for a version of an object, its time, and its next step."""
 
     version: int
     stage: Stage
@@ -117,7 +111,7 @@ class _Playing:
 class StagePlayer(Controller):
     """Moves the objects of one resource from Stage to Stage.
 
-    With each change of an object the choice is made anew, and its delay begins anew.
+    A change of an object makes a new choice, and starts the delay again.
     """
 
     name = "stages"
@@ -136,7 +130,7 @@ class StagePlayer(Controller):
             self._nodes.subscribe(self._node_changed)
 
     async def sync(self, key: str) -> None:
-        """Do what the object's Stage says once its delay is over. Raises ActorApiError."""
+        """Execute the object's Stage once its delay is over. Raises ActorApiError."""
         obj = self._objects.objects.get(key)
         if obj is None or not self._is_ours(obj):
             self._playing.pop(key, None)
@@ -153,27 +147,27 @@ class StagePlayer(Controller):
         await self._play(key, obj, playing)
 
     def _is_ours(self, obj: Json) -> bool:
-        """Pods are played once they are on a node that is there."""
+        """True if the object may be played: a pod needs a node that exists."""
         if self._resource != PODS:
             return True
         return self._nodes.get("", text(mapping(obj.get("spec")).get("nodeName"))) is not None
 
     def _choose(self, key: str, obj: Json) -> _Playing | None:
-        observed, now = Observed(obj), self.clock.now()
-        stage = self._match(observed)
+        now = self.clock.now()
+        stage = self._match(obj)
         if stage is None:
             self._playing.pop(key, None)
             return None
-        due = now + stage.delay.seconds(observed, now, self._chance)
+        due = now + stage.delay.seconds(obj, now, self._chance)
         playing = self._playing[key] = _Playing(version_of(obj), stage, due)
         return playing
 
-    def _match(self, observed: Observed) -> Stage | None:
-        """One of the Stages that select the object, by weight; those of weight 0 if all are."""
-        matching = [one for one in self._stages if one.selector and one.selector.matches(observed)]
+    def _match(self, obj: Json) -> Stage | None:
+        """Draw one of the Stages that select the object, by weight; equally if all weigh 0."""
+        matching = [one for one in self._stages if one.selector and one.selector.matches(obj)]
         if len(matching) < 2:
             return matching[0] if matching else None
-        weights = [stage.weight.weight(observed) for stage in matching]
+        weights = [stage.weight.weight(obj) for stage in matching]
         known = [(stage, weight) for stage, weight in zip(matching, weights, strict=True) if weight]
         if known:
             stages = [stage for stage, _ in known]
@@ -185,7 +179,7 @@ class StagePlayer(Controller):
         try:
             answer = await self._do_steps(obj, playing)
         except ActorApiError as error:
-            if error.code in _TRIED_AGAIN:
+            if error.code in _RETRIED:
                 raise
             _log.warning("stage %s: %s: %s", playing.stage.name, key, error)
             answer = None
@@ -193,14 +187,14 @@ class StagePlayer(Controller):
             _log.warning("%s (%s)", error, key)
             answer = None
         if self._playing.get(key) is playing:
-            # The choice is kept: without a change of the object nothing is done again.
+            # The choice is kept: an object that does not change is not played again.
             playing.due = math.inf
         if answer is not None and playing.stage.immediate_next:
             self._choose(key, answer)
             self.queue.add(key)
 
     async def _do_steps(self, obj: Json, playing: _Playing) -> Json | None:
-        """Do the steps that are left; what the object is after its last patch."""
+        """Execute the remaining steps; return the object after its last patch."""
         answer: Json | None = None
         deleted = False
         steps = playing.stage.steps
@@ -252,11 +246,11 @@ class StagePlayer(Controller):
         return self._noted(self._resource, answer)
 
     def _shown(self, obj: Json) -> Json:
-        """The object as templates see it, with its kind."""
+        """Return the object with its kind, as templates get it."""
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **obj}
 
     async def _apply(self, obj: Json, apply: Apply) -> None:
-        """Make an object, any; one that is there is patched. Raises ActorApiError, StageError."""
+        """Create an object of any kind, or patch it. Raises ActorApiError, StageError."""
         functions = self._environment.functions_for(obj)
         body = dict(mapping(apply.template.rendered(self._shown(obj), functions)))
         resource = await self._resource_of(body, apply)
@@ -296,7 +290,7 @@ class StagePlayer(Controller):
         return resource
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
-        """The pods of a node that has just come can be played."""
+        """Play the pods of a new node."""
         if old is not None or new is None or is_deleting(new):
             return
         name = metadata_of(new).get("name")

@@ -1,4 +1,4 @@
-"""Stages out of YAML files, judged; everything that can be wrong is said when they are loaded."""
+"""Reads Stages from YAML files; all errors that do not depend on an object are found here."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from fakeapi.actors.stages import fields, jq
-from fakeapi.actors.stages.errors import StageError
-from fakeapi.actors.stages.fields import FieldsError
+from fakeapi.actors.stages import fields
+from fakeapi.actors.stages.fields import FieldsError, StageError
 from fakeapi.actors.stages.functions import function_names
-from fakeapi.actors.stages.selection import Amount, CelQuery, Delay, JqQuery, Requirement, Selector
+from fakeapi.actors.stages.selection import (
+    Amount,
+    CelQuery,
+    Delay,
+    JqQuery,
+    QueryError,
+    Requirement,
+    Selector,
+)
 from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
 from fakeapi.actors.templates import TemplateError, parse
-from fakeapi.crds import cel_rules
 from fakeapi.decoding import bodies
 from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import (
@@ -33,8 +39,6 @@ if TYPE_CHECKING:
 
     from fakeapi.actors.stages.selection import Expression
 
-__all__ = ["Stage", "read_stages"]
-
 _VERSION: Final = "kwok.x-k8s.io/v1alpha1"
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _LISTS: Final = ("List", "StageList")
@@ -43,7 +47,7 @@ _Path = tuple[str | int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stage:
-    """One Stage; without a selector it selects nothing."""
+    """One Stage; without a selector it matches no object."""
 
     name: str
     api_version: str
@@ -56,7 +60,7 @@ class Stage:
 
 
 def read_stages(path: Path) -> list[Stage]:
-    """The Stages of a YAML file, or of all in a directory but kustomization.yaml.
+    """Read the Stages of a YAML file, or of the files of a directory except kustomization.yaml.
 
     Raises StageError.
     """
@@ -92,7 +96,7 @@ def _stages_of(source: _Source, document: object) -> list[Stage]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Source:
-    """A document in a file, or what is at a path in it."""
+    """A document in a file, or the item of a List at the path `base`."""
 
     file: str
     node: yaml.Node | None
@@ -106,7 +110,7 @@ class _Source:
 
 
 class _Reader:
-    """One document on its way to be a Stage."""
+    """Reads one document as a Stage."""
 
     def __init__(self, source: _Source, document: object) -> None:
         self._source = source
@@ -115,13 +119,13 @@ class _Reader:
         self._name = text(metadata_of(self._document).get("name"))
 
     def stage(self) -> Stage:
-        """The Stage. Raises StageError."""
+        """Return the Stage. Raises StageError."""
         if self._document.get("kind") != "Stage" or self._document.get("apiVersion") != _VERSION:
             line = self._source.line((), content=False)
             raise StageError(f"{self._source.file}:{line}: expected a Stage of {_VERSION}")
         try:
             fields.check(self._document)
-            return self._judged()
+            return self._checked()
         except FieldsError as error:
             where = f"{self._source.file}:{self._source.line(error.path)}"
             path = fields.shown(error.path)
@@ -129,7 +133,7 @@ class _Reader:
                 f"{where}: Stage {quoted(self._name)}: {path}: {error.message}"
             ) from error
 
-    def _judged(self) -> Stage:
+    def _checked(self) -> Stage:
         reference = mapping(self._spec.get("resourceRef"))
         kind = text(reference.get("kind"))
         if not kind:
@@ -164,7 +168,7 @@ class _Reader:
             if expression.get("jq") is not None or expression.get("key"):
                 raise FieldsError(path, "cel and jq exclude each other")
             written = text(mapping(expression["cel"]).get("expression"))
-            return Requirement(_cel(written, (*path, "cel", "expression")), "")
+            return Requirement(_query(CelQuery, written, (*path, "cel", "expression")), "")
         if expression.get("jq") is not None:
             expression, path = mapping(expression["jq"]), (*path, "jq")
         operator = fields.choice(text(expression.get("operator")), _OPERATORS, (*path, "operator"))
@@ -172,19 +176,19 @@ class _Reader:
         if bool(values) != (operator in ("In", "NotIn")):
             wanted = "must be empty" if values else "required"
             raise FieldsError((*path, "values"), f"{wanted} for {operator}")
-        query = _jq(text(expression.get("key")), (*path, "key"))
+        query = _query(JqQuery, text(expression.get("key")), (*path, "key"))
         return Requirement(query, operator, frozenset(values))
 
     def _from(self, parent: Json, path: _Path, name: str) -> Expression | None:
-        """A jq or CEL expression; `expressionFrom` is the old name of jq's."""
+        """Return a query in CEL or jq; `expressionFrom` is the old name of `jq.expression`."""
         source, path = mapping(parent.get(name)), (*path, name)
         if not source:
             return None
-        if source.get("cel") is not None:
-            return _cel(text(mapping(source["cel"]).get("expression")), (*path, "cel"))
-        if source.get("jq") is not None:
-            return _jq(text(mapping(source["jq"]).get("expression")), (*path, "jq"))
-        return _jq(text(source.get("expressionFrom")), (*path, "expressionFrom"))
+        for field, language in (("cel", CelQuery), ("jq", JqQuery)):
+            if source.get(field) is not None:
+                written = text(mapping(source[field]).get("expression"))
+                return _query(language, written, (*path, field))
+        return _query(JqQuery, text(source.get("expressionFrom")), (*path, "expressionFrom"))
 
     def _delay(self) -> Delay:
         if self._spec.get("delay") is None:
@@ -222,7 +226,7 @@ class _Reader:
         )
 
     def _next_steps(self, kind: str) -> list[Step]:
-        """`next` as the steps that it stands for; statusTemplate gives way to patches."""
+        """Return the steps that `next` is short for."""
         following, path = mapping(self._spec.get("next")), ("spec", "next")
         found = []
         if following.get("event") is not None:
@@ -233,7 +237,9 @@ class _Reader:
         for index, patch in enumerate(patches):
             found.append(Step(patch=self._patch(patch, (*path, "patches", index), kind)))
         if patches and following.get("statusTemplate"):
-            raise FieldsError((*path, "statusTemplate"), "patches take its place: one of the two")
+            raise FieldsError(
+                (*path, "statusTemplate"), "patches and statusTemplate exclude each other"
+            )
         if following.get("statusTemplate"):
             found.append(Step(patch=self._status_patch(following, kind)))
         if following.get("delete") is True:
@@ -275,7 +281,7 @@ class _Reader:
         )
 
     def _template(self, parent: Json, path: _Path, name: str, kind: str) -> StageTemplate:
-        """A template, which KWOK strips before it is parsed. Raises StageError."""
+        """Parse a template, stripped as KWOK does it. Raises StageError."""
         written, path = text(parent.get(name)), (*path, name)
         stripped = written.lstrip()
         skipped = written[: len(written) - len(stripped)].count("\n")
@@ -309,22 +315,11 @@ def _finalizers(value: object) -> Finalizers | None:
     return Finalizers(add, remove, wishes.get("empty") is True)
 
 
-def _jq(written: str, path: _Path) -> JqQuery:
+def _query(language: type[CelQuery | JqQuery], written: str, path: _Path) -> Expression:
+    """Compile an expression. Raises FieldsError."""
     if not written:
         raise FieldsError(path, "required")
     try:
-        return JqQuery(jq.Query(written))
-    except jq.JqError as error:
+        return language(written)
+    except QueryError as error:
         raise FieldsError(path, f"{written}: {error}") from error
-
-
-def _cel(written: str, path: _Path) -> CelQuery:
-    if not cel_rules.is_available():
-        raise FieldsError(path, "CEL needs a package: pip install kubesched[cel]")
-    try:
-        problem = cel_rules.why_not_evaluated(written)
-    except ValueError as error:
-        raise FieldsError(path, f"{written}: {error}") from error
-    if problem:
-        raise FieldsError(path, f"{written}: {problem}")
-    return CelQuery(written)

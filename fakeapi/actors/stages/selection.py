@@ -1,4 +1,4 @@
-"""Which object is in a Stage, how long it stays, and how the choice falls among several Stages.
+"""Selectors, delays and weights of Stages, and the queries they use.
 
 Source: pkg/utils/expression and pkg/utils/lifecycle of KWOK.
 """
@@ -11,75 +11,89 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fakeapi.actors.stages.jq import JqError
-from fakeapi.actors.templates.sprig import duration_seconds
 from fakeapi.crds import cel_rules
 from fakeapi.types import times
+from fakeapi.types.durations import parse_duration
 from fakeapi.types.objects import Json, mapping, metadata_of
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from fakeapi.actors.stages.jq import Query
-
-__all__ = ["Amount", "CelQuery", "Delay", "JqQuery", "Observed", "Requirement", "Selector"]
-
-
-class Observed:
-    """An object as expressions see it."""
-
-    def __init__(self, obj: Json) -> None:
-        self.obj = obj
-
 
 class Expression(Protocol):
-    """Something in a language of expressions."""
+    """A query of an object in jq or CEL."""
 
-    def __call__(self, observed: Observed) -> list[object]:
-        """What comes out of it, nothing if it cannot be evaluated for that object."""
+    def __call__(self, obj: Json) -> list[object]:
+        """Return the results, none after an error."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class QueryError(ValueError):
+    """An expression is not jq or CEL, or the package that evaluates it is not installed."""
+
+
+class _Results(Protocol):
+    def all(self) -> list[object]: ...
+
+
+class _Program(Protocol):
+    def input_value(self, value: object) -> _Results: ...
+
+
 class JqQuery:
-    """An expression in jq; what is null is no result, and after an error there is none."""
+    """A query in jq, evaluated by the package `jq`; null is no result. Raises QueryError."""
 
-    query: Query
-
-    def __call__(self, observed: Observed) -> list[object]:
-        """Return its results; numbers are floats, as Go decodes JSON."""
+    def __init__(self, text: str) -> None:
         try:
-            found = [one for one in self.query(observed.obj) if one is not None]
-        except JqError:
+            import jq
+        except ImportError as error:
+            why = "jq is evaluated by the package jq: pip install 'kubesched[kwok]'"
+            raise QueryError(why) from error
+        try:
+            self._program: _Program = jq.compile(text)
+        except ValueError as error:
+            raise QueryError(" ".join(str(error).split())) from error
+
+    def __call__(self, obj: Json) -> list[object]:
+        """Return the results; numbers are floats, as Go decodes JSON."""
+        try:
+            found = self._program.input_value(obj).all()
+        except ValueError:
             return []
-        return [float(one) if type(one) is int else one for one in found]
+        return [float(one) if type(one) is int else one for one in found if one is not None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class CelQuery:
-    """An expression in CEL, where `self` is the object."""
+    """An expression in CEL, where `self` is the object. Raises QueryError."""
 
-    text: str
-
-    def __call__(self, observed: Observed) -> list[object]:
-        """Its one result, none if it cannot be evaluated."""
+    def __init__(self, text: str) -> None:
+        if not cel_rules.is_available():
+            raise QueryError("CEL needs a package: pip install 'kubesched[cel]'")
         try:
-            return [cel_rules.result_of(self.text, observed.obj)]
+            problem = cel_rules.why_not_evaluated(text)
+        except ValueError as error:
+            raise QueryError(str(error)) from error
+        if problem:
+            raise QueryError(problem)
+        self._text = text
+
+    def __call__(self, obj: Json) -> list[object]:
+        try:
+            return [cel_rules.result_of(self._text, obj)]
         except Exception:
             return []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Requirement:
-    """One of matchExpressions. Numbers out of the object are equal to no value, as in KWOK."""
+    """One of matchExpressions. A number in the object equals none of `values`, as in KWOK."""
 
     expression: Expression
-    operator: str  # In, NotIn, Exists, DoesNotExist; empty: what comes out must be true
+    operator: str  # In, NotIn, Exists, DoesNotExist; empty: the result must be true
     values: frozenset[str] = frozenset()
 
-    def matches(self, observed: Observed) -> bool:
-        """Whether the object is as required."""
-        found = self.expression(observed)
+    def matches(self, obj: Json) -> bool:
+        found = self.expression(obj)
         if not self.operator:
             return found == [True]
         if self.operator in ("Exists", "DoesNotExist"):
@@ -96,34 +110,33 @@ def _comparable(value: object) -> str | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selector:
-    """Labels and annotations that an object must have, and expressions that must hold."""
+    """The labels and annotations that an object must have, and further requirements."""
 
     labels: Json
     annotations: Json
     requirements: Sequence[Requirement]
 
-    def matches(self, observed: Observed) -> bool:
-        """Whether the object is in the Stage."""
-        metadata = metadata_of(observed.obj)
+    def matches(self, obj: Json) -> bool:
+        metadata = metadata_of(obj)
         for wanted, field in ((self.labels, "labels"), (self.annotations, "annotations")):
             present = mapping(metadata.get(field))
             if any(present.get(key) != value for key, value in wanted.items()):
                 return False
-        return all(requirement.matches(observed) for requirement in self.requirements)
+        return all(requirement.matches(obj) for requirement in self.requirements)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Amount:
-    """A number, or an expression that makes one; None if neither says anything."""
+    """A duration or a weight: an expression, or `value` where it has no result."""
 
     value: float | None = None
     expression: Expression | None = None
 
-    def seconds(self, observed: Observed, now: float) -> float | None:
-        """A duration: of Go's form, or a time that it lasts until."""
+    def seconds(self, obj: Json, now: float) -> float | None:
+        """Return the seconds of a duration, or until a time in RFC 3339; None without a value."""
         if self.expression is None:
             return self.value
-        found = next(iter(self.expression(observed)), None)
+        found = next(iter(self.expression(obj)), None)
         if isinstance(found, datetime.timedelta):
             return found.total_seconds()
         if not isinstance(found, str):
@@ -133,15 +146,17 @@ class Amount:
         until = _time(found)
         if until is not None:
             return until - now
-        seconds = duration_seconds(found)
-        return self.value if seconds is None else seconds
+        try:
+            return parse_duration(found)
+        except ValueError:
+            return self.value
 
-    def weight(self, observed: Observed) -> int | None:
-        """A weight: a number, or a text that is one."""
+    def weight(self, obj: Json) -> int | None:
+        """Return the weight, a number or a string of digits; None without a value."""
         given = None if self.value is None else int(self.value)
         if self.expression is None:
             return given
-        found = next(iter(self.expression(observed)), None)
+        found = next(iter(self.expression(obj)), None)
         if isinstance(found, str):
             return _whole_number(found)
         if isinstance(found, int | float) and math.isfinite(found):
@@ -162,7 +177,7 @@ def _time(text: str) -> float | None:
 
 
 def _whole_number(text: str) -> int | None:
-    """What strconv.ParseInt makes of a text, in the base that its prefix says."""
+    """Parse as strconv.ParseInt with base 0 does: the prefix gives the base."""
     try:
         return int(re.sub(r"^([+-]?0)(?=[0-7])", r"\1o", text), 0)
     except ValueError:
@@ -171,17 +186,17 @@ def _whole_number(text: str) -> int | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delay:
-    """How long an object stays in a Stage; `jitter` is the longest, not what is added."""
+    """The time an object stays in a Stage: at least `duration`, at most `jitter`."""
 
     duration: Amount
     jitter: Amount | None = None
 
-    def seconds(self, observed: Observed, now: float, chance: random.Random) -> float:
-        """The time between the two, by chance."""
-        least = self.duration.seconds(observed, now)
+    def seconds(self, obj: Json, now: float, chance: random.Random) -> float:
+        """Draw a time between the two."""
+        least = self.duration.seconds(obj, now)
         if least is None:
             return 0.0
-        most = None if self.jitter is None else self.jitter.seconds(observed, now)
+        most = None if self.jitter is None else self.jitter.seconds(obj, now)
         if most is None:
             return least
         return most if most <= least else least + chance.random() * (most - least)

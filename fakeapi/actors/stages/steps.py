@@ -1,11 +1,11 @@
-"""What a Stage does when its time has come. Source: pkg/utils/lifecycle/{next,finalizers}.go."""
+"""Steps of a Stage. Source: pkg/utils/lifecycle/{next,finalizers}.go of KWOK."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.stages.errors import StageError
+from fakeapi.actors.stages.fields import StageError
 from fakeapi.actors.templates import TemplateError, numbered
 from fakeapi.decoding import bodies
 from fakeapi.types.objects import Json, finalizers_of, mapping, mappings, text
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fakeapi.actors.templates import Function, Template
-
-__all__ = ["Apply", "Finalizers", "Patch", "StageEvent", "StageTemplate", "Step"]
 
 _PATCH_TYPES: Final = {
     "json": "application/json-patch+json",
@@ -27,7 +25,7 @@ _PATCH_TYPES: Final = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StageTemplate:
-    """A template, and where it is: the file, the line in it, the Stage and the field."""
+    """A template with its file, its line, and its Stage and field (`where`)."""
 
     template: Template
     file: str
@@ -35,7 +33,7 @@ class StageTemplate:
     where: str
 
     def rendered(self, obj: Json, functions: Mapping[str, Function]) -> object:
-        """The JSON value that the template makes of the object. Raises StageError."""
+        """Execute the template and read the output as YAML. Raises StageError."""
         try:
             rendered = self.template.render(numbered(obj), functions)
         except TemplateError as error:
@@ -51,7 +49,7 @@ class StageTemplate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StageEvent:
-    """An event about the object."""
+    """An event to record for the object."""
 
     type: str
     reason: str
@@ -60,14 +58,14 @@ class StageEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finalizers:
-    """What becomes of the object's finalizers."""
+    """A change of the object's finalizers."""
 
     add: tuple[str, ...]
     remove: tuple[str, ...]
     empty: bool
 
     def of(self, obj: Json) -> list[str]:
-        """The finalizers that the object is to have."""
+        """Return the finalizers of the object after the change."""
         present = [] if self.empty else finalizers_of(obj)
         kept = [one for one in present if one not in self.remove]
         return kept + [one for one in self.add if one not in kept]
@@ -75,7 +73,7 @@ class Finalizers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Patch:
-    """A patch of the object; `kind` is empty for the kind of patch that suits the resource."""
+    """A patch of the object; an empty `kind` is the resource's default kind of patch."""
 
     template: StageTemplate
     root: str
@@ -84,11 +82,10 @@ class Patch:
     user: str
 
     def content_type(self, *, is_pod_or_node: bool) -> str:
-        """The media type of the patch."""
         return _PATCH_TYPES[self.kind or ("strategic" if is_pod_or_node else "merge")]
 
     def body(self, obj: Json, functions: Mapping[str, Function]) -> object:
-        """What is sent, with a check that the object is still that one; None for nothing.
+        """Return the patch, which fails for an object of another uid; None if it is empty.
 
         Raises StageError.
         """
@@ -108,7 +105,7 @@ class Patch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Apply:
-    """An object, any, that is made, or patched if it is there."""
+    """An object of any kind to create, or to patch if it exists."""
 
     template: StageTemplate
     kind: str
@@ -117,13 +114,12 @@ class Apply:
 
     @property
     def content_type(self) -> str:
-        """The media type of the patch."""
         return _PATCH_TYPES[self.kind or "apply"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """One step; of what it names, all is done in this order."""
+    """One step; its parts are executed in this order."""
 
     event: StageEvent | None = None
     finalizers: Finalizers | None = None

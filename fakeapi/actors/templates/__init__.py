@@ -1,11 +1,10 @@
-"""Go's text/template with sprig's functions, as KWOK's Stages use them.
+"""Go's text/template, with two functions of sprig, as KWOK's Stages use it.
 
-    template = parse("phase: {{ .status.phase | quote }}", functions.keys())
+    template = parse("phase: {{ .status.phase | Quote }}", functions.keys())
     template.render(data, functions)
 
-`data` is decoded JSON with numbers as `numbered` makes them; `functions` are called when it is
-rendered. What Go's package refuses is refused in its words, with the line. Source: text/template of
-Go 1.26, sprig v3.3.
+`data` is decoded JSON with numbers as `numbered` returns them. Errors have Go's texts, and the
+line. Source: text/template of Go 1.26, sprig v3.3.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from fakeapi.actors.templates.builtins import BUILTINS
 from fakeapi.actors.templates.execution import Template
 from fakeapi.actors.templates.functions import Function, FunctionError, function
 from fakeapi.actors.templates.parser import parse_templates
-from fakeapi.actors.templates.sprig import NOT_OFFERED, sprig_functions
-from fakeapi.actors.templates.values import TemplateError, numbered
+from fakeapi.actors.templates.sprig import SPRIG
+from fakeapi.actors.templates.values import TemplateError, numbered, to_json, unnumbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +29,14 @@ __all__ = [
     "function",
     "numbered",
     "parse",
-    "sprig_functions",
+    "to_json",
+    "unnumbered",
 ]
 
 
 def parse(text: str, names: Iterable[str]) -> Template:
-    """A template whose functions are Go's own and those of these names. Raises TemplateError."""
-    return Template(parse_templates(text, frozenset([*BUILTINS, *names]), NOT_OFFERED))
+    """Parse a template that may call Go's functions, sprig's two and `names`.
+
+    Raises TemplateError.
+    """
+    return Template(parse_templates(text, frozenset([*BUILTINS, *SPRIG, *names])))

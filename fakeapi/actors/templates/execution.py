@@ -21,6 +21,7 @@ from fakeapi.actors.templates.nodes import (
     Variable,
 )
 from fakeapi.actors.templates.parser import MAIN
+from fakeapi.actors.templates.sprig import SPRIG
 from fakeapi.actors.templates.values import (
     MISSING,
     Number,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from fakeapi.actors.templates.functions import Function
     from fakeapi.actors.templates.nodes import Command, Node, Operand
 
-__all__ = ["Template"]
-
 _DEPTH_MAX: Final = 100  # templates that include each other; Go's limit is 100,000 with more stack
 _OUTPUT_MAX: Final = 16 * 1024 * 1024
 _STEPS_MAX: Final = 200_000
@@ -51,8 +50,8 @@ class Template:
         self._bodies = bodies
 
     def render(self, data: object, functions: Mapping[str, Function]) -> str:
-        """What the template says of the data. Raises TemplateError."""
-        run = _Run(self._bodies, {**BUILTINS, **functions})
+        """Execute the template. Raises TemplateError."""
+        run = _Run(self._bodies, {**BUILTINS, **SPRIG, **functions})
         run.walk(self._bodies[MAIN], data, _Scope(data))
         return "".join(run.written)
 

@@ -1,4 +1,4 @@
-"""Functions of templates: Python functions whose parameters say what Go's take."""
+"""Functions of templates: Python functions, the annotations of which are Go's types."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from fakeapi.actors.templates.values import MISSING, Number, type_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Function", "FunctionError", "function"]
-
 
 class FunctionError(Exception):
-    """A function cannot do that with these values."""
+    """A function fails for these values."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Function:
-    """One function and the types it takes; `object` is any value, nil included."""
+    """A function and the types of its parameters; `object` is any value, nil included."""
 
     name: str
     call: Callable[..., object]
@@ -29,7 +27,7 @@ class Function:
     required: int
 
     def __call__(self, values: list[object]) -> object:
-        """What it makes of the values. Raises FunctionError."""
+        """Call the function with values of its types. Raises FunctionError."""
         self._check_count(len(values))
         given: list[object] = []
         for index, value in enumerate(values):
@@ -48,7 +46,7 @@ class Function:
 
 
 def function(name: str, call: Callable[..., object]) -> Function:
-    """A function of templates, with the types of the annotations of a Python one."""
+    """Return a function of templates for a Python function with annotated parameters."""
     parameters: list[str] = []
     variadic, required = None, 0
     for parameter in inspect.signature(call).parameters.values():
@@ -71,7 +69,7 @@ _TYPES: Final[dict[str, type]] = {
 
 
 def _accepted(value: object, kind: str) -> object:
-    """The value as that type has it; Go's compiler is stricter about kinds of numbers."""
+    """Return the value as the type; an integer may be a float. Raises FunctionError."""
     if kind not in _TYPES:
         return None if value is MISSING else value
     wanted = _GO_TYPES[kind]

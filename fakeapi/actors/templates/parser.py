@@ -22,16 +22,13 @@ from fakeapi.actors.templates.nodes import (
     Text,
     Variable,
 )
+from fakeapi.actors.templates.sprig import SPRIG
 from fakeapi.actors.templates.values import TemplateError
 from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fakeapi.actors.templates.lexer import Piece, Token
     from fakeapi.actors.templates.nodes import Node, Operand
-
-__all__ = ["MAIN", "parse_templates"]
 
 MAIN: Final = ""
 _NAMED: Final = {"true": True, "false": False, "nil": None}
@@ -45,27 +42,21 @@ _SIMPLE: Final = {
 }  # fmt: skip
 
 
-def parse_templates(
-    text: str, functions: frozenset[str], not_offered: Mapping[str, str]
-) -> dict[str, tuple[Node, ...]]:
-    """The tree of the template and of those it defines, by name; its own is MAIN.
+def parse_templates(text: str, functions: frozenset[str]) -> dict[str, tuple[Node, ...]]:
+    """Parse a template; return its tree as MAIN, and those of the templates it defines by name.
 
-    `functions` are known by name, `not_offered` are those of which it is to be said why they are
-    not. Raises TemplateError.
+    `functions` are the names of the functions that may be called. Raises TemplateError.
     """
-    parser = _Parser(text, functions, not_offered)
+    parser = _Parser(text, functions)
     body, _ = parser.body(ends=())
     return {MAIN: body, **parser.defined}
 
 
 class _Parser:
-    def __init__(
-        self, text: str, functions: frozenset[str], not_offered: Mapping[str, str]
-    ) -> None:
+    def __init__(self, text: str, functions: frozenset[str]) -> None:
         self._pieces = list(lexer.pieces(text))
         self._at = 0
         self._functions = functions
-        self._not_offered = not_offered
         self._variables = ["$"]
         self._ranges = 0
         self._line = 1
@@ -259,12 +250,9 @@ class _Parser:
         raise tokens.error(f"unexpected {_shown(token)} in {context}")
 
     def _check_function(self, name: str, tokens: _Tokens) -> None:
-        if name in self._functions:
-            return
-        reason = self._not_offered.get(name)
-        if reason is not None:
-            raise tokens.error(f"function {quoted(name)} is not supported: {reason}")
-        raise tokens.error(f"function {quoted(name)} not defined")
+        if name not in self._functions:
+            why = f"sprig's functions are not served, except {' and '.join(SPRIG)}"
+            raise tokens.error(f"function {quoted(name)} not defined ({why})")
 
     def _check_variable(self, name: str, tokens: _Tokens) -> None:
         if name not in self._variables:

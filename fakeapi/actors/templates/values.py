@@ -1,18 +1,17 @@
-"""Values of templates as Go has them: what is missing, numbers out of JSON, truth, text.
+"""Values of templates: missing values, numbers, truth, JSON.
 
-Decoded JSON is used as it is, but for numbers: KWOK decodes with UseNumber, so a number out of an
-object is a json.Number, which is a kind of string. It prints as it was written, is true even if it
-is 0, and does not compare with the number 3 of a template.
+Values are decoded JSON, except that KWOK decodes with UseNumber: a number of an object is a
+json.Number, a kind of string. It is printed as it was written, is true even if it is 0, and is not
+comparable with a number of the template.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
 from fakeapi.types.gotext import plain
-
-__all__ = ["MISSING", "Number", "TemplateError", "is_true", "numbered", "type_name"]
 
 
 class TemplateError(Exception):
@@ -25,7 +24,7 @@ class TemplateError(Exception):
 
 
 class _Missing:
-    """No value at all: a key that a map has not. An action prints it as <no value>, %v as nil."""
+    """A key that is not in a map: an action prints it as <no value>, %v as <nil>."""
 
     def __str__(self) -> str:
         return "<nil>"
@@ -38,13 +37,13 @@ MISSING: Final = _Missing()
 
 
 class Number(str):
-    """A json.Number: a number as it is written in JSON."""
+    """A json.Number: the digits of a number in JSON."""
 
     __slots__ = ()
 
 
 def numbered(value: object) -> object:
-    """Decoded JSON with its numbers as `Number`."""
+    """Return decoded JSON, each number as a `Number`."""
     if isinstance(value, dict):
         return {key: numbered(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -55,23 +54,25 @@ def numbered(value: object) -> object:
 
 
 def unnumbered(value: object) -> object:
-    """Values with each `Number` as the number that it is."""
+    """Return a value as encoding/json writes it: a float without a fraction is an int."""
     if isinstance(value, dict):
         return {key: unnumbered(item) for key, item in value.items()}
     if isinstance(value, list):
         return [unnumbered(item) for item in value]
     if isinstance(value, Number):
-        return int(value) if re.fullmatch(r"-?\d+", value) else float(value)
+        value = int(value) if re.fullmatch(r"-?\d+", value) else float(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
     return None if value is MISSING else value
 
 
 def is_true(value: object) -> bool:
-    """What `if` makes of a value: false is whatever is empty, zero or missing."""
+    """Return False for an empty, zero or missing value, as `if` does."""
     return value is not MISSING and bool(value)
 
 
 def type_name(value: object) -> str:
-    """The type of a value as Go's messages have it."""
+    """Return the name of the value's type in Go."""
     names: tuple[tuple[type, str], ...] = (
         (bool, "bool"), (int, "int"), (float, "float64"), (Number, "json.Number"),
         (str, "string"), (list, "[]interface {}"), (dict, "map[string]interface {}"),
@@ -80,7 +81,7 @@ def type_name(value: object) -> str:
 
 
 def _json_number(value: float) -> str:
-    """A float as Go's encoder of JSON writes it: with an exponent from 1e21 on."""
+    """Return a float as encoding/json writes it: with an exponent from 1e21 on."""
     digits, _, power = repr(value).partition("e")
     if not power:
         return digits.removesuffix(".0")
@@ -91,5 +92,17 @@ def _json_number(value: float) -> str:
 
 
 def printed(value: object) -> str:
-    """What an action writes."""
+    """Return a value as an action writes it."""
     return "<no value>" if value is MISSING else plain(value)
+
+
+_ESCAPES: Final = str.maketrans({
+    "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029",
+})  # fmt: skip
+
+
+def to_json(value: object) -> str:
+    """Return JSON as encoding/json writes it: keys in order, <, > and & escaped."""
+    return json.dumps(
+        unnumbered(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False
+    ).translate(_ESCAPES)

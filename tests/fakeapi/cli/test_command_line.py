@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, StateFiles
-from fakeapi.actors.stages import StageError
 from fakeapi.cli.command import command
 from fakeapi.faults import FaultError
 from fakeapi.loading.load import LoadError
@@ -88,7 +87,7 @@ async def test_stages_that_are_refused_cost_no_file(tmp_path: Path) -> None:
     for flag, file in files.items():
         file.write_text("precious", encoding="utf-8")
         arguments += [flag, str(file)]
-    assert isinstance(CliRunner().invoke(command, arguments).exception, StageError)
+    assert isinstance(CliRunner().invoke(command, arguments).exception, LoadError)
     for file in files.values():
         assert file.read_text(encoding="utf-8") == "precious"
 
