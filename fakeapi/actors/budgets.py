@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.conditions import is_ready, with_condition
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.informer import key_of
-from fakeapi.actors.owners.pods import controller_of, phase_of, scaled
-from fakeapi.actors.resources import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS
+from fakeapi.actors.objects import (
+    controller_of,
+    has_ended,
+    is_ready,
+    key_of,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from fakeapi.actors.owners.pods import scaled
+from fakeapi.actors.resources import (
+    BUDGETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
 from fakeapi.decoding.selectors import label_selector_of
 from fakeapi.types import times
 from fakeapi.types.objects import (
@@ -16,7 +31,6 @@ from fakeapi.types.objects import (
     integer,
     is_deleting,
     labels_of,
-    mapping,
     metadata_of,
     name_of,
     namespace_of,
@@ -26,8 +40,6 @@ from fakeapi.types.objects import (
 
 if TYPE_CHECKING:
     from fakeapi.actors.informer import Informer
-
-__all__ = ["DisruptionBudgets"]
 
 #: How long an evicted pod counts as disrupted though nothing deletes it.
 _DELETION_TIMEOUT_SECONDS: Final = 120
@@ -47,6 +59,7 @@ class DisruptionBudgets(Controller):
         self._scales: dict[str, Informer] = {
             "Deployment": self.informer(DEPLOYMENTS),
             "ReplicaSet": self._sets,
+            "ReplicationController": self.informer(REPLICATION_CONTROLLERS),
             "StatefulSet": self.informer(STATEFUL_SETS),
         }
         for informer in self._scales.values():
@@ -57,11 +70,11 @@ class DisruptionBudgets(Controller):
         budget = self._budgets.objects.get(key)
         if budget is None:
             return
-        selector = label_selector_of(mapping(budget.get("spec")).get("selector"))
+        selector = label_selector_of(spec_of(budget).get("selector"))
         pods = [
             pod
             for pod in self._pods.of_namespace(namespace_of(budget))
-            if selector.matches(labels_of(pod)) and phase_of(pod) not in ("Succeeded", "Failed")
+            if selector.matches(labels_of(pod)) and not has_ended(pod)
         ]
         now = self.clock.now()
         disrupted = self._disrupted(key, budget, pods, now)
@@ -71,7 +84,7 @@ class DisruptionBudgets(Controller):
         )
         allowed = max(healthy - desired, 0) if expected > 0 else 0
         generation = metadata_of(budget).get("generation")
-        old = mapping(budget.get("status"))
+        old = status_of(budget)
         condition: Json = {
             "type": "DisruptionAllowed",
             "status": "True" if allowed else "False",
@@ -93,7 +106,7 @@ class DisruptionBudgets(Controller):
 
     def _disrupted(self, key: str, budget: Json, pods: list[Json], now: float) -> dict[str, str]:
         """Pods that were evicted and are not marked yet; they count for two minutes."""
-        noted = string_map(mapping(budget.get("status")).get("disruptedPods"))
+        noted = string_map(status_of(budget).get("disruptedPods"))
         left = {}
         for pod in pods:
             stamp = noted.get(name_of(pod))
@@ -107,7 +120,7 @@ class DisruptionBudgets(Controller):
 
     def _expectation(self, budget: Json, pods: list[Json]) -> tuple[int, int]:
         """How many pods there should be, and how many have to be healthy."""
-        spec = mapping(budget.get("spec"))
+        spec = spec_of(budget)
         if spec.get("maxUnavailable") is not None:
             expected = self._scale(pods)
             return expected, max(expected - scaled(spec["maxUnavailable"], expected, up=True), 0)
@@ -126,25 +139,25 @@ class DisruptionBudgets(Controller):
             if owner is not None and reference.get("kind") == "ReplicaSet":
                 owner = self._owner(controller_of(owner), namespace) or owner
             if owner is not None:
-                wanted = integer(mapping(owner.get("spec")).get("replicas"))
-                scales[text(metadata_of(owner).get("uid"))] = wanted
+                wanted = integer(spec_of(owner).get("replicas"))
+                scales[uid_of(owner)] = wanted
         return sum(scales.values())
 
     def _owner(self, reference: Json, namespace: str) -> Json | None:
         informer = self._scales.get(text(reference.get("kind")))
         found = informer.get(namespace, text(reference.get("name"))) if informer else None
-        same = found is not None and metadata_of(found).get("uid") == reference.get("uid")
+        same = found is not None and uid_of(found) == reference.get("uid")
         return found if same else None
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         pods = [pod for pod in (old, new) if pod is not None]
         for budget in self._budgets.of_namespace(namespace_of(pods[0])):
-            selector = label_selector_of(mapping(budget.get("spec")).get("selector"))
+            selector = label_selector_of(spec_of(budget).get("selector"))
             if any(selector.matches(labels_of(pod)) for pod in pods):
                 self.queue.add(key_of(budget))
 
     def _owner_changed(self, old: Json | None, new: Json | None) -> None:
-        before, after = mapping((old or {}).get("spec")), mapping((new or {}).get("spec"))
+        before, after = spec_of(old or {}), spec_of(new or {})
         if before.get("replicas") == after.get("replicas"):
             return
         for budget in self._budgets.of_namespace(namespace_of(new or old or {})):

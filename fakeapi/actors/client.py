@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
     from fakeapi.security.guard import Loopback
 
-__all__ = ["ActorApiError", "Client"]
-
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 _DISCOVERY: Final = (

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from fakeapi.server import FakeApiServer
     from fakeapi.store.journal import ObjectChange
 
-__all__ = ["Actors"]
-
 
 def _stages_of(paths: Iterable[Path]) -> list[Stage]:
     """Read KWOK Stages, whose package is imported only then. Raises StageError."""

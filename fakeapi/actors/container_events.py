@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.objects import node_of, spec_of
 from fakeapi.actors.resources import PODS
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import Json, mappings, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
     from fakeapi.actors.pod_runs import PodRun
-
-__all__ = ["ContainerEvents"]
 
 
 class ContainerEvents:
@@ -42,7 +41,7 @@ class ContainerEvents:
             await self._tell(pod, "containers", name, "Killing", f"Stopping container {name}")
 
     async def _begun(self, pod: Json, field: str) -> None:
-        for container in mappings(mapping(pod.get("spec")).get(field)):
+        for container in mappings(spec_of(pod).get(field)):
             image, name = container.get("image"), text(container.get("name"))
             there = (
                 f'Container image "{image}" already present on machine '
@@ -61,10 +60,10 @@ class ContainerEvents:
             reason,
             message,
             kind=kind,
-            host=text(mapping(pod.get("spec")).get("nodeName")),
+            host=node_of(pod),
             field_path=f"spec.{field}{{{name}}}",
         )
 
 
 def _names(pod: Json, field: str) -> list[str]:
-    return [text(one.get("name")) for one in mappings(mapping(pod.get("spec")).get(field))]
+    return [text(one.get("name")) for one in mappings(spec_of(pod).get(field))]

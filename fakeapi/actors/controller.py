@@ -14,9 +14,9 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import MERGE, ActorApiError, Client
-from fakeapi.actors.informer import Informer, key_of
+from fakeapi.actors.informer import Informer
+from fakeapi.actors.objects import key_of, status_of
 from fakeapi.actors.work import WorkQueue
-from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from fakeapi.actors.informer import Note
     from fakeapi.actors.resources import Resource
     from fakeapi.clock import Clock
-
-__all__ = ["Context", "Controller"]
+    from fakeapi.types.objects import Json
 
 _WORKERS: Final = 4
 _written: contextvars.ContextVar[list[tuple[Informer, Note]] | None] = contextvars.ContextVar(
@@ -161,7 +160,7 @@ class Controller:
 
     async def update_status(self, resource: Resource, obj: Json, status: Json) -> Json:
         """Give the object that status unless it has it. Raises ActorApiError."""
-        if mapping(obj.get("status")) == status:
+        if status_of(obj) == status:
             return obj
         return await self.update(resource, {**obj, "status": status}, subresource="status")
 
@@ -238,14 +237,3 @@ class Controller:
             self.queue.succeeded(key)
         if notes:
             self._notes[key] = notes
-
-
-def split_key(key: str) -> tuple[str, str]:
-    """Namespace and name of a key."""
-    namespace, _, name = key.rpartition("/")
-    return namespace, name
-
-
-def annotation(obj: Json, name: str) -> str:
-    """The annotation of an object, empty if it has none of that name."""
-    return text(mapping(mapping(obj.get("metadata")).get("annotations")).get(name))

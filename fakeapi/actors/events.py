@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fakeapi.actors.client import MERGE, ActorApiError
+from fakeapi.actors.objects import uid_of
 from fakeapi.actors.resources import EVENTS
 from fakeapi.types import times
 from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
@@ -20,8 +21,6 @@ from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
     from fakeapi.actors.resources import Resource
-
-__all__ = ["EventRecorder"]
 
 _SIMILAR_MAX: Final = 10
 _SIMILAR_SECONDS: Final = 600.0
@@ -84,7 +83,7 @@ class EventRecorder:
             "apiVersion": resource.api_version,
             "namespace": namespace_of(obj),
             "name": name_of(obj),
-            "uid": metadata_of(obj).get("uid"),
+            "uid": uid_of(obj),
             "resourceVersion": metadata_of(obj).get("resourceVersion"),
             "fieldPath": field_path,
         }

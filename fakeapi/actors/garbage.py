@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.informer import key_of
+from fakeapi.actors.objects import key_of, owners_of, spec_of, uid_of
 from fakeapi.actors.resources import DEFINITIONS, Resource, discovered
 from fakeapi.types.objects import (
     Json,
     finalizers_of,
     is_deleting,
     mapping,
-    mappings,
     metadata_of,
     namespace_of,
     text,
@@ -35,19 +34,12 @@ if TYPE_CHECKING:
 
     from fakeapi.actors.informer import Informer
 
-__all__ = ["GarbageCollector"]
-
 _DISCOVER: Final = "discover"
 _VERBS: Final = ("delete", "list", "watch", "patch", "get")
 #: Upstream leaves these alone: they are many, and go by themselves.
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _REDISCOVER_SECONDS: Final = 1.0
 _log = logging.getLogger("fakeapi.actors")
-
-
-def owners_of(obj: Json) -> list[Json]:
-    """The object's owner references."""
-    return mappings(metadata_of(obj).get("ownerReferences"))
 
 
 class GarbageCollector(Controller):
@@ -110,7 +102,7 @@ class GarbageCollector(Controller):
 
     def _changed(self, resource: Resource, old: Json | None, new: Json | None) -> None:
         obj = new or old or {}
-        uid, key = text(metadata_of(obj).get("uid")), _key(resource, obj)
+        uid, key = uid_of(obj), _key(resource, obj)
         for owner in owners_of(old or {}):
             self._disown(text(owner.get("uid")), key)
         for owner in owners_of(new or {}):
@@ -157,7 +149,7 @@ class GarbageCollector(Controller):
         return found
 
     async def _delete_dependents_first(self, resource: Resource, owner: Json) -> None:
-        uid = text(metadata_of(owner).get("uid"))
+        uid = uid_of(owner)
         blocking = False
         for key in sorted(self._dependents.get(uid, ())):
             _, dependent = self._item(key)
@@ -171,7 +163,7 @@ class GarbageCollector(Controller):
             await self._take_off(resource, owner, FOREGROUND)
 
     async def _orphan_dependents(self, resource: Resource, owner: Json) -> None:
-        uid = text(metadata_of(owner).get("uid"))
+        uid = uid_of(owner)
         for key in sorted(self._dependents.get(uid, ())):
             of, dependent = self._item(key)
             if of is not None and dependent is not None:
@@ -222,7 +214,7 @@ class GarbageCollector(Controller):
         await self._collect(resource, obj, waiting=bool(waiting))
 
     async def _collect(self, resource: Resource, obj: Json, *, waiting: bool) -> None:
-        uid = text(metadata_of(obj).get("uid"))
+        uid = uid_of(obj)
         finalizers = finalizers_of(obj)
         if waiting and self._dependents.get(uid):
             policy = "Foreground"
@@ -249,7 +241,7 @@ class GarbageCollector(Controller):
             if error.code == 404:
                 return None
             raise
-        return found if metadata_of(found).get("uid") == reference.get("uid") else None
+        return found if uid_of(found) == reference.get("uid") else None
 
 
 class _Discovery(Controller):
@@ -273,7 +265,7 @@ class _Discovery(Controller):
         self._collector.serve(one for which, one in wanted.items() if which not in _IGNORED)
         defined = set()
         for definition in self._definitions.objects.values():
-            spec = mapping(definition.get("spec"))
+            spec = spec_of(definition)
             plural = text(mapping(spec.get("names")).get("plural"))
             if not is_deleting(definition):
                 defined.add((text(spec.get("group")), plural))

@@ -16,7 +16,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, namespace_of, text
+from fakeapi.actors.objects import key_of, uid_of
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, namespace_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,15 +26,7 @@ if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
     from fakeapi.clock import Clock
 
-__all__ = ["Informer", "Note", "key_of"]
-
 _BACKOFF_SECONDS: Final = (0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0)
-
-
-def key_of(obj: Json) -> str:
-    """The key of an object in its resource: namespace and name, or the name alone."""
-    namespace = namespace_of(obj)
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
 
 
 def version_of(obj: Json) -> int:
@@ -90,12 +83,12 @@ class Informer:
 
     def note_write(self, obj: Json) -> Note:
         """What to wait for after a write that was answered with that object."""
-        uid = text(metadata_of(obj).get("uid"))
+        uid = uid_of(obj)
         return Note(key_of(obj), uid, version_of(obj), self._lists_begun)
 
     def note_delete(self, obj: Json) -> Note:
         """What to wait for after that object was deleted."""
-        return Note(key_of(obj), text(metadata_of(obj).get("uid")), 0, self._lists_begun)
+        return Note(key_of(obj), uid_of(obj), 0, self._lists_begun)
 
     async def wait_for(self, note: Note) -> None:
         """Return once the copy tells of the write."""
@@ -188,7 +181,7 @@ class Informer:
 
     def _store(self, key: str, obj: Json) -> None:
         old = self.objects.get(key)
-        if old is not None and metadata_of(old).get("uid") != metadata_of(obj).get("uid"):
+        if old is not None and uid_of(old) != uid_of(obj):
             self._remove(key)  # another of that name: its end was missed
             old = None
         self.objects[key] = obj

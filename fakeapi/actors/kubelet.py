@@ -17,19 +17,24 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors import pod_runs
 from fakeapi.actors.client import STRATEGIC, ActorApiError
-from fakeapi.actors.conditions import as_patch, with_condition
 from fakeapi.actors.container_events import ContainerEvents
-from fakeapi.actors.controller import Context, Controller, annotation
-from fakeapi.actors.informer import key_of
+from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.objects import (
+    annotation,
+    key_of,
+    node_of,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
 from fakeapi.actors.resources import LEASES, NODES, PODS
 from fakeapi.actors.wishes import Complaints, Wishes
 from fakeapi.types import times
-from fakeapi.types.objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
+from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.pod_runs import PodPlan, PodRun
-
-__all__ = ["Kubelet", "KubeletOptions", "NodeHeartbeats", "NodeLeases"]
 
 STOPPED: Final = "fakeapi.kubesched.io/stopped"
 LEASE_NAMESPACE: Final = "kube-node-lease"
@@ -115,7 +120,7 @@ class Kubelet(Controller):
 
     async def _end(self, key: str, pod: Json, node: Json) -> None:
         """Wait until the grace is over, say how the containers ended, then let go of the pod."""
-        now, uid = self.clock.now(), text(metadata_of(pod).get("uid"))
+        now, uid = self.clock.now(), uid_of(pod)
         run, plan = self._run_of(pod, now), await self._plan(pod)
         end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
         killed = plan.termination_seconds is None
@@ -135,14 +140,14 @@ class Kubelet(Controller):
 
     async def _report(self, pod: Json, node: Json, run: PodRun, now: float) -> None:
         host_ip = self.address_of(node)
-        status = pod_runs.status_of(
+        status = pod_runs.pod_status(
             run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
         )
-        old = mapping(pod.get("status"))
+        old = status_of(pod)
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         conditions = mappings(old.get("conditions"))
         wanted = mappings(status["conditions"])
-        changes["conditions"] = as_patch(wanted, conditions)
+        changes["conditions"] = _merge_patch_of(wanted, conditions)
         if all(condition in conditions for condition in wanted):
             del changes["conditions"]
         if changes:
@@ -151,10 +156,10 @@ class Kubelet(Controller):
             )
 
     def _run_of(self, pod: Json, now: float) -> PodRun:
-        uid = text(metadata_of(pod).get("uid"))
+        uid = uid_of(pod)
         run = self._runs.get(uid)
         if run is None:
-            fresh = not mapping(pod.get("status")).get("startTime")
+            fresh = not status_of(pod).get("startTime")
             run = pod_runs.begun(now) if fresh else pod_runs.recovered(pod, now)
             self._runs[uid] = run
         return run
@@ -180,7 +185,7 @@ class Kubelet(Controller):
 
     def address_of(self, node: Json) -> str:
         """The node's internal address; one is made up for a node that has none."""
-        for address in mappings(mapping(node.get("status")).get("addresses")):
+        for address in mappings(status_of(node).get("addresses")):
             if address.get("type") == "InternalIP":
                 return text(address.get("address"))
         number = len(self._addresses) + 1
@@ -188,12 +193,12 @@ class Kubelet(Controller):
         return self._addresses.setdefault(name_of(node), made)
 
     def _pod_ip(self, pod: Json, host_ip: str) -> str:
-        present = text(mapping(pod.get("status")).get("podIP"))
+        present = text(status_of(pod).get("podIP"))
         if present:
             return present
-        if mapping(pod.get("spec")).get("hostNetwork"):
+        if spec_of(pod).get("hostNetwork"):
             return host_ip
-        uid = text(metadata_of(pod).get("uid"))
+        uid = uid_of(pod)
         number = self._addresses_of_pods.get(uid)
         if number is None:
             self._pod_count += 1
@@ -204,7 +209,7 @@ class Kubelet(Controller):
         if new is not None and _node_name(new):
             self.queue.add(key_of(new))
         elif new is None and old is not None:
-            uid = text(metadata_of(old).get("uid"))
+            uid = uid_of(old)
             self._runs.pop(uid, None)
             self._noticed.pop(uid, None)
             self._addresses_of_pods.pop(uid, None)
@@ -214,7 +219,7 @@ class Kubelet(Controller):
         was = old is not None and not self.is_stopped(old)
         runs = new is not None and not self.is_stopped(new)
         if new is None:
-            self._complaints.forget(text(metadata_of(old or {}).get("uid")))
+            self._complaints.forget(uid_of(old or {}))
         if runs and not was:
             self._requeue(name_of(new or {}))
 
@@ -254,7 +259,7 @@ class NodeLeases(Controller):
         """Renew a node's lease if it is time; when it is next. Raises ActorApiError."""
         now = self.clock.now()
         lease = await self._lease_of(node, now)
-        renewed = _epoch(mapping(lease.get("spec")).get("renewTime"))
+        renewed = _epoch(spec_of(lease).get("renewTime"))
         if now - renewed >= self._renew_seconds:
             await self._renew(lease, now)
             renewed = now
@@ -268,7 +273,7 @@ class NodeLeases(Controller):
             "apiVersion": "v1",
             "kind": "Node",
             "name": name_of(node),
-            "uid": metadata_of(node).get("uid"),
+            "uid": uid_of(node),
         }
         metadata: Json = {
             "name": name_of(node),
@@ -283,7 +288,7 @@ class NodeLeases(Controller):
         return await self.create(LEASES, {"metadata": metadata, "spec": spec})
 
     async def _renew(self, lease: Json, now: float) -> None:
-        spec = {**mapping(lease.get("spec")), "renewTime": _micro(now)}
+        spec = {**spec_of(lease), "renewTime": _micro(now)}
         try:
             await self.update(LEASES, {**lease, "spec": spec})
         except ActorApiError as error:
@@ -321,7 +326,7 @@ class NodeHeartbeats(NodeLeases):
 
     async def _report(self, node: Json, now: float) -> None:
         stamp = times.timestamp(now)
-        conditions: object = mapping(node.get("status")).get("conditions")
+        conditions: object = status_of(node).get("conditions")
         for kind, status, reason, message in _CONDITIONS:
             condition: Json = {
                 "type": kind,
@@ -332,7 +337,7 @@ class NodeHeartbeats(NodeLeases):
             }
             conditions = with_condition(conditions, condition, stamp)
         patch: Json = {"conditions": conditions}
-        if not mappings(mapping(node.get("status")).get("addresses")):
+        if not mappings(status_of(node).get("addresses")):
             patch["addresses"] = [
                 {"type": "InternalIP", "address": self._kubelet.address_of(node)},
                 {"type": "Hostname", "address": name_of(node)},
@@ -357,9 +362,7 @@ _CONDITIONS: Final = (
 
 def _reported(node: Json, now: float) -> float:
     """When the kubelet last sent the node's status; long ago if others have changed it since."""
-    conditions = {
-        one.get("type"): one for one in mappings(mapping(node.get("status")).get("conditions"))
-    }
+    conditions = {one.get("type"): one for one in mappings(status_of(node).get("conditions"))}
     beats = []
     for kind, status, *_ in _CONDITIONS:
         condition = conditions.get(kind, {})
@@ -379,5 +382,14 @@ def _micro(now: float) -> str:
     return f"{times.timestamp(whole)[:-1]}.{fraction:06}Z"
 
 
+def _merge_patch_of(conditions: list[Json], old: object) -> list[Json]:
+    """Return conditions for a strategic patch, with null for fields that are to be removed."""
+    before = {one.get("type"): one for one in mappings(old)}
+    return [
+        {**dict.fromkeys(before.get(one.get("type"), {}).keys() - one.keys()), **one}
+        for one in conditions
+    ]
+
+
 def _node_name(pod: Json) -> str:
-    return text(mapping(pod.get("spec")).get("nodeName"))
+    return node_of(pod)

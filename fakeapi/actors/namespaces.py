@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.conditions import with_condition
 from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.objects import spec_of, status_of, with_condition
 from fakeapi.actors.resources import NAMESPACES, PODS, Resource, discovered
 from fakeapi.types import times
 from fakeapi.types.objects import (
@@ -17,7 +17,6 @@ from fakeapi.types.objects import (
     finalizers_of,
     integer,
     is_deleting,
-    mapping,
     mappings,
     metadata_of,
     text,
@@ -26,8 +25,6 @@ from fakeapi.types.objects import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-__all__ = ["NamespaceCollector"]
 
 _FINALIZER: Final = "kubernetes"
 #: How long what has no grace period but does not go is waited for, as upstream does.
@@ -50,7 +47,7 @@ class NamespaceCollector(Controller):
         namespace = self._namespaces.get("", key)
         if namespace is None or not is_deleting(namespace):
             return
-        if _FINALIZER not in texts(mapping(namespace.get("spec")).get("finalizers")):
+        if _FINALIZER not in texts(spec_of(namespace).get("finalizers")):
             return
         resources: list[Resource] = []
         for document in await self.client.discover():
@@ -92,7 +89,7 @@ class NamespaceCollector(Controller):
 
     async def _tell(self, namespace: Json, remaining: dict[Resource, list[Json]]) -> Json:
         """Set the conditions that say what is in the way. Raises ActorApiError."""
-        status = dict(mapping(namespace.get("status")))
+        status = dict(status_of(namespace))
         now = times.timestamp(self.clock.now())
         conditions: object = status.get("conditions")
         for condition in _conditions(remaining):
@@ -101,7 +98,7 @@ class NamespaceCollector(Controller):
         return await self.update_status(NAMESPACES, namespace, status)
 
     async def _release(self, namespace: Json) -> None:
-        spec = dict(mapping(namespace.get("spec")))
+        spec = dict(spec_of(namespace))
         spec["finalizers"] = [one for one in texts(spec.get("finalizers")) if one != _FINALIZER]
         await self.update(NAMESPACES, {**namespace, "spec": spec}, subresource="finalize")
 
@@ -113,7 +110,7 @@ class NamespaceCollector(Controller):
 def _estimate_seconds(remaining: dict[Resource, list[Json]]) -> float:
     """Half of the longest grace, and one, as upstream waits."""
     graces = [
-        integer(mapping(pod.get("spec")).get("terminationGracePeriodSeconds"))
+        integer(spec_of(pod).get("terminationGracePeriodSeconds"))
         for pod in remaining.get(PODS, ())
     ]
     return max(graces, default=_WAIT_SECONDS) // 2 + 1

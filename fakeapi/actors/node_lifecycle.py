@@ -14,17 +14,23 @@ import dataclasses
 from typing import Final
 
 from fakeapi.actors.client import STRATEGIC
-from fakeapi.actors.conditions import condition_of, is_ready, with_condition
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.informer import key_of
 from fakeapi.actors.kubelet import LEASE_NAMESPACE
+from fakeapi.actors.objects import (
+    condition_of,
+    is_ready,
+    key_of,
+    node_of,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
 from fakeapi.actors.resources import LEASES, NODES, PODS
 from fakeapi.actors.tolerations import patience_seconds, taints_of
 from fakeapi.types import times
-from fakeapi.types.objects import Json, is_deleting, mapping, mappings, metadata_of, name_of, text
-
-__all__ = ["NodeLifecycle", "NodeLifecycleOptions", "TaintEviction"]
+from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -104,7 +110,7 @@ class NodeLifecycle(Controller):
         name = name_of(node)
         if name in self._registered:
             return
-        known: Json = {"metadata": {"name": name, "uid": metadata_of(node).get("uid")}}
+        known: Json = {"metadata": {"name": name, "uid": uid_of(node)}}
         self._registered[name] = known
         message = f"Node {name} event: Registered Node {name} in Controller"
         await self._recorder.record(NODES, known, "RegisteredNode", message)
@@ -118,7 +124,7 @@ class NodeLifecycle(Controller):
     def _observed(self, node: Json) -> _Health:
         lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or {}
         beat = (
-            text(mapping(lease.get("spec")).get("renewTime")),
+            text(spec_of(lease).get("renewTime")),
             text(condition_of(node, "Ready").get("lastHeartbeatTime")),
         )
         now = self.clock.now()
@@ -160,7 +166,7 @@ class NodeLifecycle(Controller):
     async def _taint(self, node: Json) -> None:
         """Give the node the taints that its conditions call for, and take off those they do not."""
         wanted = _wanted_taints(node)
-        present = mappings(mapping(node.get("spec")).get("taints"))
+        present = mappings(spec_of(node).get("taints"))
         identities = [(text(one.get("key")), text(one.get("effect"))) for one in present]
         kept = [
             taint
@@ -189,7 +195,7 @@ class NodeLifecycle(Controller):
                 message = f"Node {name_of(node)} status is now: NodeNotReady"
                 await self._recorder.record(NODES, node, "NodeNotReady", message)
             for pod in list(self._pods.objects.values()):
-                on_it = mapping(pod.get("spec")).get("nodeName") == name_of(node)
+                on_it = node_of(pod) == name_of(node)
                 if on_it and is_ready(pod):
                     await self._disown(pod)
         health.was_ready = ready
@@ -198,7 +204,7 @@ class NodeLifecycle(Controller):
     async def _disown(self, pod: Json) -> None:
         now = times.timestamp(self.clock.now())
         condition = {**condition_of(pod, "Ready"), "status": "False"}
-        conditions = with_condition(mapping(pod.get("status")).get("conditions"), condition, now)
+        conditions = with_condition(status_of(pod).get("conditions"), condition, now)
         changed = [one for one in conditions if one.get("type") == "Ready"]
         await self.patch(
             PODS,
@@ -223,7 +229,7 @@ def _wanted_taints(node: Json) -> list[tuple[str, str]]:
             wanted.append((key, "NoSchedule"))
             if kind == "Ready":
                 wanted.append((key, "NoExecute"))
-    if mapping(node.get("spec")).get("unschedulable"):
+    if spec_of(node).get("unschedulable"):
         wanted.append((UNSCHEDULABLE, "NoSchedule"))
     return wanted
 
@@ -247,7 +253,7 @@ class TaintEviction(Controller):
         pod = self._pods.objects.get(key)
         if pod is None or is_deleting(pod):
             return
-        spec, uid = mapping(pod.get("spec")), text(metadata_of(pod).get("uid"))
+        spec, uid = spec_of(pod), uid_of(pod)
         node = self._nodes.get("", text(spec.get("nodeName")))
         taints = taints_of(node or {}, "NoExecute")
         patience = patience_seconds(mappings(spec.get("tolerations")), taints) if taints else None
@@ -287,9 +293,9 @@ class TaintEviction(Controller):
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:
-            self._since.pop(text(metadata_of(old or {}).get("uid")), None)
-        elif mapping(new.get("spec")).get("nodeName"):
-            before, after = mapping((old or {}).get("spec")), mapping(new.get("spec"))
+            self._since.pop(uid_of(old or {}), None)
+        elif node_of(new):
+            before, after = spec_of(old or {}), spec_of(new)
             fields = ("nodeName", "tolerations")
             if any(before.get(field) != after.get(field) for field in fields):
                 self.queue.add(key_of(new))
@@ -298,5 +304,5 @@ class TaintEviction(Controller):
         if new is None or taints_of(new, "NoExecute") == taints_of(old or {}, "NoExecute"):
             return
         for key, pod in self._pods.objects.items():
-            if mapping(pod.get("spec")).get("nodeName") == name_of(new):
+            if node_of(pod) == name_of(new):
                 self.queue.add(key)

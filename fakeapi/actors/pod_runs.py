@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 from typing import Final
 
-from fakeapi.actors.conditions import condition_of, with_condition
+from fakeapi.actors.objects import condition_of, spec_of, status_of, with_condition
 from fakeapi.types import times
 from fakeapi.types.objects import (
     Json,
@@ -27,8 +27,6 @@ from fakeapi.types.objects import (
     namespace_of,
     text,
 )
-
-__all__ = ["PodPlan", "PodRun", "begun", "recovered", "status_of", "step", "terminated"]
 
 _BACKOFF_SECONDS: Final = 10.0
 _BACKOFF_SECONDS_MAX: Final = 300.0
@@ -87,7 +85,7 @@ def begun(now: float) -> PodRun:
 
 def recovered(pod: Json, now: float) -> PodRun:
     """The run that a pod's status tells of, for a kubelet that was not there before."""
-    status = mapping(pod.get("status"))
+    status = status_of(pod)
     accepted = _seconds(status.get("startTime"), now)
     run = PodRun("waiting", accepted_at=accepted, since=accepted)
     container = next(iter(mappings(status.get("containerStatuses"))), {})
@@ -139,7 +137,7 @@ def step(run: PodRun, pod: Json, plan: PodPlan, now: float) -> float | None:
 
 
 def _deadline(run: PodRun, pod: Json) -> float | None:
-    seconds = mapping(pod.get("spec")).get("activeDeadlineSeconds")
+    seconds = spec_of(pod).get("activeDeadlineSeconds")
     if run.state == "finished" or not isinstance(seconds, int):
         return None
     return run.accepted_at + seconds
@@ -161,7 +159,7 @@ def _happen(run: PodRun, pod: Json, plan: PodPlan, when: float) -> None:
         _start(run, when)
     else:
         code = plan.exit_code(run.restarts)
-        policy = text(mapping(pod.get("spec")).get("restartPolicy")) or "Always"
+        policy = text(spec_of(pod).get("restartPolicy")) or "Always"
         if policy == "Never" or (policy == "OnFailure" and code == 0):
             _end(run, when, code)
         else:
@@ -199,9 +197,9 @@ def terminated(run: PodRun, now: float, *, killed: bool) -> PodRun:
     return ended
 
 
-def status_of(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float) -> Json:
+def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float) -> Json:
     """The fields of the status that the kubelet sets."""
-    spec, old = mapping(pod.get("spec")), mapping(pod.get("status"))
+    spec, old = spec_of(pod), status_of(pod)
     generation = metadata_of(pod).get("generation")
     status: Json = {
         "phase": run.phase,
@@ -234,7 +232,7 @@ def _conditions(run: PodRun, pod: Json, now: str) -> list[Json]:
     if run.state == "finished":
         because = {"reason": "PodCompleted" if run.phase == "Succeeded" else "PodFailed"}
     elif not up:
-        names = " ".join(name for name in _names(mapping(pod.get("spec")).get("containers")))
+        names = " ".join(name for name in _names(spec_of(pod).get("containers")))
         message = f"containers with unready status: [{names}]"
         because = {"reason": "ContainersNotReady", "message": message}
     initialized, why = _initialized(run, pod)
@@ -247,7 +245,7 @@ def _conditions(run: PodRun, pod: Json, now: str) -> list[Json]:
         ("Ready", ready, why_not),
         ("ContainersReady", up, because),
     ]
-    conditions: object = mapping(pod.get("status")).get("conditions")
+    conditions: object = status_of(pod).get("conditions")
     generation = metadata_of(pod).get("generation")
     observed: Json = {} if generation is None else {"observedGeneration": generation}
     for kind, holds, extra in wanted:
@@ -259,7 +257,7 @@ def _conditions(run: PodRun, pod: Json, now: str) -> list[Json]:
 
 
 def _initialized(run: PodRun, pod: Json) -> tuple[bool, Json]:
-    inits = mappings(mapping(pod.get("spec")).get("initContainers"))
+    inits = mappings(spec_of(pod).get("initContainers"))
     if run.state == "waiting" and inits:
         names = " ".join(_names(inits))
         message = f"containers with incomplete status: [{names}]"
@@ -270,7 +268,7 @@ def _initialized(run: PodRun, pod: Json) -> tuple[bool, Json]:
 def _gates(pod: Json) -> tuple[bool, Json]:
     """A running pod is ready once all its readiness gates say so."""
     wrong = []
-    for gate in mappings(mapping(pod.get("spec")).get("readinessGates")):
+    for gate in mappings(spec_of(pod).get("readinessGates")):
         kind = text(gate.get("conditionType"))
         condition = condition_of(pod, kind)
         if not condition:
@@ -313,7 +311,7 @@ def _static_status(pod: Json, container: Json) -> Json:
 
 def _state(run: PodRun, pod: Json, container: Json) -> Json:
     if run.state == "waiting":
-        inits = mapping(pod.get("spec")).get("initContainers")
+        inits = spec_of(pod).get("initContainers")
         return {"waiting": {"reason": "PodInitializing" if inits else "ContainerCreating"}}
     if run.state == "running":
         return {"running": {"startedAt": times.timestamp(run.started_at)}}

@@ -10,8 +10,6 @@ from fakeapi.types.objects import Json, mapping, mappings, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Resource", "discovered", "resource_of_kind"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Resource:
@@ -43,6 +41,9 @@ EVENTS: Final = Resource("", "v1", "events", "Event")
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
+REPLICATION_CONTROLLERS: Final = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController"
+)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakeapi.types.objects import Json, mapping, mappings, text
+from fakeapi.actors.objects import spec_of
+from fakeapi.types.objects import Json, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["patience_seconds", "taints_of", "tolerates"]
-
 
 def taints_of(node: Json, *effects: str) -> list[Json]:
     """The node's taints with one of these effects."""
-    taints = mappings(mapping(node.get("spec")).get("taints"))
+    taints = mappings(spec_of(node).get("taints"))
     return [taint for taint in taints if taint.get("effect") in effects]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.informer import key_of
+from fakeapi.actors.objects import has_ended, key_of, node_of, phase_of, spec_of
 from fakeapi.actors.resources import CLAIMS, PODS, VOLUMES
 from fakeapi.types.objects import (
     Json,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fakeapi.actors.resources import Resource
-
-__all__ = ["VolumeProtection", "claims_of"]
 
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
@@ -59,7 +57,7 @@ class VolumeProtection(Controller):
             return
         volume = self._volumes.objects.get(name)
         if volume is not None:
-            bound = mapping(volume.get("status")).get("phase") == "Bound"
+            bound = phase_of(volume) == "Bound"
             await self._keep(VOLUMES, volume, _VOLUME_FINALIZER, used=bound)
 
     async def _keep(self, resource: Resource, obj: Json, finalizer: str, *, used: bool) -> None:
@@ -80,7 +78,7 @@ class VolumeProtection(Controller):
         """Whether a pod that is on a node uses the claim."""
         name = name_of(claim)
         return any(
-            mapping(pod.get("spec")).get("nodeName") and name in claims_of(pod)
+            node_of(pod) and name in claims_of(pod)
             for pod in self._pods.of_namespace(namespace_of(claim))
         )
 
@@ -92,8 +90,8 @@ class VolumeProtection(Controller):
 
 def claims_of(pod: Json) -> Iterator[str]:
     """The names of the claims that a pod uses; one made for it is let go once it has ended."""
-    ended = mapping(pod.get("status")).get("phase") in ("Succeeded", "Failed")
-    for volume in mappings(mapping(pod.get("spec")).get("volumes")):
+    ended = has_ended(pod)
+    for volume in mappings(spec_of(pod).get("volumes")):
         source = mapping(volume.get("persistentVolumeClaim"))
         if source:
             yield text(source.get("claimName"))

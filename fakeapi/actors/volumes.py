@@ -13,9 +13,17 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.controller import Context, Controller, annotation
+from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.informer import key_of
+from fakeapi.actors.objects import (
+    annotation,
+    has_ended,
+    key_of,
+    node_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
 from fakeapi.actors.resources import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
 from fakeapi.actors.volume_protection import claims_of
 from fakeapi.decoding.selectors import EVERYTHING, label_selector_of
@@ -35,8 +43,6 @@ from fakeapi.types.quantity import parse_nano
 
 if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
-
-__all__ = ["VolumeOptions", "Volumes"]
 
 _COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -94,7 +100,7 @@ class Volumes(Controller):
             await self._serve(claim)
 
     async def _serve(self, claim: Json) -> None:
-        spec = mapping(claim.get("spec"))
+        spec = spec_of(claim)
         wanted = text(spec.get("volumeName"))
         if wanted:
             volume = self._volumes.get("", wanted)
@@ -119,7 +125,7 @@ class Volumes(Controller):
 
     async def _explain(self, claim: Json, storage_class: Json | None) -> None:
         """Tell why a claim is not served at once, if it has not been told yet."""
-        name = text(mapping(claim.get("spec")).get("storageClassName"))
+        name = text(spec_of(claim).get("storageClassName"))
         provisioner = text((storage_class or {}).get("provisioner"))
         kind = "Normal"
         if self._waits(claim) and not _node_of(claim):
@@ -134,7 +140,7 @@ class Volumes(Controller):
             told = "ExternalProvisioning", _EXTERNAL.format(provisioner)
         else:
             return
-        uid = text(metadata_of(claim).get("uid"))
+        uid = uid_of(claim)
         if self._explained.get(uid) != told:
             self._explained[uid] = told
             await self._recorder.record(CLAIMS, claim, *told, kind=kind)
@@ -145,9 +151,7 @@ class Volumes(Controller):
         pods = [
             name_of(pod)
             for pod in self._pods.of_namespace(namespace_of(claim))
-            if name in claims_of(pod)
-            and not mapping(pod.get("spec")).get("nodeName")
-            and mapping(pod.get("status")).get("phase") not in ("Succeeded", "Failed")
+            if name in claims_of(pod) and not node_of(pod) and not has_ended(pod)
         ]
         if not pods:
             return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
@@ -155,13 +159,13 @@ class Volumes(Controller):
         return "WaitForPodScheduled", f"waiting for {who} to be scheduled"
 
     def _waits(self, claim: Json) -> bool:
-        name = text(mapping(claim.get("spec")).get("storageClassName"))
+        name = text(spec_of(claim).get("storageClassName"))
         found = self._classes.get("", name) or {}
         return found.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _match(self, claim: Json) -> Json | None:
         """The volume that is meant for the claim, else the smallest that fits, if it may be."""
-        uid = text(metadata_of(claim).get("uid"))
+        uid = uid_of(claim)
         candidates = []
         for name, volume in sorted(self._volumes.objects.items()):
             if _is_meant(volume, claim):
@@ -178,7 +182,7 @@ class Volumes(Controller):
     async def _bind(self, claim: Json, volume: Json, *, chosen: bool) -> None:
         """Reference from the volume, then its phase, then the claim's name and phase."""
         reference = _reference(volume)
-        if reference.get("uid") != metadata_of(claim).get("uid"):
+        if reference.get("uid") != uid_of(claim):
             metadata: Json = {"resourceVersion": metadata_of(volume).get("resourceVersion")}
             if not reference:
                 metadata["annotations"] = {_BY_CONTROLLER: "yes"}
@@ -196,7 +200,7 @@ class Volumes(Controller):
                 "annotations": annotations,
             }
             claim = await self.patch(CLAIMS, claim, {"metadata": metadata, "spec": spec})
-        volume_spec = mapping(volume.get("spec"))
+        volume_spec = spec_of(volume)
         bound: Json = {
             "phase": "Bound",
             "accessModes": volume_spec.get("accessModes"),
@@ -212,7 +216,7 @@ class Volumes(Controller):
         name = f"pvc-{metadata_of(claim).get('uid')}"
         if provisioner not in self.options.provisioners or self._volumes.get("", name):
             return
-        spec = mapping(claim.get("spec"))
+        spec = spec_of(claim)
         made: Json = {
             "capacity": {"storage": _request(claim)},
             "accessModes": spec.get("accessModes"),
@@ -255,10 +259,10 @@ class Volumes(Controller):
             if claim is not None:
                 self.queue.add(f"claim {key}")
             return
-        if claim is not None and metadata_of(claim).get("uid") == reference.get("uid"):
+        if claim is not None and uid_of(claim) == reference.get("uid"):
             self.queue.add(f"claim {key}")
             return
-        policy = mapping(volume.get("spec")).get("persistentVolumeReclaimPolicy")
+        policy = spec_of(volume).get("persistentVolumeReclaimPolicy")
         ours = annotation(volume, _PROVISIONED_BY) in self.options.provisioners
         await self._tell(VOLUMES, volume, {"phase": "Released"})
         if policy == "Delete" and ours and not is_deleting(volume):
@@ -266,7 +270,7 @@ class Volumes(Controller):
 
     async def _tell(self, resource: Resource, obj: Json, status: Json) -> Json:
         """Set fields of the status that are not so already. Raises ActorApiError."""
-        old = mapping(obj.get("status"))
+        old = status_of(obj)
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         if not changes:
             return obj
@@ -275,9 +279,9 @@ class Volumes(Controller):
     def _claim_changed(self, old: Json | None, new: Json | None) -> None:
         claim = new or old or {}
         self.queue.add(f"claim {key_of(claim)}")
-        volume = text(mapping(claim.get("spec")).get("volumeName"))
+        volume = text(spec_of(claim).get("volumeName"))
         if new is None:
-            self._explained.pop(text(metadata_of(claim).get("uid")), None)
+            self._explained.pop(uid_of(claim), None)
             if volume:
                 self.queue.add(f"volume {volume}")
 
@@ -286,7 +290,7 @@ class Volumes(Controller):
         for pod in (old, new):
             for name in claims_of(pod or {}):
                 claim = self._claims.get(namespace_of(pod or {}), name)
-                if claim is not None and not mapping(claim.get("spec")).get("volumeName"):
+                if claim is not None and not spec_of(claim).get("volumeName"):
                     self.queue.add(f"claim {key_of(claim)}")
 
     def _volume_changed(self, old: Json | None, new: Json | None) -> None:
@@ -299,12 +303,12 @@ class Volumes(Controller):
 
     def _try_pending(self) -> None:
         for key, claim in self._claims.objects.items():
-            if not mapping(claim.get("spec")).get("volumeName"):
+            if not spec_of(claim).get("volumeName"):
                 self.queue.add(f"claim {key}")
 
 
 def _reference(volume: Json) -> Json:
-    return mapping(mapping(volume.get("spec")).get("claimRef"))
+    return mapping(spec_of(volume).get("claimRef"))
 
 
 def _is_meant(volume: Json, claim: Json) -> bool:
@@ -313,7 +317,7 @@ def _is_meant(volume: Json, claim: Json) -> bool:
     return (
         reference.get("name") == name_of(claim)
         and reference.get("namespace") == namespace_of(claim)
-        and reference.get("uid") in (None, "", metadata_of(claim).get("uid"))
+        and reference.get("uid") in (None, "", uid_of(claim))
     )
 
 
@@ -334,18 +338,16 @@ def _reference_to(claim: Json) -> Json:
 
 
 def _request(claim: Json) -> str:
-    resources = mapping(mapping(claim.get("spec")).get("resources"))
+    resources = mapping(spec_of(claim).get("resources"))
     return text(mapping(resources.get("requests")).get("storage")) or "0"
 
 
 def _capacity(volume: Json) -> int:
-    return parse_nano(
-        text(mapping(mapping(volume.get("spec")).get("capacity")).get("storage")) or "0"
-    )
+    return parse_nano(text(mapping(spec_of(volume).get("capacity")).get("storage")) or "0")
 
 
 def _fits(volume: Json, claim: Json) -> bool:
-    have, want = mapping(volume.get("spec")), mapping(claim.get("spec"))
+    have, want = spec_of(volume), spec_of(claim)
     selector = want.get("selector")
     chosen = label_selector_of(selector) if selector is not None else EVERYTHING
     mode = "Filesystem"

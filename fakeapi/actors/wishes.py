@@ -12,13 +12,12 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.objects import uid_of
 from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
     from fakeapi.actors.resources import Resource
-
-__all__ = ["Complaints", "Wishes"]
 
 _PREFIX: Final = "fakeapi.kubesched.io/"
 _CODES: Final = {str(code): code for code in range(256)}
@@ -93,7 +92,7 @@ class Complaints:
 
     async def tell(self, resource: Resource, obj: Json, wishes: Wishes, host: str) -> None:
         """Say what is wrong with an object's annotations, where `kubectl describe` shows it."""
-        uid = text(metadata_of(obj).get("uid"))
+        uid = uid_of(obj)
         told, self._told[uid] = self._told.get(uid, []), wishes.complaints
         for complaint in sorted(wishes.complaints):
             if complaint in told:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fakeapi.clock import Clock, Timer
 
-__all__ = ["WorkQueue"]
-
 _RETRY_SECONDS: Final = 0.005
 _RETRY_SECONDS_MAX: Final = 1000.0
 

@@ -13,14 +13,6 @@ from fakeapi.actors.volumes import VolumeOptions
 if TYPE_CHECKING:
     from fakeapi.server import FakeApiServer
 
-__all__ = [
-    "actor_events_option",
-    "actors_of",
-    "actors_option",
-    "provisioner_option",
-    "stages_option",
-]
-
 #: What each name on the command line is called in `Actors`.
 _NAMES: Final = {
     "kubelet": "kubelet",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fakeapi.actors.owners.daemon_sets import DaemonSets
 from fakeapi.actors.owners.deployments import Deployments
-from fakeapi.actors.owners.jobs import FinishedJobs, Jobs
-from fakeapi.actors.owners.replica_sets import ReplicaSets
+from fakeapi.actors.owners.jobs import Jobs
+from fakeapi.actors.owners.replica_sets import ReplicaSets, ReplicationControllers
 from fakeapi.actors.owners.stateful_sets import StatefulSets
 
 if TYPE_CHECKING:
@@ -18,5 +18,5 @@ __all__ = ["owner_controllers"]
 
 def owner_controllers(context: Context) -> list[Controller]:
     """One controller of each kind."""
-    kinds = (ReplicaSets, Deployments, StatefulSets, Jobs, FinishedJobs, DaemonSets)
+    kinds = (ReplicaSets, ReplicationControllers, Deployments, StatefulSets, Jobs, DaemonSets)
     return [kind(context) for kind in kinds]

@@ -5,11 +5,9 @@ Source: updateClaimOwnerRefForSetAndPod in pkg/controller/statefulset/stateful_s
 
 from __future__ import annotations
 
-from fakeapi.actors.owners.pods import owner_reference
+from fakeapi.actors.objects import owner_reference, owners_of, spec_of, uid_of
 from fakeapi.actors.resources import PODS, STATEFUL_SETS
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text
-
-__all__ = ["claim_name", "is_stale", "owners_of_claim"]
+from fakeapi.types.objects import Json, mapping, name_of
 
 
 def claim_name(owner: Json, template: Json, ordinal: int) -> str:
@@ -19,7 +17,7 @@ def claim_name(owner: Json, template: Json, ordinal: int) -> str:
 
 def is_stale(claim: Json, pod_name: str, pod_uid: object) -> bool:
     """Whether the claim goes with another pod of that name; a new pod has to wait for that."""
-    references = mappings(metadata_of(claim).get("ownerReferences"))
+    references = owners_of(claim)
     return any(
         one.get("kind") == "Pod" and one.get("name") == pod_name and one.get("uid") != pod_uid
         for one in references
@@ -28,8 +26,8 @@ def is_stale(claim: Json, pod_name: str, pod_uid: object) -> bool:
 
 def owners_of_claim(claim: Json, owner: Json, pod: Json, *, scaled_down: bool) -> list[Json] | None:
     """The owners that the claim is to have, None if they are to be left as they are."""
-    present = mappings(metadata_of(claim).get("ownerReferences"))
-    ours = {text(metadata_of(one).get("uid")) for one in (owner, pod)}
+    present = owners_of(claim)
+    ours = {uid_of(one) for one in (owner, pod)}
     names = {("StatefulSet", name_of(owner)), ("Pod", name_of(pod))}
     for one in present:
         if (one.get("kind"), one.get("name")) in names and one.get("uid") not in ours:
@@ -37,7 +35,7 @@ def owners_of_claim(claim: Json, owner: Json, pod: Json, *, scaled_down: bool) -
     others = [one for one in present if one.get("uid") not in ours]
     wanted = list(others)
     if not any(one.get("controller") for one in others):
-        policy = mapping(mapping(owner.get("spec")).get("persistentVolumeClaimRetentionPolicy"))
+        policy = mapping(spec_of(owner).get("persistentVolumeClaimRetentionPolicy"))
         if policy.get("whenScaled") == "Delete" and scaled_down:
             wanted.append(owner_reference(PODS, pod))
         elif policy.get("whenDeleted") == "Delete":

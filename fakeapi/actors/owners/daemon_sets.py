@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.conditions import is_ready
+from fakeapi.actors.objects import has_ended, is_active, is_ready, phase_of, spec_of
 from fakeapi.actors.owners.daemon_updates import Daemons, excess, limits_of, replacements
-from fakeapi.actors.owners.pods import is_active, is_available, phase_of, pod_from
+from fakeapi.actors.owners.pods import is_available, pod_from
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner
 from fakeapi.actors.resources import DAEMON_SETS, NODES
 from fakeapi.actors.tolerations import taints_of, tolerates
@@ -32,8 +32,6 @@ from fakeapi.types.objects import (
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
-
-__all__ = ["DaemonSets"]
 
 _OPERATORS: Final = {
     "In": "in",
@@ -73,7 +71,7 @@ class DaemonSets(RevisedOwner):
         update, revisions = await self.revise(owner)
         label = name_of(update).removeprefix(f"{name_of(owner)}-")
         by_node = _by_node(pods)
-        template = _tolerant(mapping(mapping(owner.get("spec")).get("template")))
+        template = _tolerant(mapping(spec_of(owner).get("template")))
         fit = {name: _fits(template, node) for name, node in sorted(self._nodes.objects.items())}
         if not is_deleting(owner):
             daemons = Daemons(owner, label, by_node, fit, self.clock.now())
@@ -82,7 +80,7 @@ class DaemonSets(RevisedOwner):
         await self._tell(owner, label, by_node, fit)
         used = {f"{name_of(owner)}-{labels_of(pod).get(REVISION_LABEL)}" for pod in pods}
         await self.forget_revisions(owner, revisions, used | {name_of(update)})
-        wait = integer(mapping(owner.get("spec")).get("minReadySeconds"))
+        wait = integer(spec_of(owner).get("minReadySeconds"))
         self.plan_availability(key, pods, wait)
 
     async def _manage(self, daemons: Daemons, template: Json) -> bool:
@@ -97,7 +95,7 @@ class DaemonSets(RevisedOwner):
                 gone += [pod for pod in present if is_active(pod)]
                 continue
             for pod in present:
-                if phase_of(pod) in ("Failed", "Succeeded") and not is_deleting(pod):
+                if has_ended(pod) and not is_deleting(pod):
                     await self._note_end(owner, pod, node)
                     gone.append(pod)
             if runs and (not present or (surges and not any(map(is_active, present)))):
@@ -123,7 +121,7 @@ class DaemonSets(RevisedOwner):
         made = []
         for node in nodes:
             pod = pod_from(self.resource, daemons.owner, template, labels=labels)
-            made.append({**pod, "spec": _pinned(mapping(pod.get("spec")), node)})
+            made.append({**pod, "spec": _pinned(spec_of(pod), node)})
         _, failure = await self.create_pods(daemons.owner, made)
         if failure is not None:
             raise failure
@@ -144,7 +142,7 @@ class DaemonSets(RevisedOwner):
         by_node: dict[str, list[Json]],
         fit: dict[str, tuple[bool, bool]],
     ) -> None:
-        wait, now = integer(mapping(owner.get("spec")).get("minReadySeconds")), self.clock.now()
+        wait, now = integer(spec_of(owner).get("minReadySeconds")), self.clock.now()
         count = dict.fromkeys(("wanted", "here", "astray", "ready", "available", "updated"), 0)
         for node, (runs, _) in fit.items():
             living = [pod for pod in by_node.get(node, []) if is_active(pod)]
@@ -186,7 +184,7 @@ def _node_face(node: Json) -> tuple[Json, object]:
 
 def _tolerant(template: Json) -> Json:
     """The template with the tolerations that every daemon has."""
-    spec = mapping(template.get("spec"))
+    spec = spec_of(template)
     added: list[Json] = [
         {"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED
     ]
@@ -200,7 +198,7 @@ def _tolerant(template: Json) -> Json:
 
 def _fits(template: Json, node: Json) -> tuple[bool, bool]:
     """Whether a pod is to run on the node, and whether one that is there may stay."""
-    spec = mapping(template.get("spec"))
+    spec = spec_of(template)
     if spec.get("nodeName") not in (None, "", name_of(node)) or not _is_selected(spec, node):
         return False, False
     tolerations = mappings(spec.get("tolerations"))
@@ -258,9 +256,9 @@ def _pinned(spec: Json, node: str) -> Json:
     return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
-def node_of(pod: Json) -> str:
+def target_node_of(pod: Json) -> str:
     """The node that a daemon's pod is on or for."""
-    spec = mapping(pod.get("spec"))
+    spec = spec_of(pod)
     if spec.get("nodeName"):
         return text(spec["nodeName"])
     terms = mappings(_required(spec).get("nodeSelectorTerms"))
@@ -273,5 +271,5 @@ def node_of(pod: Json) -> str:
 def _by_node(pods: list[Json]) -> dict[str, list[Json]]:
     found: dict[str, list[Json]] = {}
     for pod in pods:
-        found.setdefault(node_of(pod), []).append(pod)
+        found.setdefault(target_node_of(pod), []).append(pod)
     return found

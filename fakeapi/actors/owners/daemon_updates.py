@@ -8,15 +8,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from fakeapi.actors.conditions import is_ready
-from fakeapi.actors.owners.pods import is_available, phase_of, scaled
+from fakeapi.actors.objects import is_ready, node_of, phase_of
+from fakeapi.actors.owners.pods import is_available, scaled
 from fakeapi.actors.owners.revisions import REVISION_LABEL
 from fakeapi.types.objects import Json, integer, is_deleting, labels_of, mapping, metadata_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["Daemons", "excess", "limits_of", "replacements"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Json]:
 
 
 def _age(pod: Json) -> tuple[bool, str]:
-    bound = bool(mapping(pod.get("spec")).get("nodeName"))
+    bound = bool(node_of(pod))
     return not bound, text(metadata_of(pod).get("creationTimestamp"))
 
 

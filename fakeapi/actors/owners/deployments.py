@@ -6,19 +6,21 @@ upstream's, which is made of Go's memory of it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.conditions import condition_of, with_condition
-from fakeapi.actors.controller import Context, annotation
-from fakeapi.actors.owners.pods import (
-    Owner,
+from fakeapi.actors.objects import (
+    annotation,
+    condition_of,
     controller_of,
     is_active,
     owner_reference,
-    scaled,
-    template_hash,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
 )
+from fakeapi.actors.owners.pods import Owner, scaled, template_hash
 from fakeapi.actors.resources import DEPLOYMENTS, REPLICA_SETS
 from fakeapi.types import times
 from fakeapi.types.objects import (
@@ -34,7 +36,8 @@ from fakeapi.types.objects import (
     text,
 )
 
-__all__ = ["Deployments"]
+if TYPE_CHECKING:
+    from fakeapi.actors.controller import Context
 
 _HASH: Final = "pod-template-hash"
 _REVISION: Final = "deployment.kubernetes.io/revision"
@@ -64,7 +67,7 @@ class Deployments(Owner):
         if is_deleting(deployment):
             await self._tell(key, deployment, sets, _new_of(deployment, sets))
             return
-        spec = mapping(deployment.get("spec"))
+        spec = spec_of(deployment)
         new = _new_of(deployment, sets)
         paused = bool(spec.get("paused"))
         if not paused:
@@ -100,9 +103,9 @@ class Deployments(Owner):
         return new, [*old, new]
 
     async def _make(self, deployment: Json, old: list[Json], revision: str) -> Json:
-        spec = mapping(deployment.get("spec"))
+        spec = spec_of(deployment)
         template = mapping(spec.get("template"))
-        collisions = integer(mapping(deployment.get("status")).get("collisionCount"))
+        collisions = integer(status_of(deployment).get("collisionCount"))
         number = template_hash(template, collisions)
         labels = {**string_map(metadata_of(template).get("labels")), _HASH: number}
         selector = mapping(spec.get("selector"))
@@ -127,7 +130,7 @@ class Deployments(Owner):
             created = await self.create(REPLICA_SETS, made)
         except ActorApiError as error:
             if error.reason == "AlreadyExists":
-                status = {**mapping(deployment.get("status")), "collisionCount": collisions + 1}
+                status = {**status_of(deployment), "collisionCount": collisions + 1}
                 await self.update_status(DEPLOYMENTS, deployment, status)
             raise
         if _replicas(created):
@@ -137,14 +140,14 @@ class Deployments(Owner):
 
     def _is_scaling(self, deployment: Json, sets: list[Json]) -> bool:
         """Whether the wish for replicas has changed since the sets were sized."""
-        wanted = str(integer(mapping(deployment.get("spec")).get("replicas")))
+        wanted = str(integer(spec_of(deployment).get("replicas")))
         notes = [annotation(one, _DESIRED) for one in sets if _replicas(one) > 0]
         return any(note not in ("", wanted) for note in notes)
 
     async def _scale_all(self, deployment: Json, sets: list[Json], new: Json | None) -> None:
         """Spread a new wish for replicas over the sets, in proportion to what they have."""
         active = [one for one in sets if _replicas(one) > 0]
-        wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+        wanted = integer(spec_of(deployment).get("replicas"))
         if len(active) <= 1:
             target = active[0] if active else new
             if target is not None:
@@ -170,7 +173,7 @@ class Deployments(Owner):
         """No pod of the new template before the last of the old ones has gone."""
         for one in old:
             await self._resize(deployment, one, 0)
-        uids = {metadata_of(one).get("uid") for one in old}
+        uids = {uid_of(one) for one in old}
         pods = self.pods.of_namespace(namespace_of(deployment))
         left = [
             pod
@@ -178,12 +181,12 @@ class Deployments(Owner):
             if controller_of(pod).get("uid") in uids and (is_active(pod) or is_deleting(pod))
         ]
         if not left and new is not None:
-            wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+            wanted = integer(spec_of(deployment).get("replicas"))
             await self._resize(deployment, new, wanted)
 
     async def _roll(self, deployment: Json, old: list[Json], new: Json) -> None:
         """Up by what surge allows; if there is nothing to add, down by what may be missing."""
-        wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+        wanted = integer(spec_of(deployment).get("replicas"))
         size = _replicas(new)
         grown = wanted if size > wanted else size + _room(deployment, [*old, new], size)
         if grown != size:
@@ -220,14 +223,14 @@ class Deployments(Owner):
 
     async def _clean_up(self, deployment: Json, old: list[Json]) -> None:
         """Forget old ReplicaSets beyond the history that is to be kept."""
-        limit = mapping(deployment.get("spec")).get("revisionHistoryLimit")
+        limit = spec_of(deployment).get("revisionHistoryLimit")
         if not isinstance(limit, int) or not _is_complete(deployment):
             return
         empty = [
             one
             for one in old
             if not _replicas(one)
-            and not integer(mapping(one.get("status")).get("replicas"))
+            and not integer(status_of(one).get("replicas"))
             and not is_deleting(one)
         ]
         empty.sort(key=_revision)
@@ -242,7 +245,7 @@ class Deployments(Owner):
             status["conditions"] = conditions
         live = self.owners.objects.get(key, deployment)
         await self.patch_status(live, status)
-        deadline = mapping(deployment.get("spec")).get("progressDeadlineSeconds")
+        deadline = spec_of(deployment).get("progressDeadlineSeconds")
         progressing = next((one for one in conditions if one["type"] == "Progressing"), {})
         due = progressing.get("reason") not in (
             "NewReplicaSetAvailable",
@@ -254,7 +257,7 @@ class Deployments(Owner):
 
     async def patch_status(self, deployment: Json, status: Json) -> None:
         """Set the status, whatever became of the rest of the object. Raises ActorApiError."""
-        old = mapping(deployment.get("status"))
+        old = status_of(deployment)
         if old == status:
             return
         gone: Json = {name: None for name in old if name not in status}
@@ -265,12 +268,12 @@ class Deployments(Owner):
 
 def _new_of(deployment: Json, sets: list[Json]) -> Json | None:
     """The oldest ReplicaSet that has the template, its hash aside."""
-    template = mapping(mapping(deployment.get("spec")).get("template"))
+    template = mapping(spec_of(deployment).get("template"))
     return next((one for one in sets if _bare_template(one) == template), None)
 
 
 def _bare_template(one: Json) -> Json:
-    template = mapping(mapping(one.get("spec")).get("template"))
+    template = mapping(spec_of(one).get("template"))
     metadata = dict(metadata_of(template))
     labels = {
         key: value for key, value in string_map(metadata.get("labels")).items() if key != _HASH
@@ -289,16 +292,16 @@ def _revision(one: Json) -> int:
 
 
 def _replicas(one: Json) -> int:
-    return integer(mapping(one.get("spec")).get("replicas"))
+    return integer(spec_of(one).get("replicas"))
 
 
 def _available(one: Json) -> int:
-    return integer(mapping(one.get("status")).get("availableReplicas"))
+    return integer(status_of(one).get("availableReplicas"))
 
 
 def _fenceposts(deployment: Json) -> tuple[int, int]:
     """Surge and unavailability in pods; not both nothing."""
-    spec = mapping(deployment.get("spec"))
+    spec = spec_of(deployment)
     wanted = integer(spec.get("replicas"))
     rolling = mapping(mapping(spec.get("strategy")).get("rollingUpdate"))
     surge = scaled(rolling.get("maxSurge"), wanted, up=True)
@@ -307,7 +310,7 @@ def _fenceposts(deployment: Json) -> tuple[int, int]:
 
 
 def _rolls(deployment: Json) -> bool:
-    strategy = mapping(mapping(deployment.get("spec")).get("strategy"))
+    strategy = mapping(spec_of(deployment).get("strategy"))
     return strategy.get("type") != "Recreate"
 
 
@@ -316,13 +319,13 @@ def _surge(deployment: Json) -> int:
 
 
 def _unavailable(deployment: Json) -> int:
-    wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+    wanted = integer(spec_of(deployment).get("replicas"))
     return min(_fenceposts(deployment)[1], wanted) if _rolls(deployment) and wanted else 0
 
 
 def _room(deployment: Json, sets: list[Json], size: int) -> int:
     """By how much the new ReplicaSet may grow."""
-    wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+    wanted = integer(spec_of(deployment).get("replicas"))
     if not _rolls(deployment):
         return wanted if not any(_replicas(one) for one in sets) else 0
     room = wanted + _surge(deployment) - sum(_replicas(one) for one in sets)
@@ -330,7 +333,7 @@ def _room(deployment: Json, sets: list[Json], size: int) -> int:
 
 
 def _size_notes(deployment: Json) -> dict[str, str]:
-    wanted = integer(mapping(deployment.get("spec")).get("replicas"))
+    wanted = integer(spec_of(deployment).get("replicas"))
     return {_DESIRED: str(wanted), _MAX: str(wanted + _surge(deployment))}
 
 
@@ -345,14 +348,14 @@ def _without_unhealthy(old: list[Json], spare: int) -> dict[str, int]:
 
 
 def _is_complete(deployment: Json) -> bool:
-    wanted, status = _replicas(deployment), mapping(deployment.get("status"))
+    wanted, status = _replicas(deployment), status_of(deployment)
     counts = ("updatedReplicas", "replicas", "availableReplicas")
     return all(integer(status.get(name)) == wanted for name in counts)
 
 
 def _status(deployment: Json, sets: list[Json], new: Json | None) -> Json:
     def total(field: str, of: list[Json]) -> int:
-        return sum(integer(mapping(one.get("status")).get(field)) for one in of)
+        return sum(integer(status_of(one).get(field)) for one in of)
 
     available = total("availableReplicas", sets)
     counts = {
@@ -365,7 +368,7 @@ def _status(deployment: Json, sets: list[Json], new: Json | None) -> Json:
     status: Json = {name: count for name, count in counts.items() if count}
     status["terminatingReplicas"] = total("terminatingReplicas", sets)
     status["observedGeneration"] = metadata_of(deployment).get("generation")
-    collisions = mapping(deployment.get("status")).get("collisionCount")
+    collisions = status_of(deployment).get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
     return status
@@ -373,7 +376,7 @@ def _status(deployment: Json, sets: list[Json], new: Json | None) -> Json:
 
 def _conditions(deployment: Json, status: Json, new: Json | None, now: float) -> list[Json]:
     stamp = times.timestamp(now)
-    spec, old = mapping(deployment.get("spec")), mapping(deployment.get("status"))
+    spec, old = spec_of(deployment), status_of(deployment)
     floor = integer(spec.get("replicas")) - _unavailable(deployment)
     enough = integer(status.get("availableReplicas")) >= floor
     words = "has minimum availability" if enough else "does not have minimum availability"
@@ -404,7 +407,7 @@ def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> J
     if _is_complete({**deployment, "status": status}):
         message = f"{who} has successfully progressed."
         return {**base, "reason": "NewReplicaSetAvailable", "message": message}
-    old = mapping(deployment.get("status"))
+    old = status_of(deployment)
     retiring = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
     left = integer(status.get("replicas")) - integer(status.get("updatedReplicas"))
     names = ("updatedReplicas", "readyReplicas", "availableReplicas")
@@ -414,7 +417,7 @@ def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> J
     if moved or not current:
         message = f"{who} is progressing."
         return {**base, "reason": "ReplicaSetUpdated", "message": message, "moved": True}
-    deadline = integer(mapping(deployment.get("spec")).get("progressDeadlineSeconds"))
+    deadline = integer(spec_of(deployment).get("progressDeadlineSeconds"))
     if times.epoch_seconds(text(current.get("lastUpdateTime"))) + deadline <= now:
         message = f"{who} has timed out progressing."
         reason = "ProgressDeadlineExceeded"

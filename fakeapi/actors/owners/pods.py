@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.conditions import condition_of, is_ready
-from fakeapi.actors.controller import Context, Controller, annotation
+from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.informer import key_of
+from fakeapi.actors.objects import (
+    annotation,
+    condition_of,
+    controller_of,
+    is_ready,
+    key_of,
+    owner_reference,
+    owners_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
 from fakeapi.actors.resources import PODS
 from fakeapi.decoding.selectors import label_selector_of
 from fakeapi.types import times
@@ -23,7 +33,6 @@ from fakeapi.types.objects import (
     integer,
     is_deleting,
     labels_of,
-    mapping,
     mappings,
     metadata_of,
     name_of,
@@ -37,40 +46,10 @@ if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
     from fakeapi.decoding.selectors import LabelSelector
 
-__all__ = ["Owner", "deletion_rank", "is_active", "is_available", "owner_reference", "pod_from"]
-
 _FINISHED: Final = ("Succeeded", "Failed")
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 #: Names made of these are never words, as upstream's rand.SafeEncodeString sees to.
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-
-
-def controller_of(obj: Json) -> Json:
-    """The reference to the owner that manages the object, empty if none does."""
-    references = mappings(metadata_of(obj).get("ownerReferences"))
-    return next((one for one in references if one.get("controller")), {})
-
-
-def owner_reference(resource: Resource, owner: Json) -> Json:
-    """A reference to the owner that manages what carries it."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": name_of(owner),
-        "uid": metadata_of(owner).get("uid"),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def is_active(pod: Json) -> bool:
-    """Whether a pod runs, or is going to."""
-    return phase_of(pod) not in _FINISHED and not is_deleting(pod)
-
-
-def phase_of(pod: Json) -> str:
-    """The pod's phase."""
-    return text(mapping(pod.get("status")).get("phase"))
 
 
 def is_available(pod: Json, min_ready_seconds: int, now: float) -> bool:
@@ -86,7 +65,7 @@ def available_in(pod: Json, min_ready_seconds: int, now: float) -> float:
 
 def deletion_rank(pod: Json) -> tuple[object, ...]:
     """Pods of which some have to go are taken in this order. Source: ActivePodsWithRanks."""
-    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
+    spec, status = spec_of(pod), status_of(pod)
     cost = annotation(pod, _COST)
     ready_since = text(condition_of(pod, "Ready").get("lastTransitionTime"))
     restarts = max(
@@ -123,7 +102,7 @@ def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object
     if "name" not in own:
         own.setdefault("generateName", f"{name_of(owner)}-")
     own = {key: value for key, value in own.items() if value}
-    return {"metadata": own, "spec": mapping(template.get("spec"))}
+    return {"metadata": own, "spec": spec_of(template)}
 
 
 def template_hash(template: Json, collisions: int = 0) -> str:
@@ -155,7 +134,7 @@ class Owner(Controller):
 
     def selector_of(self, owner: Json) -> LabelSelector:
         """What the owner selects among the objects of its namespace."""
-        return label_selector_of(mapping(owner.get("spec")).get("selector"))
+        return label_selector_of(spec_of(owner).get("selector"))
 
     async def claimed(self, owner: Json, informer: Informer) -> list[Json]:
         """The objects that are the owner's: orphans it selects become its own, others are let go.
@@ -163,7 +142,7 @@ class Owner(Controller):
         Raises ActorApiError.
         """
         selector = self.selector_of(owner)
-        uid = metadata_of(owner).get("uid")
+        uid = uid_of(owner)
         mine = []
         for obj in informer.of_namespace(namespace_of(owner)):
             reference, selected = controller_of(obj), selector.matches(labels_of(obj))
@@ -177,12 +156,12 @@ class Owner(Controller):
         return sorted(mine, key=key_of)
 
     async def _adopt(self, obj: Json, resource: Resource, owner: Json) -> Json:
-        present = mappings(metadata_of(obj).get("ownerReferences"))
+        present = owners_of(obj)
         references = [*present, owner_reference(self.resource, owner)]
         return await self._set_owners(obj, resource, references)
 
     async def _release(self, obj: Json, resource: Resource, uid: object) -> None:
-        present = mappings(metadata_of(obj).get("ownerReferences"))
+        present = owners_of(obj)
         await self._set_owners(obj, resource, [one for one in present if one.get("uid") != uid])
 
     async def _set_owners(self, obj: Json, resource: Resource, references: list[Json]) -> Json:

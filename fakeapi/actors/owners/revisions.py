@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.owners.pods import Owner, controller_of, owner_reference, template_hash
+from fakeapi.actors.objects import controller_of, owner_reference, spec_of, uid_of
+from fakeapi.actors.owners.pods import Owner, template_hash
 from fakeapi.actors.resources import CONTROLLER_REVISIONS
 from fakeapi.types.objects import (
     Json,
@@ -23,8 +24,6 @@ from fakeapi.types.objects import (
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
 
-__all__ = ["REVISION_LABEL", "RevisedOwner"]
-
 REVISION_LABEL: Final = "controller-revision-hash"
 
 
@@ -37,7 +36,7 @@ class RevisedOwner(Owner):
 
     def revisions_of(self, owner: Json) -> list[Json]:
         """The owner's revisions, the oldest first."""
-        uid = metadata_of(owner).get("uid")
+        uid = uid_of(owner)
         mine = [
             one
             for one in self._revisions.of_namespace(namespace_of(owner))
@@ -50,7 +49,7 @@ class RevisedOwner(Owner):
 
         Raises ActorApiError.
         """
-        template = mapping(mapping(owner.get("spec")).get("template"))
+        template = mapping(spec_of(owner).get("template"))
         data: Json = {"spec": {"template": in_key_order({**template, "$patch": "replace"})}}
         revisions = self.revisions_of(owner)
         newest = max(map(_number, revisions), default=0)
@@ -80,7 +79,7 @@ class RevisedOwner(Owner):
 
     async def forget_revisions(self, owner: Json, revisions: list[Json], used: set[str]) -> None:
         """Delete the oldest of those that no pod has, beyond the history that is to be kept."""
-        limit = mapping(owner.get("spec")).get("revisionHistoryLimit")
+        limit = spec_of(owner).get("revisionHistoryLimit")
         idle = [one for one in revisions if name_of(one) not in used]
         for one in idle[: max(len(idle) - (limit if isinstance(limit, int) else 10), 0)]:
             await self.delete(CONTROLLER_REVISIONS, one)

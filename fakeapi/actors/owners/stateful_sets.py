@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.conditions import is_ready
+from fakeapi.actors.objects import has_ended, is_ready, phase_of, spec_of, status_of, uid_of
 from fakeapi.actors.owners.claim_retention import claim_name, is_stale, owners_of_claim
-from fakeapi.actors.owners.pods import is_available, phase_of, pod_from, scaled
+from fakeapi.actors.owners.pods import is_available, pod_from, scaled
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner, template_of
 from fakeapi.actors.resources import CLAIMS, PODS, STATEFUL_SETS
 from fakeapi.types.objects import (
@@ -30,8 +30,6 @@ from fakeapi.types.objects import (
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
-
-__all__ = ["StatefulSets"]
 
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _INDEX: Final = "apps.kubernetes.io/pod-index"
@@ -62,11 +60,11 @@ class StatefulSets(RevisedOwner):
         used = {labels_of(pod).get(REVISION_LABEL) for pod in pods.values()}
         names = {f"{name_of(owner)}-{one}" for one in used} | {name_of(current), name_of(update)}
         await self.forget_revisions(owner, revisions, names)
-        wait = integer(mapping(owner.get("spec")).get("minReadySeconds"))
+        wait = integer(spec_of(owner).get("minReadySeconds"))
         self.plan_availability(key, list(pods.values()), wait)
 
     async def _step(self, owner: Json, pods: dict[int, Json], current: Json, update: Json) -> None:
-        spec = mapping(owner.get("spec"))
+        spec = spec_of(owner)
         monotonic = spec.get("podManagementPolicy") != "Parallel"
         start = integer(mapping(spec.get("ordinals")).get("start"))
         wanted = range(start, start + integer(spec.get("replicas")))
@@ -86,7 +84,7 @@ class StatefulSets(RevisedOwner):
     ) -> bool:
         """See that the pod of an ordinal is there; whether others have to wait for it."""
         pod = pods.get(ordinal)
-        if pod is not None and phase_of(pod) in ("Succeeded", "Failed"):
+        if pod is not None and has_ended(pod):
             if not is_deleting(pod):
                 await self._take_down(owner, pod)
             return True
@@ -131,7 +129,7 @@ class StatefulSets(RevisedOwner):
         await self.tell(owner, "SuccessfulDelete", message)
 
     def _is_up(self, owner: Json, pod: Json | None) -> bool:
-        wait = integer(mapping(owner.get("spec")).get("minReadySeconds"))
+        wait = integer(spec_of(owner).get("minReadySeconds"))
         return (
             pod is not None and not is_deleting(pod) and is_available(pod, wait, self.clock.now())
         )
@@ -145,9 +143,9 @@ class StatefulSets(RevisedOwner):
             REVISION_LABEL: name_of(revision).removeprefix(f"{name_of(owner)}-"),
         }
         pod = pod_from(self.resource, owner, template, name=name, labels=labels)
-        spec = dict(mapping(pod.get("spec")))
+        spec = dict(spec_of(pod))
         spec["hostname"] = name
-        spec["subdomain"] = text(mapping(owner.get("spec")).get("serviceName"))
+        spec["subdomain"] = text(spec_of(owner).get("serviceName"))
         claims = await self._claims_of(owner, ordinal, {})
         volumes = [one for one in mappings(spec.get("volumes")) if one.get("name") not in claims]
         for volume, claim in claims.items():
@@ -170,8 +168,8 @@ class StatefulSets(RevisedOwner):
         Raises ActorApiError, also for one that is on its way out.
         """
         names: dict[str, str] = {}
-        pod_name, uid = f"{name_of(owner)}-{ordinal}", metadata_of(pod).get("uid")
-        for template in mappings(mapping(owner.get("spec")).get("volumeClaimTemplates")):
+        pod_name, uid = f"{name_of(owner)}-{ordinal}", uid_of(pod)
+        for template in mappings(spec_of(owner).get("volumeClaimTemplates")):
             name = names[name_of(template)] = claim_name(owner, template, ordinal)
             present = self._claims.get(namespace_of(owner), name)
             if present is None:
@@ -181,7 +179,7 @@ class StatefulSets(RevisedOwner):
         return names
 
     async def _claim(self, owner: Json, template: Json, name: str) -> None:
-        selector = mapping(mapping(owner.get("spec")).get("selector"))
+        selector = mapping(spec_of(owner).get("selector"))
         given = metadata_of(template)
         labels = {
             **string_map(given.get("labels")),
@@ -200,7 +198,7 @@ class StatefulSets(RevisedOwner):
 
     async def _own_claims(self, owner: Json, pod: Json, *, scaled_down: bool) -> None:
         """Let the pod's claims go with it, with the set, or with nobody, as the policy says."""
-        for template in mappings(mapping(owner.get("spec")).get("volumeClaimTemplates")):
+        for template in mappings(spec_of(owner).get("volumeClaimTemplates")):
             name = claim_name(owner, template, _ordinal(pod))
             claim = self._claims.get(namespace_of(owner), name)
             if claim is None or is_deleting(claim):
@@ -217,7 +215,7 @@ class StatefulSets(RevisedOwner):
         One at a time once those above it are up, or, where the set says maxUnavailable (upstream's
         server keeps it with the gate MaxUnavailableStatefulSet only), as many as that allows.
         """
-        strategy = mapping(mapping(owner.get("spec")).get("updateStrategy"))
+        strategy = mapping(spec_of(owner).get("updateStrategy"))
         if strategy.get("type") == "OnDelete":
             return
         rolling = mapping(strategy.get("rollingUpdate"))
@@ -238,7 +236,7 @@ class StatefulSets(RevisedOwner):
                 return
 
     async def _tell(self, owner: Json, pods: dict[int, Json], current: Json, update: Json) -> None:
-        spec, now = mapping(owner.get("spec")), self.clock.now()
+        spec, now = spec_of(owner), self.clock.now()
         wait = integer(spec.get("minReadySeconds"))
         living = list(pods.values())
         updated = sum(_has(pod, owner, update) for pod in living)
@@ -258,7 +256,7 @@ class StatefulSets(RevisedOwner):
             "replicas": len(living),
             "currentRevision": name_of(current),
             "updateRevision": name_of(update),
-            "collisionCount": integer(mapping(owner.get("status")).get("collisionCount")),
+            "collisionCount": integer(status_of(owner).get("collisionCount")),
             **{name: count for name, count in counts.items() if count},
             "availableReplicas": sum(is_available(pod, wait, now) for pod in living),
         }
@@ -276,13 +274,13 @@ def _has(pod: Json, owner: Json, revision: Json) -> bool:
 
 
 def _current_revision(owner: Json, revisions: list[Json], update: Json) -> Json:
-    name = text(mapping(owner.get("status")).get("currentRevision"))
+    name = text(status_of(owner).get("currentRevision"))
     return next((one for one in revisions if name_of(one) == name), update)
 
 
 def _revision_for(owner: Json, ordinal: int, current: Json, update: Json) -> Json:
     """Below the partition a pod is made as it was, above it as it is to be."""
-    spec = mapping(owner.get("spec"))
+    spec = spec_of(owner)
     strategy = mapping(spec.get("updateStrategy"))
     start = integer(mapping(spec.get("ordinals")).get("start"))
     partition = integer(mapping(strategy.get("rollingUpdate")).get("partition"))

@@ -47,6 +47,28 @@ async def test_a_replica_set_keeps_its_number_of_pods() -> None:
         assert len(await c.items(PODS)) == 1
 
 
+async def test_a_replication_controller_keeps_its_number_of_pods() -> None:
+    path = "/api/v1/namespaces/default/replicationcontrollers"
+    async with cluster(kubelet=QUICK, owners=True) as c:
+        body = owner("rc", replicas=2)
+        body["spec"]["selector"] = {"app": "rc"}
+        await c.create(path, body)
+        await c.advance(1)
+        found = await c.read(f"{path}/rc")
+        assert found["status"] == {
+            "replicas": 2,
+            "fullyLabeledReplicas": 2,
+            "readyReplicas": 2,
+            "availableReplicas": 2,
+            "observedGeneration": 1,
+        }
+        (reference,) = (await c.items(PODS))[0]["metadata"]["ownerReferences"]
+        assert (reference["kind"], reference["controller"]) == ("ReplicationController", True)
+        await c.api.patch(f"{path}/rc", {"spec": {"replicas": 1}})
+        await c.settle()
+        assert len(await c.items(PODS)) == 1
+
+
 async def test_a_replica_set_adopts_orphans_and_lets_go() -> None:
     async with cluster(owners=True) as c:
         orphan = pod("orphan")
