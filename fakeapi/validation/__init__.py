@@ -80,8 +80,6 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
         return errors + pod_updates.validate_update(obj, old)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj, old, subresource=subresource)
-    if subresource == "status" and kind.resource_key == ("", "services"):
-        return errors + services.validate_service_status(obj, old)
     if subresource == "status":
         validate_status = _STATUS_UPDATES.get(kind.resource_key)
         return errors + (validate_status(obj) if validate_status else [])

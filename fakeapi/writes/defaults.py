@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.types import pod_resources
 from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, name_of, text
 from fakeapi.types.quantity import render
-from fakeapi.types.service_fields import is_reached_from_outside
+from fakeapi.validation.services import is_external
 from fakeapi.writes import extension_defaults
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def _service(service: Json) -> None:
     for port in mappings(spec.get("ports")):
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port")
-    if is_reached_from_outside(spec):
+    if is_external(spec):
         _default(spec, "externalTrafficPolicy", "Cluster")
     if service_type in _SERVING_TYPES and spec.get("internalTrafficPolicy") is None:
         spec["internalTrafficPolicy"] = "Cluster"

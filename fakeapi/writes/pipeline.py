@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi import services, validation
+from fakeapi import validation
 from fakeapi.apply import ownership
 from fakeapi.decoding.options import WriteOptions, unsigned_problem
 from fakeapi.store.registry import Operation, Registry, Review, Target, Written
@@ -39,7 +39,7 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
-from fakeapi.writes import strategies
+from fakeapi.writes import services, strategies
 from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     metadata["uid"] = registry.ids.uid()
     metadata["creationTimestamp"] = now
     if kind.resource_key == services.SERVICES:
-        services.on_create(registry, target, obj)
+        services.allocate(registry, obj)
     strategies.prepare_for_create(kind, obj, now)
     _raise_if_invalid(kind, name, validation.validate_create(kind, obj))
     target.warnings.extend(strategies.warnings(kind, obj))
@@ -201,7 +201,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     _check_version(target, existing, metadata)
     _keep(metadata, old_metadata, "generation")
     if kind.resource_key == services.SERVICES and not target.subresource:
-        services.on_update(registry, target, obj, old)
+        services.allocate(registry, obj, existing)
     _prepare(registry, target, obj, old)
     if not metadata.get("uid"):
         _keep(metadata, old_metadata, "uid")
@@ -213,7 +213,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     ownership.keep_times(obj, old)
     errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
-    target.warnings.extend(strategies.warnings(kind, obj, old, target.subresource))
+    target.warnings.extend(strategies.warnings(kind, obj, old))
     registry.admission.validate(review)
     if _is_finished(kind, obj, old):
         if not target.options.dry_run:

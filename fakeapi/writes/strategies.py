@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi import services
 from fakeapi.types import pod_resources, schema
 from fakeapi.types.kind import Generation
 from fakeapi.types.objects import (
@@ -150,9 +149,16 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str) -> None:
         defaults.with_taint_times(new, now)
     elif kind.resource_key == _DAEMON_SETS:
         _count_template(new, old)
-    elif kind.resource_key == services.SERVICES:
-        services.drop_fields_of_type(new, old)
+    elif kind.resource_key == ("", "services"):
+        _clear_load_balancer(new)
     move_generation(kind, new, old)
+
+
+def _clear_load_balancer(service: Json) -> None:
+    """Empty status.loadBalancer of a Service that is of another type now."""
+    status = mapping(service.get("status"))
+    if mapping(service.get("spec")).get("type") != "LoadBalancer" and "loadBalancer" in status:
+        service["status"] = {**status, "loadBalancer": {}}
 
 
 def move_generation(kind: Kind, new: Json, old: Json) -> None:
@@ -192,12 +198,10 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
     return kind.generation is Generation.SPEC_OR_ANNOTATIONS and annotations[0] != annotations[1]
 
 
-def warnings(kind: Kind, new: Json, old: Json | None = None, subresource: str = "") -> list[str]:
+def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
     """What the writer of a valid object is told, even if the write is refused later."""
     if kind.resource_key == _PODS:
         return warnings_of_pod(new) if old is None else []  # of updates upstream says nothing
-    if kind.resource_key == services.SERVICES:
-        return (services.warnings_of_status if subresource else services.warnings_of)(new)
     if kind.resource_key == ("storage.k8s.io", "csidrivers"):
         return _token_warnings(new, old or {})
     if kind.structure is not None:

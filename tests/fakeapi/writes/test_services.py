@@ -1,6 +1,6 @@
-"""Services over HTTP: their addresses, their ports on nodes, and what becomes of these.
+"""Services over HTTP: the cluster IPs and node ports that the server chooses.
 
-What upstream answers to each request is in exchanges/services.yaml; here is what chance decides.
+Answers recorded from upstream are in exchanges/services.yaml.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakeapi.faults import Fault, Restart
-from fakeapi.services import ServiceBooks
-from fakeapi.services.ranges import Full, Handout
-from fakeapi.store.store import Store
-from fakeapi.types.identity import IdSource
 
 from ..state_files import serving
 
@@ -29,7 +25,7 @@ SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 RANGE = ipaddress.ip_network("10.96.0.0/12")
-#: Addresses and ports below these are left to those who ask for one.
+#: Addresses and ports below these are allocated last: clients ask for them by number.
 FIRST_ADDRESS, FIRST_PORT = ipaddress.ip_address("10.96.1.1"), 30086
 
 Json = dict[str, Any]
@@ -41,11 +37,11 @@ def service(name: str, **spec: Any) -> Json:
 
 
 def node_ports(made: Json) -> list[int]:
-    """The ports on nodes of a service."""
+    """Return the node ports of a service."""
     return [port["nodePort"] for port in made["spec"]["ports"] if "nodePort" in port]
 
 
-async def test_kubectl_get_svc_has_all_it_shows(api: ApiClient) -> None:
+async def test_kubectl_get_svc_shows_the_address_and_the_node_port(api: ApiClient) -> None:
     made = await api.create(SERVICES, service("s", type="NodePort", selector={"a": "b"}))
     reply = await api.request("GET", f"{SERVICES}/s", headers={"Accept": TABLE})
     cells = reply.body["rows"][0]["cells"]
@@ -66,16 +62,35 @@ async def test_no_two_services_share_an_address_or_a_port(api: ApiClient) -> Non
     assert max(ports) <= 32767
 
 
-async def test_the_same_seed_hands_out_the_same() -> None:
-    found = []
-    for seed in (7, 7, 8):
-        async with serving(seed=seed) as (_, api):
-            made = [await api.create(SERVICES, service(f"s{i}", type="NodePort")) for i in (1, 2)]
-            found.append([(each["spec"]["clusterIP"], node_ports(each)) for each in made])
-    assert found[0] == found[1] != found[2]
+async def test_the_lowest_free_address_and_node_port_are_next(api: ApiClient) -> None:
+    made = [await api.create(SERVICES, service(f"s{i}", type="NodePort")) for i in range(3)]
+    await api.delete(f"{SERVICES}/s1")
+    again = await api.create(SERVICES, service("again", type="NodePort"))
+    found = [(each["spec"]["clusterIP"], *node_ports(each)) for each in (*made, again)]
+    assert found == [
+        ("10.96.1.1", 30086),
+        ("10.96.1.2", 30087),
+        ("10.96.1.3", 30088),
+        ("10.96.1.2", 30087),
+    ]
 
 
-async def test_what_is_deleted_can_be_had_again(api: ApiClient) -> None:
+async def test_the_reserved_node_ports_come_last_and_then_the_range_is_full(api: ApiClient) -> None:
+    def ports(count: int) -> list[Json]:
+        return [{"name": f"p{number}", "port": number} for number in range(1, count + 1)]
+
+    made = await api.create(SERVICES, service("a", type="NodePort", ports=ports(2682)))
+    assert node_ports(made) == list(range(FIRST_PORT, 32768))
+    made = await api.create(SERVICES, service("b", type="NodePort", ports=ports(85)))
+    assert node_ports(made) == list(range(30000, 30085))
+    refused = await api.post(SERVICES, service("c", type="NodePort", ports=ports(2)))
+    assert (refused.code, refused.body["message"]) == (
+        500,
+        "Internal error occurred: failed to allocate a nodePort: range is full",
+    )
+
+
+async def test_a_deleted_service_releases_its_address_and_ports(api: ApiClient) -> None:
     first = (await api.create(SERVICES, service("first", type="NodePort")))["spec"]
     wanted = service("second", type="NodePort", clusterIP=first["clusterIP"], ports=first["ports"])
     assert (await api.post(SERVICES, wanted)).causes == [
@@ -86,7 +101,7 @@ async def test_what_is_deleted_can_be_had_again(api: ApiClient) -> None:
     assert second == first
 
 
-async def test_a_mere_name_gives_its_address_back_and_gets_another(api: ApiClient) -> None:
+async def test_an_external_name_releases_its_address_and_gets_another(api: ApiClient) -> None:
     first = await api.create(SERVICES, service("first"))
     address = first["spec"]["clusterIP"]
     change = {"spec": {"type": "ExternalName", "externalName": "e.org"}}
@@ -99,7 +114,7 @@ async def test_a_mere_name_gives_its_address_back_and_gets_another(api: ApiClien
     assert (back["ipFamilies"], back["ipFamilyPolicy"]) == (["IPv4"], "SingleStack")
 
 
-async def test_a_mere_name_may_list_a_port_on_nodes_and_has_none(api: ApiClient) -> None:
+async def test_a_node_port_of_an_external_name_is_not_taken(api: ApiClient) -> None:
     ports = [{"port": 80, "nodePort": 30040}]
     named = service("named", type="ExternalName", externalName="e.org", ports=ports)
     await api.create(SERVICES, named)
@@ -111,7 +126,9 @@ async def test_a_mere_name_may_list_a_port_on_nodes_and_has_none(api: ApiClient)
     assert (await api.post(SERVICES, service("x", type="NodePort", ports=ports))).code == 422
 
 
-async def test_endpoints_go_with_their_service_unless_somebody_holds_them(api: ApiClient) -> None:
+async def test_endpoints_without_finalizers_are_deleted_with_their_service(
+    api: ApiClient,
+) -> None:
     for name in ("gone", "held", "other"):
         await api.create(SERVICES, service(name))
         finalizers = ["example.com/hold"] if name == "held" else []
@@ -122,7 +139,7 @@ async def test_endpoints_go_with_their_service_unless_somebody_holds_them(api: A
     assert (await api.get(ENDPOINTS)).names == ["held", "other"]
 
 
-async def test_one_that_is_held_by_a_finalizer_keeps_its_address(api: ApiClient) -> None:
+async def test_a_service_with_a_finalizer_keeps_its_address(api: ApiClient) -> None:
     held = service("held", clusterIP="10.96.0.20")
     held["metadata"]["finalizers"] = ["example.com/hold"]
     await api.create(SERVICES, held)
@@ -153,28 +170,15 @@ async def test_a_refused_service_takes_nothing(api: ApiClient) -> None:
     await api.create(SERVICES, service("right", clusterIP="10.96.0.40"))
 
 
-async def test_ports_that_an_update_leaves_are_free(api: ApiClient) -> None:
+async def test_an_update_releases_node_ports(api: ApiClient) -> None:
     (before,) = node_ports(await api.create(SERVICES, service("s", type="NodePort")))
     await api.patch(f"{SERVICES}/s", {"spec": {"ports": [{"port": 80, "nodePort": 30050}]}})
     heir = service("t", type="NodePort", ports=[{"port": 80, "nodePort": before}])
     await api.create(SERVICES, heir)
 
 
-async def test_a_local_load_balancer_gets_a_health_check_and_loses_it(api: ApiClient) -> None:
-    made = await api.create(
-        SERVICES, service("s", type="LoadBalancer", externalTrafficPolicy="Local")
-    )
-    port = made["spec"]["healthCheckNodePort"]
-    assert port not in node_ports(made)
-    taken = service("t", type="NodePort", ports=[{"port": 80, "nodePort": port}])
-    assert (await api.post(SERVICES, taken)).code == 422
-    change = {"spec": {"externalTrafficPolicy": "Cluster"}}
-    assert "healthCheckNodePort" not in (await api.patch(f"{SERVICES}/s", change)).body["spec"]
-    assert (await api.post(SERVICES, taken)).code == 201
-
-
 @pytest.mark.parametrize("file", ["snapshot", "data"])
-async def test_a_restored_server_hands_out_nothing_that_is_taken(tmp_path: Path, file: str) -> None:
+async def test_a_restored_server_allocates_nothing_that_is_taken(tmp_path: Path, file: str) -> None:
     path = tmp_path / "state"
     spec = {"type": "NodePort", "clusterIP": "10.96.0.60"}
     ports = [{"port": 80, "nodePort": 30060}]
@@ -190,7 +194,7 @@ async def test_a_restored_server_hands_out_nothing_that_is_taken(tmp_path: Path,
         await api.create(SERVICES, service("t", clusterIP="10.96.0.61"))
 
 
-async def test_what_the_server_forgets_is_free_again(server: FakeApiServer, api: ApiClient) -> None:
+async def test_addresses_of_lost_writes_are_free(server: FakeApiServer, api: ApiClient) -> None:
     await api.create(SERVICES, service("kept", clusterIP="10.96.0.70"))
     await api.create(SERVICES, service("lost", clusterIP="10.96.0.71"))
     server.faults.add(Fault(restart=Restart(lost_versions=1)))
@@ -221,34 +225,3 @@ async def test_a_dump_of_a_cluster_keeps_its_addresses_whatever_its_range() -> N
         }
         labelled = await client.patch(f"{SERVICES}/dns", {"metadata": {"labels": {"a": "b"}}})
         assert labelled.code == 200, labelled.body
-
-
-def test_when_the_upper_part_is_full_the_lower_one_is_handed_out() -> None:
-    upper, everything = set(range(30086, 32768)), set(range(30000, 32768))
-    port = Handout((), upper, IdSource(1), is_dry=False).any_port()
-    assert 30000 <= port < 30086
-    with pytest.raises(Full, match="range is full"):
-        Handout((), everything, IdSource(1), is_dry=False).any_port()
-
-
-def test_the_books_read_only_what_has_changed_since() -> None:
-    store, books = Store(resource_version=1, log_size=100), ServiceBooks()
-    services = store.collection(("", "services"))
-
-    class Counting(dict[str, Any]):
-        reads = 0
-
-        def get(self, *arguments: Any) -> Any:
-            Counting.reads += 1
-            return super().get(*arguments)
-
-    for number in range(50):
-        obj = {"metadata": {}, "spec": Counting(type="ClusterIP", clusterIP=f"10.96.0.{number}")}
-        store.put(("", "services"), f"default/s{number}", obj)
-    books.read_up(services)
-    assert len(books.addresses) == 50
-    of_all, Counting.reads = Counting.reads, 0
-    store.remove(("", "services"), "default/s7")
-    books.read_up(services)
-    assert "10.96.0.7" not in books.addresses
-    assert 0 < Counting.reads <= of_all / 50

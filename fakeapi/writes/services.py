@@ -1,0 +1,232 @@
+"""Cluster IPs and node ports of Services: the one asked for, or the next free one.
+
+An address is taken as long as a Service in the store has it. There is no other record, so nothing
+must be released or repaired after a deletion, a dry run, a restore or a crash.
+
+Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 addresses.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.types.errors import FieldError, InternalError, Invalid, invalid
+from fakeapi.types.objects import (
+    Json,
+    finalizers_of,
+    integer,
+    mapping,
+    mappings,
+    name_of,
+    text,
+    texts,
+)
+from fakeapi.validation.services import (
+    has_cluster_ip,
+    has_node_ports,
+    is_external,
+    is_load_balancer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fakeapi.store.registry import Registry
+    from fakeapi.store.store import Collection, Revision, Store
+
+SERVICES: Final = ("", "services")
+_ENDPOINTS: Final = ("", "endpoints")
+#: The ranges of kubeadm and of kube-apiserver's flags.
+NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/12")
+_ADDRESSES: Final = range(int(NETWORK.network_address) + 1, int(NETWORK.broadcast_address))
+_NODE_PORTS: Final = range(30000, 32768)
+#: So many of each range are given last: clients ask for those by number (KEP-3070, KEP-3682).
+_ADDRESSES_LAST, _NODE_PORTS_LAST = 256, 86
+_ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+_LOAD_BALANCER_FIELDS: Final = (
+    "allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass",
+)  # fmt: skip
+#: Fields that go when the type changes from one that has them to one that has not.
+_FIELDS_OF_TYPES: Final[tuple[tuple[Callable[[Json], bool], tuple[str, ...]], ...]] = (
+    (has_cluster_ip, _ADDRESS_FIELDS),
+    (is_external, ("externalTrafficPolicy",)),
+    (is_load_balancer, _LOAD_BALANCER_FIELDS),
+)
+
+
+def allocate(registry: Registry, service: Json, stored: Revision | None = None) -> None:
+    """Complete the spec of a new Service, or of a new state of a stored one, before validation.
+
+    Raises Invalid if an address or a node port is taken or out of range, InternalError if none is
+    free.
+    """
+    # A copy: parts of it may belong to the stored object.
+    spec = service["spec"] = dict(mapping(service.get("spec")))
+    if "ports" in spec:
+        spec["ports"] = [dict(port) for port in mappings(spec["ports"])]
+    old = mapping(stored.object.get("spec")) if stored is not None else {}
+    if old:
+        _drop_fields(spec, old)
+    if has_node_ports(spec) and has_node_ports(old):
+        _keep_node_ports(spec, old)
+    if has_cluster_ip(spec):
+        _complete_addresses(spec, old)
+    else:
+        spec.pop("internalTrafficPolicy", None)
+    if registry.keeps_service_addresses and spec.get("clusterIP"):
+        return
+    taken = _taken(registry.store.collection(SERVICES), stored)
+    errors = _errors(spec, old, taken)
+    if errors:
+        raise Invalid("Service", "", name_of(service), errors)
+    _fill_in(spec, taken | _held(spec), name_of(service))
+
+
+def remove_endpoints(store: Store, key: str) -> None:
+    """Delete the Endpoints of a Service that was deleted, unless they have finalizers."""
+    found = store.collection(_ENDPOINTS).revisions.get(key)
+    if found is not None and not finalizers_of(found.object):
+        store.remove(_ENDPOINTS, key)
+
+
+def _taken(services: Collection, but: Revision | None) -> set[int]:
+    """Return the addresses and node ports of all Services but one, as numbers."""
+    return {
+        number
+        for revision in services.revisions.values()
+        if revision is not but
+        for number in _held(mapping(revision.object.get("spec")))
+    }
+
+
+def _held(spec: Json) -> set[int]:
+    """Return the address and the node ports of a Service, as numbers."""
+    held = {_number_of(spec.get("clusterIP"))} if has_cluster_ip(spec) else set[int]()
+    if has_node_ports(spec):
+        held.update(integer(port.get("nodePort")) for port in mappings(spec.get("ports")))
+    return held - {0}
+
+
+def _number_of(address: object) -> int:
+    """Return an IPv4 address as a number, 0 if it is none (headless, another family)."""
+    try:
+        return int(ipaddress.IPv4Address(text(address)))
+    except ipaddress.AddressValueError:
+        return 0
+
+
+def _drop_fields(spec: Json, old: Json) -> None:
+    """Drop what the new type does not have; validation refuses what the client changed of it."""
+    for has, fields in _FIELDS_OF_TYPES:
+        for field in fields if has(old) and not has(spec) else ():
+            if spec.get(field) == old.get(field):
+                spec.pop(field, None)
+    if has_node_ports(old) and not has_node_ports(spec):
+        for port in mappings(spec.get("ports")):
+            if port.get("nodePort") in _held(old):
+                del port["nodePort"]
+
+
+def _keep_node_ports(spec: Json, old: Json) -> None:
+    """Keep node ports that the client leaves out; ports are known by name."""
+    before = {port.get("name"): port.get("nodePort") for port in mappings(old.get("ports"))}
+    asked = {port.get("nodePort") for port in mappings(spec.get("ports"))}
+    for port in mappings(spec.get("ports")):
+        number = before.get(port.get("name"))
+        if number and number not in asked and not port.get("nodePort"):
+            port["nodePort"] = number
+
+
+def _complete_addresses(spec: Json, old: Json) -> None:
+    """Keep what the client leaves out, fill in the rest, and let clusterIPs follow clusterIP."""
+    before = old if has_cluster_ip(old) else {}
+    address, plural = spec.get("clusterIP") or before.get("clusterIP"), spec.get("clusterIPs")
+    if address:
+        spec["clusterIP"] = address
+        if address == before.get("clusterIP"):
+            spec["clusterIPs"] = plural or before.get("clusterIPs")
+        elif not plural or plural == before.get("clusterIPs"):
+            spec["clusterIPs"] = [address]
+    spec["ipFamilies"] = spec.get("ipFamilies") or before.get("ipFamilies") or ["IPv4"]
+    policy = spec.get("ipFamilyPolicy") or before.get("ipFamilyPolicy")
+    spec["ipFamilyPolicy"] = policy or "SingleStack"
+
+
+def _errors(spec: Json, old: Json, taken: set[int]) -> list[FieldError]:
+    """Return the errors of what the client asks for; what the Service has already may stay."""
+    errors: list[FieldError] = []
+    if has_cluster_ip(spec):
+        errors += _family_errors(spec, old)
+        if not (errors or (old and has_cluster_ip(old))):
+            errors += _address_errors(spec, taken)
+    ports = mappings(spec.get("ports")) if has_node_ports(spec) and not errors else []
+    for index, port in enumerate(ports):
+        number = integer(port.get("nodePort"))
+        why = "provided port is already allocated" if number in taken else ""
+        if number and number not in _NODE_PORTS and number not in _held(old):
+            span = f"{_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
+            why = f"provided port is not in the valid range. The range of valid ports is {span}"
+        if why:
+            return [invalid(f"spec.ports[{index}].nodePort", number, why)]
+    return errors
+
+
+def _family_errors(spec: Json, old: Json) -> list[FieldError]:
+    """Return the errors of a Service that asks for IPv6."""
+    errors, policy = list[FieldError](), spec["ipFamilyPolicy"]
+    if policy not in ("PreferDualStack", "SingleStack", old.get("ipFamilyPolicy")):
+        why = "this cluster is not configured for dual-stack services"
+        errors.append(invalid("spec.ipFamilyPolicy", policy, why))
+    families = texts(spec["ipFamilies"]) if spec["ipFamilies"] != old.get("ipFamilies") else []
+    return errors + [
+        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(families)
+        if family != "IPv4"
+    ]
+
+
+def _address_errors(spec: Json, taken: set[int]) -> list[FieldError]:
+    address, plural = spec.get("clusterIP"), spec.get("clusterIPs")
+    number, why = _number_of(address), ""
+    if plural and plural != [address]:
+        why = "first value must match `clusterIP`"
+        why = why if address else "must be empty when `clusterIP` is not specified"
+    elif address and address != "None" and not number:
+        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        return [invalid("spec.clusterIPs[0]", address, why)]
+    elif number and number not in _ADDRESSES:
+        why = "the provided network does not match the current range"
+        why = f"failed to allocate IP {address}: {why}"
+    elif number in taken:
+        why = f"failed to allocate IP {address}: provided IP is already allocated"
+    return [invalid("spec.clusterIPs", plural, why)] if why else []
+
+
+def _fill_in(spec: Json, taken: set[int], name: str) -> None:
+    """Allocate what is missing; ports of one number, as of TCP and UDP, share a node port."""
+    if has_cluster_ip(spec) and not spec.get("clusterIP"):
+        purpose = f'a serviceIP for Service "{name}"'
+        number = _next(_ADDRESSES, _ADDRESSES_LAST, taken, purpose)
+        spec["clusterIP"] = str(ipaddress.IPv4Address(number))
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    if not has_node_ports(spec) or spec.get("allocateLoadBalancerNodePorts") is False:
+        return
+    ports = mappings(spec.get("ports"))
+    shared = {port.get("port"): port["nodePort"] for port in ports if port.get("nodePort")}
+    for port in ports:
+        if not port.get("nodePort"):
+            if port.get("port") not in shared:
+                number = _next(_NODE_PORTS, _NODE_PORTS_LAST, taken, "a nodePort")
+                shared[port.get("port")] = number
+                taken.add(number)
+            port["nodePort"] = shared[port.get("port")]
+
+
+def _next(numbers: range, last: int, taken: set[int], purpose: str) -> int:
+    """Return the lowest free number; one of the first `last` only if no other is free."""
+    for number in itertools.chain(numbers[last:], numbers[:last]):
+        if number not in taken:
+            return number
+    raise InternalError(f"failed to allocate {purpose}: range is full")
