@@ -69,12 +69,6 @@ SHAPES: Final[dict[str, str]] = {
     "a scale of an object that says no number": (
         r'Internal error occurred: the spec replicas field ".*" does not exist'
     ),
-    "a health check on a port that cannot be had": (
-        r"Internal error occurred: failed to allocate requested HealthCheck NodePort [0-9-]+: "
-        r"provided port is (?:already allocated|"
-        r"not in the valid range\. The range of valid ports is 30000-32767)"
-    ),
-    "a service that is to have one port on nodes twice": r"duplicate nodePort: \{[^ ]* [0-9-]+\}",
 }
 _MATCHES: Final = {name: re.compile(shape, re.DOTALL).fullmatch for name, shape in SHAPES.items()}
 
