@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds.definition_rules import has_condition
 from fakeapi.crds.structural import CustomStructure
-from fakeapi.printing import custom_printer
+from fakeapi.printing.custom import custom_columns
 from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.types.objects import (
     Json,
@@ -199,7 +199,7 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         scale=scale,
         structure=structure,
         from_stored=_from_stored(definition, structure, is_other=is_other),
-        printer=custom_printer(mappings(version.get("additionalPrinterColumns"))),
+        columns=custom_columns(mappings(version.get("additionalPrinterColumns"))),
         deprecation_warning=_deprecation_warning(version, f"{group}/{name} {kind}"),
         is_ending=has_condition(definition, TERMINATING),
         stored_version=f"{group}/{text(storage.get('name'))}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.http.negotiation import PLAIN, included_object
-from fakeapi.printing import printer_of, row, table
+from fakeapi.printing.tables import columns_of, row, table
 from fakeapi.types.errors import NotAcceptable
 from fakeapi.types.objects import Json, mapping, mappings, metadata_of
 from fakeapi.types.records import MutableRecord
@@ -104,10 +104,13 @@ class Presentation(MutableRecord):
         }
 
     def _table(self, metadata: Json, items: list[Json], body_kind: str = "") -> Json:
-        printer, now = printer_of(self.kind, body_kind), self.clock.now()
-        to_stored = self.kind.to_stored or (lambda obj: obj)
-        rows = [row(printer, to_stored(obj), now, self._beside_row(obj)) for obj in items]
-        return table(self._api_version, metadata, printer, rows, headers=self.headers)
+        kind, columns, now = self.kind, columns_of(self.kind, body_kind), self.clock.now()
+        to_stored = kind.to_stored or (lambda obj: obj)
+        rows = [
+            {**row(kind, columns, to_stored(obj), now), "object": self._beside_row(obj)}
+            for obj in items
+        ]
+        return table(self._api_version, metadata, columns if self.headers else None, rows)
 
     def _beside_row(self, obj: Json) -> Json | None:
         if self.includes == "None":

@@ -4,14 +4,69 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.printing import workloads
+from fakeapi.types.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    UNSET,
+    Column,
+    find,
+    find_mappings,
+    find_text,
+    number,
+    or_else,
+)
 from fakeapi.types.kind import Kind
+from fakeapi.types.objects import Json, mapping, text
+
+_METRICS_SHOWN: Final = 2
+
+
+def _scale_target(reference: object) -> str:
+    return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
+
+
+def _metric(metric: Json, current: Json) -> str:
+    """Return the current and the target value of one metric of an autoscaler."""
+    kind = text(metric.get("type"))
+    source = kind[:1].lower() + kind[1:]
+    if kind not in ("External", "Pods", "Object", "Resource", "ContainerResource"):
+        return "<unknown type>"
+    target = mapping(find(metric, f".{source}.target"))
+    now = mapping(find(current, f".{source}.current"))
+    name = f"{find_text(metric, f'.{source}.name')}: " if kind.endswith("Resource") else ""
+    if "averageValue" in target:
+        mark = " (avg)" if kind in ("External", "Object") else ""
+        return f"{name}{now.get('averageValue', UNKNOWN)}/{target['averageValue']}{mark}"
+    if not name:
+        return f"{now.get('value', UNKNOWN)}/{target.get('value', '0')}"
+    shares = now.get("averageUtilization"), target.get("averageUtilization")
+    shown, wanted = ("" if share is None else f"{share}%" for share in shares)
+    return f"{name}{shown or UNKNOWN}/{wanted or '<auto>'}"
+
+
+def _metrics(autoscaler: Json, _now_seconds: float) -> str:
+    current = find_mappings(autoscaler, ".status.currentMetrics")
+    lines = [
+        _metric(metric, current[index] if index < len(current) else {})
+        for index, metric in enumerate(find_mappings(autoscaler, ".spec.metrics"))
+    ]
+    line = ", ".join(lines[:_METRICS_SHOWN])
+    more = len(lines) - _METRICS_SHOWN
+    return f"{line} + {more} more..." if more > 0 else line or NONE
+
 
 KINDS: Final = (
     Kind(
         "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
         schema="autoscaling/v2.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
         subresources=("status",),
-        printer=workloads.PRINTERS["autoscaling", "horizontalpodautoscalers"],
+        columns=(
+            NAME, Column("Reference", ".spec.scaleTargetRef", _scale_target),
+            Column("Targets", _metrics), Column("MinPods", ".spec.minReplicas", or_else(UNSET)),
+            Column("MaxPods", ".spec.maxReplicas", number),
+            Column("Replicas", ".status.currentReplicas", number), AGE,
+        ),
     ),
 )  # fmt: skip

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.printing import cluster
+from fakeapi.types.columns import Column, find_number, find_text, wide
+from fakeapi.types.durations import age
 from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Kind, value_at
-from fakeapi.types.objects import mapping, text
+from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json
@@ -80,6 +81,34 @@ def reporting_component(event: Json) -> str:
     return text(event.get("reportingComponent"))
 
 
+def _first_seen(event: Json, now_seconds: float) -> str:
+    return age(event.get("firstTimestamp") or event.get("eventTime"), now_seconds)
+
+
+def _last_seen(event: Json, now_seconds: float) -> str:
+    if (series := event.get("series")) is not None:
+        return age(mapping(series).get("lastObservedTime"), now_seconds)
+    last = event.get("lastTimestamp")
+    return age(last, now_seconds) if last else _first_seen(event, now_seconds)
+
+
+def _event_count(event: Json, _now_seconds: float) -> int:
+    if event.get("series") is not None:
+        return find_number(event, ".series.count")
+    return find_number(event, ".count") or 1
+
+
+def _involved(reference: object) -> str:
+    kind, name = (text(mapping(reference).get(part)) for part in ("kind", "name"))
+    return f"{kind.lower()}/{name}" if name else kind.lower()
+
+
+def _event_source(event: Json, _now_seconds: float) -> str:
+    component = find_text(event, ".source.component") or text(event.get("reportingComponent"))
+    host = find_text(event, ".source.host") or text(event.get("reportingInstance"))
+    return f"{component}, {host}" if host else component
+
+
 KINDS: Final = (
     Kind(
         "", "v1", "events", "Event", schema="core/v1.Event", short_names=("ev",),
@@ -95,7 +124,14 @@ KINDS: Final = (
             "source": source_component,
             "type": value_at("type"),
         },
-        printer=cluster.PRINTERS["", "events"],
+        columns=(
+            Column("Last Seen", _last_seen), Column("Type", ".type"), Column("Reason", ".reason"),
+            Column("Object", ".involvedObject", _involved),
+            wide("Subobject", ".involvedObject.fieldPath"), wide("Source", _event_source),
+            Column("Message", ".message", lambda message: text(message).strip()),
+            wide("First Seen", _first_seen), wide("Count", _event_count),
+            Column("Name", ".metadata.name", format="name", priority=1),
+        ),
     ),
     Kind(
         "events.k8s.io", "v1", "events", "Event", schema="events/v1.Event", short_names=("ev",),
@@ -112,6 +148,13 @@ KINDS: Final = (
             "reportingController": reporting_component,
             "type": value_at("type"),
         },
-        printer=cluster.PRINTERS["", "events"],
+        columns=(
+            Column("Last Seen", _last_seen), Column("Type", ".type"), Column("Reason", ".reason"),
+            Column("Object", ".involvedObject", _involved),
+            wide("Subobject", ".involvedObject.fieldPath"), wide("Source", _event_source),
+            Column("Message", ".message", lambda message: text(message).strip()),
+            wide("First Seen", _first_seen), wide("Count", _event_count),
+            Column("Name", ".metadata.name", format="name", priority=1),
+        ),
     ),
 )  # fmt: skip

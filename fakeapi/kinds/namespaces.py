@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.printing import cluster
+from fakeapi.types.columns import AGE, NAME, Column
 from fakeapi.types.kind import ALL_VERBS, NAME_FIELDS, Kind, value_at
 
 KINDS: Final = (
@@ -13,6 +13,6 @@ KINDS: Final = (
         short_names=("ns",), subresources=("finalize", "status"), returns_deleted=True,
         verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         fields={**NAME_FIELDS, "status.phase": value_at("status", "phase")},
-        printer=cluster.PRINTERS["", "namespaces"],
+        columns=(NAME, Column("Status", ".status.phase"), AGE),
     ),
 )  # fmt: skip

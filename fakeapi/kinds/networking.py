@@ -4,23 +4,62 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.printing import cluster
+from fakeapi.types.columns import AGE, NAME, NONE, Column, or_else, selector_or_none
 from fakeapi.types.kind import Generation, Kind
+from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text
+
+_ADDRESSES_SHOWN: Final = 3
+
+
+def _load_balancers(ingress: object) -> str:
+    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
+    return ",".join(sorted(found - {""}))
+
+
+def _hosts(rules: object) -> str:
+    first = mappings(rules)[:_ADDRESSES_SHOWN]
+    hosts = [text(rule.get("host")) for rule in first if rule.get("host")]
+    more = len(mappings(rules)) - _ADDRESSES_SHOWN
+    line = ",".join(hosts) or "*"
+    return f"{line} + {more} more..." if len(hosts) == _ADDRESSES_SHOWN and more > 0 else line
+
+
+def _ingress_class_name(ingress_class: Json, _now_seconds: float) -> str:
+    annotations = mapping(metadata_of(ingress_class).get("annotations"))
+    is_default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
+    return name_of(ingress_class) + (" (default)" if is_default else "")
+
+
+def _parameters(reference: object) -> str:
+    parameters = mapping(reference)
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
+    name = f"{text(parameters.get('kind'))}{group}/{text(parameters.get('name'))}"
+    return name if parameters else NONE
+
 
 KINDS: Final = (
     Kind(
         "networking.k8s.io", "v1", "ingresses", "Ingress", schema="networking/v1.Ingress",
         short_names=("ing",), subresources=("status",), generation=Generation.SPEC,
-        printer=cluster.PRINTERS["networking.k8s.io", "ingresses"],
+        columns=(
+            NAME, Column("Class", ".spec.ingressClassName", or_else(NONE)),
+            Column("Hosts", ".spec.rules", _hosts),
+            Column("Address", ".status.loadBalancer.ingress", _load_balancers),
+            Column("Ports", ".spec.tls", lambda tls: "80, 443" if tls else "80"), AGE,
+        ),
     ),
     Kind(
         "networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False,
         schema="networking/v1.IngressClass", generation=Generation.SPEC,
-        printer=cluster.PRINTERS["networking.k8s.io", "ingressclasses"],
+        columns=(
+            Column("Name", _ingress_class_name, format="name"),
+            Column("Controller", ".spec.controller"),
+            Column("Parameters", ".spec.parameters", _parameters), AGE,
+        ),
     ),
     Kind(
         "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",),
         schema="networking/v1.NetworkPolicy", generation=Generation.SPEC,
-        printer=cluster.PRINTERS["networking.k8s.io", "networkpolicies"],
+        columns=(NAME, Column("Pod-Selector", ".spec.podSelector", selector_or_none), AGE),
     ),
 )  # fmt: skip

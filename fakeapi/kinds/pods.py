@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.printing import pods as printing
+from fakeapi.types.columns import AGE, NAME, NONE, Column, or_if_empty, wide
 from fakeapi.types.kind import NAMESPACED_FIELDS, Generation, Kind, flag_at, value_at
 from fakeapi.types.objects import Json, mapping, mappings, text
 
@@ -27,6 +28,7 @@ _FIELDS: Final = {
     "status.podIPs": _pod_ip,
     "status.nominatedNodeName": value_at("status", "nominatedNodeName"),
 }
+_or_none: Final = or_if_empty(NONE)
 
 KINDS: Final = (
     Kind(
@@ -37,7 +39,15 @@ KINDS: Final = (
         ),
         generation=Generation.SPEC, fields=_FIELDS,
         deletes_gracefully=True, returns_deleted=True,
-        printer=printing.PODS,
+        columns=(
+            NAME, Column("Ready", printing.ready), Column("Status", printing.reason),
+            Column("Restarts", printing.restarts), AGE,
+            wide("IP", ".status.podIPs[0].ip", _or_none),
+            wide("Node", ".spec.nodeName", _or_none),
+            wide("Nominated Node", ".status.nominatedNodeName", _or_none),
+            wide("Readiness Gates", printing.readiness_gates),
+        ),
+        row_conditions=printing.row_conditions,
     ),
     Kind("", "v1", "bindings", "Binding", schema="core/v1.Binding", verbs=("create",)),
     Kind(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.printing import cluster
+from fakeapi.types.columns import AGE, NAME, Column
 from fakeapi.types.kind import Generation, Kind
 
 KINDS: Final = (
@@ -12,6 +12,10 @@ KINDS: Final = (
         "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False,
         schema="scheduling/v1.PriorityClass", short_names=("pc",),
         generation=Generation.ON_CREATE,
-        printer=cluster.PRINTERS["scheduling.k8s.io", "priorityclasses"],
+        columns=(
+            NAME, Column("Value", ".value", type="integer"),
+            Column("Global-Default", ".globalDefault", type="boolean"), AGE,
+            Column("PreemptionPolicy", ".preemptionPolicy"),
+        ),
     ),
 )  # fmt: skip

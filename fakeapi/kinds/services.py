@@ -4,8 +4,77 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.printing import cluster
+from fakeapi.types.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    UNSET,
+    Column,
+    find,
+    find_text,
+    first_of,
+    labels_text,
+    or_else,
+    wide,
+)
 from fakeapi.types.kind import NAMESPACED_FIELDS, Generation, Kind, value_at
+from fakeapi.types.objects import Json, mappings, text, texts
+
+_ADDRESSES_SHOWN: Final = 3
+
+
+def _load_balancers(ingress: object) -> str:
+    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
+    return ",".join(sorted(found - {""}))
+
+
+def _external_ip(service: Json, _now_seconds: float) -> str:
+    kind = find_text(service, ".spec.type")
+    own = ",".join(texts(find(service, ".spec.externalIPs")))
+    if kind in ("ClusterIP", "NodePort"):
+        return own or NONE
+    if kind == "LoadBalancer":
+        given = _load_balancers(find(service, ".status.loadBalancer.ingress"))
+        return ",".join(part for part in (given, own) if part) or "<pending>"
+    return find_text(service, ".spec.externalName") if kind == "ExternalName" else UNKNOWN
+
+
+def _service_ports(ports: object) -> str:
+    return ",".join(map(_service_port, mappings(ports))) or NONE
+
+
+def _service_port(port: Json) -> str:
+    node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+    return f"{port.get('port')}{node_port}/{text(port.get('protocol'))}"
+
+
+def _host_and_port(address: str, port: object) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _endpoints(subsets: object) -> str:
+    found = []
+    for subset in mappings(subsets):
+        addresses = [text(address.get("ip")) for address in mappings(subset.get("addresses"))]
+        ports = mappings(subset.get("ports"))
+        found += addresses if not ports else []
+        found += [_host_and_port(ip, port.get("port")) for port in ports for ip in addresses]
+    return first_of(found, _ADDRESSES_SHOWN, nothing="" if subsets else NONE)
+
+
+def _slice_ports(ports: object) -> str:
+    found = [
+        str(port["port"]) if port.get("port") is not None else text(port.get("name", "*"))
+        for port in mappings(ports)
+    ]
+    return first_of(found, _ADDRESSES_SHOWN, nothing=UNSET)
+
+
+def _slice_endpoints(endpoints: object) -> str:
+    found = [a for endpoint in mappings(endpoints) for a in texts(endpoint.get("addresses"))]
+    return first_of(found, _ADDRESSES_SHOWN, nothing=UNSET)
+
 
 KINDS: Final = (
     Kind(
@@ -16,18 +85,26 @@ KINDS: Final = (
             "spec.clusterIP": value_at("spec", "clusterIP"),
             "spec.type": value_at("spec", "type"),
         },
-        printer=cluster.PRINTERS["", "services"],
+        columns=(
+            NAME, Column("Type", ".spec.type"),
+            Column("Cluster-IP", ".spec.clusterIPs[0]", or_else(NONE)),
+            Column("External-IP", _external_ip), Column("Port(s)", ".spec.ports", _service_ports),
+            AGE, wide("Selector", ".spec.selector", labels_text),
+        ),
     ),
     Kind(
         "", "v1", "endpoints", "Endpoints", singular="endpoints", schema="core/v1.Endpoints",
         short_names=("ep",), create_on_update=True, deprecation_warning=(
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
         ),
-        printer=cluster.PRINTERS["", "endpoints"],
+        columns=(NAME, Column("Endpoints", ".subsets", _endpoints), AGE),
     ),
     Kind(
         "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
         schema="discovery/v1.EndpointSlice", generation=Generation.CONTENT_OR_LABELS,
-        printer=cluster.PRINTERS["discovery.k8s.io", "endpointslices"],
+        columns=(
+            NAME, Column("AddressType", ".addressType"), Column("Ports", ".ports", _slice_ports),
+            Column("Endpoints", ".endpoints", _slice_endpoints), AGE,
+        ),
     ),
 )  # fmt: skip

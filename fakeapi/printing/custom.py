@@ -1,4 +1,4 @@
-"""Columns of custom resources: additionalPrinterColumns of their definition.
+"""Columns of custom resources, from `additionalPrinterColumns` of their definition.
 
 Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor of v0.36.3.
 """
@@ -9,50 +9,46 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.printing.columns import NAME
-from fakeapi.printing.durations import age
-from fakeapi.printing.json_path import JsonPath
-from fakeapi.types.objects import Json, integer, name_of, text
-from fakeapi.types.printer import Column, Printer
+from fakeapi.types.columns import NAME, Column
+from fakeapi.types.durations import age
+from fakeapi.types.json_path import JsonPath
+from fakeapi.types.objects import Json, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: What is shown of a custom resource that declares no columns.
+#: The columns of a version that declares none.
 _DEFAULT: Final[tuple[Json, ...]] = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 
 
-def custom_printer(columns: Sequence[Json] = ()) -> Printer:
-    """The printer of a version's additionalPrinterColumns. Raises ValueError for a bad jsonPath."""
-    declared = [_column(column) for column in columns or _DEFAULT]
-    paths = [JsonPath(text(column.get("jsonPath"))) for column in columns or _DEFAULT]
-
-    def cells(obj: Json, now_seconds: float) -> list[object]:
-        found: list[object] = [name_of(obj)]
-        for column, path in zip(declared, paths, strict=True):
-            values = path.find(obj)
-            found.append(_cell(column.type, values[0], now_seconds) if values else None)
-        return found
-
-    return Printer((NAME, *declared), cells)
+def custom_columns(declared: Sequence[Json]) -> tuple[Column, ...]:
+    """Return the columns of a version of a CRD. Raises ValueError for an invalid jsonPath."""
+    return (NAME, *(_column(column) for column in declared or _DEFAULT))
 
 
 def _column(column: Json) -> Column:
-    path = text(column.get("jsonPath"))
+    source = text(column.get("jsonPath"))
+    path, declared = JsonPath(source), text(column.get("type"))
+
+    def cell(obj: Json, now_seconds: float) -> object:
+        values = path.find(obj)
+        return _cell(declared, values[0], now_seconds) if values else None
+
     return Column(
         text(column.get("name")),
-        text(column.get("type")),
-        text(column.get("format")),
-        text(column.get("description"))
-        or f"Custom resource definition column (in JSONPath format): {path}",
-        integer(column.get("priority")),
+        cell,
+        type=declared,
+        format=text(column.get("format")),
+        description=text(column.get("description"))
+        or f"Custom resource definition column (in JSONPath format): {source}",
+        priority=integer(column.get("priority")),
     )
 
 
 def _cell(declared: str, value: object, now_seconds: float) -> object:
-    """The value as its column's type wants it, None if it is of another."""
+    """Return the value in the form of the column's type, None if it has another type."""
     if declared == "string":
         return _as_text(value)
     if declared == "date":

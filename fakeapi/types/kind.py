@@ -18,8 +18,8 @@ from fakeapi.types.objects import Json, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from fakeapi.types.columns import Column
     from fakeapi.types.errors import FieldError
-    from fakeapi.types.printer import Printer
 
 ALL_VERBS: Final = (
     "create",
@@ -165,8 +165,10 @@ class Kind:
     scale: ScalePaths | None = None
     structure: Structure | None = None
     rules: KindRules = _NO_RULES
-    #: How tables show a kind that printing/ does not know: `printing.custom_printer`.
-    printer: Printer | None = None
+    #: The columns of tables; without any, name and time of creation.
+    columns: tuple[Column, ...] = ()
+    #: Returns the conditions of an object's row: for example that the object is completed.
+    row_conditions: Callable[[Json], list[Json]] | None = None
     #: The header that answers carry while the version is deprecated.
     deprecation_warning: str = ""
     #: Whether its definition is going, so that nothing of it is created any more.

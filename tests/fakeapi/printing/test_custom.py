@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakeapi.printing import custom_printer
-from fakeapi.printing.json_path import JsonPath
+from fakeapi.printing.custom import custom_columns
+from fakeapi.types.json_path import JsonPath
 
 OBJECT: dict[str, Any] = {
     "metadata": {
@@ -76,14 +76,14 @@ def test_bad_paths_are_refused(path: str) -> None:
     ],
 )
 def test_cells_are_of_the_type_of_their_column(declared: str, path: str, cell: object) -> None:
-    printer = custom_printer([{"name": "C", "type": declared, "jsonPath": path, "priority": 1}])
-    assert printer.cells(OBJECT, 100.0) == ["x", cell]
-    column = printer.columns[1]
+    columns = custom_columns([{"name": "C", "type": declared, "jsonPath": path, "priority": 1}])
+    assert [column.cell(OBJECT, 100.0) for column in columns] == ["x", cell]
+    column = columns[1]
     assert (column.name, column.priority) == ("C", 1)
     assert column.description.endswith(path)
 
 
 def test_resources_that_declare_nothing_show_their_age() -> None:
-    printer = custom_printer()
-    assert [column.name for column in printer.columns] == ["Name", "Age"]
-    assert printer.cells(OBJECT, 100.0) == ["x", "100s"]
+    columns = custom_columns(())
+    assert [column.name for column in columns] == ["Name", "Age"]
+    assert [column.cell(OBJECT, 100.0) for column in columns] == ["x", "100s"]

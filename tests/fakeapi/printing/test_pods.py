@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from fakeapi.printing.pods import PODS
+from fakeapi.kinds.pods import KINDS
+from fakeapi.printing.tables import row
+from fakeapi.types.objects import mappings, sequence
 
 Json = dict[str, Any]
 NOW_SECONDS = 1000.0
+PODS = next(kind for kind in KINDS if kind.plural == "pods")
 RUNNING: Json = {"running": {}}
+
+
+def cells(obj: Json) -> list[object]:
+    return sequence(row(PODS, PODS.columns, obj, NOW_SECONDS)["cells"])
 
 
 def status(
@@ -204,22 +211,21 @@ CASES: dict[str, tuple[Json, str, str, str]] = {
 
 @pytest.mark.parametrize(("given", "ready", "word", "restarts"), CASES.values(), ids=CASES.keys())
 def test_the_state_of_a_pod(given: Json, ready: str, word: str, restarts: str) -> None:
-    assert PODS.cells(given, NOW_SECONDS)[:5] == ["p", ready, word, restarts, "16m"]
+    assert cells(given)[:5] == ["p", ready, word, restarts, "16m"]
 
 
 def test_the_wide_columns() -> None:
     given = pod("Running", conditions=[condition("g1"), condition("g2", "False")])
-    assert PODS.cells(given, NOW_SECONDS)[5:] == ["<none>"] * 4
+    assert cells(given)[5:] == ["<none>"] * 4
     given["spec"] |= {
         "nodeName": "n1",
         "readinessGates": [{"conditionType": g} for g in ("g1", "g2", "g3")],
     }
     given["status"] |= {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "::1"}], "nominatedNodeName": "n2"}
-    assert PODS.cells(given, NOW_SECONDS)[5:] == ["10.0.0.1", "n1", "n2", "1/3"]
+    assert cells(given)[5:] == ["10.0.0.1", "n1", "n2", "1/3"]
 
 
-def test_pods_that_are_done_say_so() -> None:
-    assert PODS.conditions is not None
-    assert PODS.conditions(pod("Running")) == []
-    (done,) = PODS.conditions(pod("Succeeded"))
+def test_the_row_of_a_completed_pod_has_a_condition() -> None:
+    assert "conditions" not in row(PODS, PODS.columns, pod("Running"), NOW_SECONDS)
+    (done,) = mappings(row(PODS, PODS.columns, pod("Succeeded"), NOW_SECONDS)["conditions"])
     assert (done["type"], done["reason"]) == ("Completed", "Succeeded")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.printing.durations import age, human_duration
+from fakeapi.types.durations import age, human_duration
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
