@@ -127,7 +127,8 @@ def _init_reason(status: Json, position: str) -> str:
 
 
 def _has_condition(pod: Json, wanted: str) -> bool:
-    found = next((c for c in find_mappings(pod, ".status.conditions") if c.get("type") == wanted), {})
+    conditions = find_mappings(pod, ".status.conditions")
+    found = next((item for item in conditions if item.get("type") == wanted), {})
     return found.get("status") == "True"
 
 
