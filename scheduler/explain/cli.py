@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 import msgspec
-from rich.console import Console
 
 from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.client import ClientError
@@ -24,7 +24,6 @@ from scheduler.explain.cluster import (
     read_manifests,
     with_api_defaults,
 )
-from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.scenarios import (
     Scenario,
     ScenarioError,
@@ -32,10 +31,12 @@ from scheduler.explain.scenarios import (
     read_scenarios,
     world_of,
 )
-from scheduler.explain.story import SchedulerPort, StoryError, story_lines
-from scheduler.explain.table import decision_table, remedies_table
+from scheduler.explain.story import SchedulerPort, StoryError
+from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
+from scheduler.reports.build import cluster_report, pod_report
+from scheduler.reports.model import Report
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
@@ -43,12 +44,9 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.explain.remedies import NodeRemedies
-    from scheduler.explain.world import Decision
-    from scheduler.framework.status import Status
+    from scheduler.reports.decision import Decision
+    from scheduler.reports.model import PodReport
 
-#: The number of nodes for which remedies are shown.
-_NEAREST_MAX: Final = 3
 _FAILURES: Final = (
     ClientError,
     ClusterError,
@@ -57,6 +55,14 @@ _FAILURES: Final = (
     ScenarioError,
     StoryError,
 )
+
+
+def _number_or_all(_: click.Context, __: click.Parameter, value: str) -> int | None:
+    if value == "all":
+        return None
+    if value.isdecimal() and int(value):
+        return int(value)
+    raise click.BadParameter(f"expected a number of at least 1, or all; got {value!r}")
 
 
 _SOURCE_OPTIONS: Final = (
@@ -77,7 +83,12 @@ _SOURCE_OPTIONS: Final = (
     click.option("--master", metavar="URL", default="", help="The API server's address."),
 )
 _DECISION_OPTIONS: Final = (
-    click.option("--pod", metavar="NS/NAME", multiple=True, help="Decide only these pods."),
+    click.option(
+        "--pod",
+        metavar="[NS/]NAME",
+        multiple=True,
+        help="Explain only these pods. A pod that has a node is decided again without itself.",
+    ),
     click.option(
         "--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration."
     ),
@@ -85,13 +96,18 @@ _DECISION_OPTIONS: Final = (
     click.option(
         "-o",
         "--output",
-        type=click.Choice(["table", "jsonl"]),
+        type=click.Choice(["table", "json", "jsonl"]),
         default="table",
         show_default=True,
-        help="A table for people, or the format of recorded decisions.",
+        help="Tables for people, JSON with every node, or the format of recorded decisions.",
     ),
     click.option(
-        "--nodes-max", type=click.IntRange(min=1), help="The longest list of nodes to show."
+        "--nodes-max",
+        metavar="N|all",
+        callback=_number_or_all,
+        default="10",
+        show_default=True,
+        help="The longest list of nodes in a table.",
     ),
 )
 _STORY_OPTIONS: Final = (
@@ -162,57 +178,53 @@ def main(
                 certificate_authority=certificate_authority,
                 verify=not insecure_skip_tls_verify,
             )
-            _print_story(port, story)
+            _show_story(port, story, output=output)
             return
         find_plugins_in_working_directory()
-        printer = _Printer(only=frozenset(pod), nodes_max=nodes_max)
         if output == "jsonl":
             _print_json_lines(scenarios, plugin)
-        elif scenarios:
-            _print_scenarios(printer, scenarios, plugin)
+            return
+        only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
+        if scenarios:
+            answers = _Answers(_scenario_reports(scenarios, plugin, only))
         else:
             settings = load_config(config, SCHEME) if config else default_config(SCHEME)
             cluster = _cluster(manifests, kubeconfig=kubeconfig or "", master=master)
-            printer.cluster(settings, cluster, plugin)
+            answers = _cluster_answers(settings, cluster, plugin, only)
+        _show(answers, output=output, nodes_max=nodes_max)
 
 
-class _Printer:
-    """Prints decisions for a person."""
+class _Answers(NamedTuple):
+    """The reports, computed while they are read; and the cluster, complete after that."""
 
-    def __init__(self, *, only: frozenset[str], nodes_max: int | None) -> None:
-        self._console: Final = Console()
-        self._only: Final = only
-        self._nodes_max: Final = nodes_max
+    pods: Iterator[PodReport]
+    world: World | None = None
 
-    def heading(self, name: str) -> None:
-        """Print the title of a scenario."""
-        self._console.rule(name, align="left")
 
-    def cluster(
-        self, config: KubeSchedulerConfiguration, cluster: Cluster, plugins: Iterable[str]
-    ) -> None:
-        """Print the decisions for the cluster's pods that have no node."""
-        known = {pod.key for pod in cluster.pods}
-        if missing := sorted(self._only - known):
-            raise ClusterError(f"no such pod: {', '.join(missing)}")
-        world = World(
-            config,
-            nodes=cluster.nodes,
-            pods=cluster.pods,
-            others=cluster.others,
-            plugins=plugins,
-        )
-        waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
-        self.decisions(world, waiting)
+def _show(answers: _Answers, *, output: str, nodes_max: int | None) -> None:
+    if output == "table":
+        printer, shown = TextPrinter(nodes_max=nodes_max), 0
+        for shown, report in enumerate(answers.pods, 1):  # noqa: B007
+            printer.pod(report)
+        if not shown:
+            click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
+        return
+    pods = tuple(answers.pods)
+    new = {report.pod for report in pods if report.current is None and report.choice is not None}
+    cluster = cluster_report(answers.world.latest(), new_pods=new) if answers.world else None
+    _print_json(Report(pods=pods, cluster=cluster))
 
-    def decisions(self, world: World, pods: Iterable[Pod]) -> None:
-        """Print the decisions for pods in order; each decision includes the pods placed before."""
-        for pod in pods:
-            decision = world.decide(with_api_defaults(pod))
-            if not self._only or decision.pod.key in self._only:
-                self._console.print(decision_table(decision, nodes_max=self._nodes_max))
-                if decision.result == "unschedulable":
-                    self._console.print(remedies_table(*_remedies(world, decision)))
+
+def _print_json(report: Report) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+
+
+def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
+    story = asyncio.run(port.story(pod, clock=SystemClock()))
+    if output == "table":
+        TextPrinter(nodes_max=None).story(story)
+    else:
+        _print_json(Report(story=story))
 
 
 def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:
@@ -221,21 +233,63 @@ def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Clus
     return asyncio.run(read_api_server(kubeconfig, master, SystemClock()))
 
 
-def _print_story(port: SchedulerPort, pod: str) -> None:
-    story = asyncio.run(port.story(pod, clock=SystemClock()))
-    # Long lines are left to the terminal to wrap, so that copied text has no extra line breaks.
-    Console().print(story_lines(story), soft_wrap=True)
+def _cluster_answers(
+    config: KubeSchedulerConfiguration,
+    cluster: Cluster,
+    plugins: Iterable[str],
+    only: frozenset[str],
+) -> _Answers:
+    """Explain the named pods with a node, in the cluster as it is; then the pods without one."""
+    _require_known(only, {pod.key for pod in cluster.pods})
+    world = World(
+        config,
+        nodes=cluster.nodes,
+        pods=cluster.pods,
+        others=cluster.others,
+        plugins=plugins,
+    )
+    waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
+    assigned = [pod for pod in cluster.pods if pod.spec.node_name and pod.key in only]
+    again = (_report(world, world.decide_again(pod), pod.spec.node_name) for pod in assigned)
+    return _Answers(itertools.chain(again, _decided_in_order(world, waiting, only)), world)
 
 
-def _remedies(world: World, decision: Decision) -> tuple[Status | None, list[NodeRemedies]]:
-    framework = world.profiles[decision.pod.spec.scheduler_name]
-    return nearest_nodes(framework, world.snapshot, decision.pod, nodes_max=_NEAREST_MAX)
+def _require_known(only: frozenset[str], known: set[str]) -> None:
+    missing = sorted(only - known)
+    if not missing:
+        return
+    text = f"no such pod: {', '.join(missing)}"
+    names = {key.rpartition("/")[2] for key in missing}
+    if others := sorted(key for key in known if key.rpartition("/")[2] in names):
+        text += f"; there is {', '.join(others[:3])}"
+    raise ClusterError(text)
 
 
-def _print_scenarios(printer: _Printer, paths: Iterable[str], plugins: tuple[str, ...]) -> None:
+def _scenario_reports(
+    paths: Iterable[str], plugins: tuple[str, ...], only: frozenset[str]
+) -> Iterator[PodReport]:
     for scenario in _scenarios(paths):
-        printer.heading(scenario.name)
-        printer.decisions(world_of(scenario, plugins), scenario.pods)
+        world = world_of(scenario, plugins)
+        yield from _decided_in_order(world, scenario.pods, only, scenario=scenario.name)
+
+
+def _decided_in_order(
+    world: World, pods: Iterable[Pod], only: frozenset[str], *, scenario: str = ""
+) -> Iterator[PodReport]:
+    """Yield the decisions for pods; each decision includes the pods placed before."""
+    for pod in pods:
+        decision = world.decide(with_api_defaults(pod))
+        if not only or decision.pod.key in only:
+            yield _report(world, decision, scenario=scenario)
+
+
+def _report(
+    world: World, decision: Decision, current_node: str = "", *, scenario: str = ""
+) -> PodReport:
+    framework = world.profiles.get(decision.pod.spec.scheduler_name)
+    return pod_report(
+        decision, framework, world.snapshot, current_node=current_node, scenario=scenario
+    )
 
 
 def _print_json_lines(paths: Iterable[str], plugins: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from scheduler.client import NODES, PODS
 from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config import ConfigError, default_config, load_text
 from scheduler.explain.cluster import with_api_defaults
-from scheduler.explain.world import Decision, PostFilterOutcome, World
+from scheduler.explain.world import World
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import EnqueueExtensions, Plugin
     from scheduler.framework.status import Status
+    from scheduler.reports.decision import Decision, PostFilterOutcome
     from scheduler.runtime import Framework
 
 #: A JSON object.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from msgspec.structs import replace
 
 from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
@@ -17,12 +19,7 @@ from scheduler.client import NODES, PODS, Store
 from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.cycle.schedule_pod import (
-    NoNodesAvailableError,
-    ScheduleResult,
-    SchedulingAlgorithm,
-    prioritize_nodes,
-)
+from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
@@ -30,6 +27,13 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue import Nominator
+from scheduler.reports.decision import (
+    Decision,
+    FirstByName,
+    PostFilterOutcome,
+    decide,
+    unschedulable,
+)
 from scheduler.runtime import (
     FrameworkError,
     PluginFailedError,
@@ -40,61 +44,20 @@ from scheduler.runtime import (
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Mapping
 
     from scheduler.api.core import Node, ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
-    from scheduler.framework.types import Condition, Diagnosis, NominatingInfo
-    from scheduler.preemption import Preemption
+    from scheduler.framework.types import Condition, NominatingInfo
     from scheduler.runtime import Framework
     from scheduler.runtime.handle import DryRun, MakeHandle
-    from scheduler.snapshot import IntArray, Nodes
 
 R = TypeVar("R")
 
 _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
-
-
-class FirstByName:
-    """Breaks ties: chooses the first by name among equal best nodes."""
-
-    def __call__(self, nodes: Nodes, best: IntArray) -> int:
-        return int(min(best.tolist(), key=nodes.name))
-
-
-class Decision(NamedTuple):
-    """The decision for one pod.
-
-    `result` is `scheduled`, `unschedulable`, `gated` (rejected by a PreEnqueue plugin), `ignored`
-    (no profile has the pod's scheduler name) or `error`. `status` is the rejection by PreEnqueue or
-    Reserve, or the failure.
-    """
-
-    pod: PodInfo
-    result: str
-    schedule_result: ScheduleResult | None = None
-    diagnosis: Diagnosis | None = None
-    status: Status | None = None
-    message: str = ""
-    #: The numbers of evaluated and of feasible nodes in the scheduler's own search, which stops
-    #: early; the decision itself covers all nodes.
-    counts: tuple[int, int] = (0, 0)
-    #: The result of PostFilter for a pod that fits on no node.
-    post_filter: PostFilterOutcome | None = None
-
-
-class PostFilterOutcome(NamedTuple):
-    """The result of preemption. The victims are removed before later pods are decided."""
-
-    status: Status
-    nominated_node: str
-    #: The keys of the deleted pods.
-    victims: Sequence[str]
-    #: The candidates and the choice; None if no node was chosen.
-    preemption: Preemption | None
 
 
 class World:
@@ -129,9 +92,6 @@ class World:
             self.snapshot,
             tie_break=FirstByName(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-        )
-        self._exhaustive: Final = SchedulingAlgorithm(
-            self.snapshot, tie_break=FirstByName(), exhaustive=True
         )
         # In the order in which an API server lists them.
         for node in sorted(nodes, key=lambda node: node.metadata.name):
@@ -184,35 +144,46 @@ class World:
         state = CycleState()
         try:
             sampled = self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
-            result = self._schedule(framework, state, info)
+            decision = decide(self.snapshot, framework, state, info)
         except FitError as error:
-            return Decision(
-                info,
-                "unschedulable",
-                diagnosis=error.diagnosis,
-                message=str(error),
-                post_filter=self._post_filter(framework, state, info, error),
-            )
+            return unschedulable(error, self._post_filter(framework, state, info, error))
         except NoNodesAvailableError as error:
             return Decision(info, "unschedulable", message=str(error))
         except FrameworkError as error:
             failure = Status(Code.ERROR, str(error))
             return Decision(info, "error", status=failure, message=str(error))
+        if decision.result != "scheduled":
+            return decision
         found, searched = sampled[0], sampled[1].node_to_status
         counts = (len(found) + len(searched), len(found))
-        return self._assume(framework, state, info, result, counts)
+        return self._assume(framework, state, decision._replace(counts=counts))
 
-    def _schedule(self, framework: Framework, state: CycleState, pod: PodInfo) -> ScheduleResult:
-        """Filter all nodes and score those that fit, even if it is a single one.
+    def decide_again(self, pod: Pod) -> Decision:
+        """Decide a pod that has a node, over the cluster as it is without this pod.
 
-        Raises as `find_nodes_that_fit_pod` does, and `FitError` if no node fits.
+        Nothing changes for later decisions, and nothing is preempted.
         """
-        algorithm = self._exhaustive
-        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
-        if not len(feasible):
-            raise FitError(pod, len(self.snapshot), diagnosis)
-        scores = prioritize_nodes(framework, state, pod, feasible)
-        return algorithm.select_host(feasible, diagnosis, scores)
+        spec = replace(pod.spec, node_name="")
+        status = replace(pod.status, nominated_node_name="")
+        waiting = PodInfo(replace(pod, spec=spec, status=status))
+        framework = self.profiles.get(spec.scheduler_name)
+        if framework is None:
+            return Decision(waiting, "ignored")
+        self._cache.remove_pod(pod)
+        self._pods.put(waiting.pod)
+        self._cache.update_snapshot(self.snapshot)
+        try:
+            return decide(self.snapshot, framework, CycleState(), waiting)
+        except FitError as error:
+            return unschedulable(error)
+        finally:
+            self._pods.put(pod)
+            self._cache.add_pod(PodInfo(pod))
+
+    def latest(self) -> Snapshot:
+        """Return the snapshot after the last decision, with the pod of that decision."""
+        self._cache.update_snapshot(self.snapshot)
+        return self.snapshot
 
     def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, fit_error: FitError
@@ -233,21 +204,16 @@ class World:
         victims = [victim.key for victim in self._api.deleted]
         return PostFilterOutcome(status, nominated_node, victims, state.find(PREEMPTION))
 
-    def _assume(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: PodInfo,
-        result: ScheduleResult,
-        counts: tuple[int, int],
-    ) -> Decision:
+    def _assume(self, framework: Framework, state: CycleState, decision: Decision) -> Decision:
+        pod, result = decision.pod, decision.schedule_result
+        assert result is not None, "a scheduled pod has a result"
         host = result.suggested_host
         assumed = pod.assigned_to(host)
         self._cache.assume_pod(assumed)
         self._nominator.delete_nominated_pod_if_exists(pod)
         status = framework.binding.reserve(state, assumed, host)
         if status is None:
-            return Decision(pod, "scheduled", result, result.diagnosis, counts=counts)
+            return decision
         framework.binding.unreserve(state, assumed, host)
         self._cache.forget_pod(assumed)
         outcome = "unschedulable" if status.is_rejected else "error"

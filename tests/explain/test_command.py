@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,8 +60,8 @@ def test_the_table_names_who_rejected_each_node_and_who_won(manifest: Path) -> N
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
     assert "default/web scheduled on large, 1 of 3 nodes feasible" in lines
-    assert "small NodeResourcesFit Insufficient cpu cannot help" in lines
-    assert "tainted TaintToleration node(s) had untolerated taint(s) cannot help" in lines
+    assert "1 NodeResourcesFit Insufficient cpu cannot help small" in lines
+    assert "1 TaintToleration node(s) had untolerated taint(s) cannot help tainted" in lines
     assert any(line.startswith("large <- winner") for line in lines)
 
 
@@ -71,9 +72,138 @@ def test_only_the_pods_asked_for_are_shown(manifest: Path) -> None:
     assert missing.stderr == "kubesched-explain: no such pod: default/nobody\n"
 
 
-def test_long_lists_can_be_cut(manifest: Path) -> None:
-    result = _explain("--manifests", str(manifest), "--nodes-max", "1")
-    assert "and 1 more" in result.output
+def _large(tmp_path: Path, *, nodes: int) -> Path:
+    """A cluster of equal free nodes, as many full ones, and a pod with a node of each sort."""
+
+    def node(name: str) -> dict[str, object]:
+        amounts = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+        status = {"allocatable": amounts}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+    def pod(name: str, cpu: str, node_name: str = "") -> dict[str, object]:
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        spec: dict[str, object] = {"containers": [container]}
+        if node_name:
+            spec["nodeName"] = node_name
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    items = [node(f"free-{i:04}") for i in range(nodes)]
+    items += [node(f"full-{i:04}") for i in range(nodes)]
+    items += [pod(f"big-{i:04}", "8", f"full-{i:04}") for i in range(nodes)]
+    items += [pod("fits", "7", "free-0003"), pod("web", "7")]
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), "utf-8")
+    return path
+
+
+def test_long_lists_are_cut_to_ten_nodes(tmp_path: Path) -> None:
+    path = str(_large(tmp_path, nodes=20))
+    default = _explain("--manifests", path).output
+    assert default.count("\nfree-") == 10
+    assert "and 9 more (--nodes-max N|all)" in default
+    assert _explain("--manifests", path, "--nodes-max", "3").output.count("\nfree-") == 3
+    everything = _explain("--manifests", path, "--nodes-max", "all").output
+    assert everything.count("\nfree-") == 19
+    assert "more" not in everything
+    assert "full-0019" in everything
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "some"])
+def test_the_number_of_nodes_is_checked(number: str) -> None:
+    assert _explain("--master", "x", "--nodes-max", number).exit_code == 2
+
+
+def test_rejections_are_grouped_by_reason(tmp_path: Path) -> None:
+    output = _explain("--manifests", str(_large(tmp_path, nodes=20))).output
+    (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
+    assert " ".join(group.split()) == (
+        "21 NodeResourcesFit Insufficient cpu may help free-0003, full-0000, full-0001, ..."
+    )
+
+
+def test_the_answer_comes_first_with_its_tie(tmp_path: Path) -> None:
+    output = _explain("--manifests", str(_large(tmp_path, nodes=20))).output
+    first = output.splitlines()[0]
+    assert re.fullmatch(
+        r"default/web  scheduled on free-0000, one of 19 with \d+, drawn by chance; "
+        r"19 of 40 nodes feasible",
+        first,
+    )
+
+
+def test_lines_are_not_wrapped_in_a_pipe(tmp_path: Path) -> None:
+    output = _explain("--manifests", str(_large(tmp_path, nodes=120)), "--nodes-max", "all").output
+    (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
+    assert group.endswith("full-0119")
+    assert not any(line.endswith(" ") for line in output.splitlines())
+
+
+def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -> None:
+    path = str(_large(tmp_path, nodes=20))
+    (first, *lines) = _explain("--manifests", path, "--pod", "fits").output.splitlines()
+    assert re.fullmatch(
+        r"default/fits  is on free-0003, and may be scheduled there again: "
+        r"one of 20 with \d+, drawn by chance; 20 of 40 nodes feasible",
+        first,
+    )
+    assert any(line.startswith("free-0003 <- has the pod") for line in lines)
+    assert not any(line.startswith("default/web") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("pods", "answer"),
+    [
+        (
+            [("web", "2", "large"), ("other", "6", "large")],
+            "is on large, and would be scheduled there again: the best with ",
+        ),
+        (
+            [("web", "2", "large"), ("other", "7", "large")],
+            "is on large, where it would not fit now: Insufficient cpu (NodeResourcesFit); "
+            "decided again without it: unschedulable: 0/3 nodes are available: ",
+        ),
+        (
+            [("web", "1", "small")],
+            "is on small, number 2 of 2 feasible nodes with ",
+        ),
+        (
+            [("web", "1", "gone")],
+            "is on gone, which is not among the nodes; now it would be scheduled on ",
+        ),
+    ],
+)
+def test_the_node_of_a_pod_is_compared_with_the_choice_now(
+    tmp_path: Path, pods: list[tuple[str, str, str]], answer: str
+) -> None:
+    documents = [CLUSTER.partition("---")[0].replace('"1", memory: 1Gi', '"1", memory: 9Gi')]
+    documents += [
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeName: {node}, "
+        f'containers: [{{name: c, resources: {{requests: {{cpu: "{cpu}"}}}}}}]}}\n'
+        for name, cpu, node in pods
+    ]
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join(documents), encoding="utf-8")
+    output = _explain("--manifests", str(path), "--pod", "web").output
+    assert output.startswith(f"default/web  {answer}"), output
+
+
+def test_a_pod_is_found_by_its_name_alone(manifest: Path) -> None:
+    assert "default/web" in _explain("--manifests", str(manifest), "--pod", "web").output
+
+
+def test_a_pod_in_another_namespace_is_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER.replace("{name: web}", "{name: web, namespace: shop}"), "utf-8")
+    result = _explain("--manifests", str(path), "--pod", "web")
+    assert result.stderr == "kubesched-explain: no such pod: default/web; there is shop/web\n"
+
+
+def test_a_cluster_without_waiting_pods_has_a_hint(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER.partition("---")[0], "utf-8")
+    result = _explain("--manifests", str(path))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "no pod waits for a node; --pod explains a pod that has one\n"
 
 
 def test_scenarios_come_from_standard_input_and_go_out_as_json_lines() -> None:

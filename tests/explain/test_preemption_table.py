@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 
 from scheduler.config import default_config
-from scheduler.explain.table import decision_table
-from scheduler.explain.world import Decision, World
+from scheduler.explain.text import TextPrinter
+from scheduler.explain.world import World
 from scheduler.framework import Code, NominatingInfo, NominatingMode, Plugin, PostFilterResult
 from scheduler.plugins import SCHEME
+from scheduler.reports.build import pod_report
 from scheduler.testing import make_node, make_pod
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from scheduler.framework import CycleState, NodeToStatus, PodInfo, Status
 
 
-def shown(decision: Decision) -> list[str]:
-    console = Console(width=200, record=True, file=None, quiet=True)
-    with console.capture() as capture:
-        console.quiet = False
-        console.print(decision_table(decision))
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
+def shown(world: World, pod: Pod) -> list[str]:
+    decision = world.decide(pod)
+    framework = world.profiles[decision.pod.spec.scheduler_name]
+    out = io.StringIO()
+    TextPrinter(out, nodes_max=None).pod(pod_report(decision, framework, world.snapshot))
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]
 
 
 def busy(name: str, node_name: str, priority: int, cpu: str = "4") -> Pod:
@@ -45,13 +46,13 @@ LOW = make_pod("low", priority=1, requests={"cpu": "4"})
 
 def test_the_table_shows_the_victims_on_each_candidate_and_what_decided() -> None:
     world = world_of(busy("a1", "a", 5), busy("b1", "b", 2, "2"), busy("b2", "b", 1, "2"))
-    lines = shown(world.decide(HIGH))
+    lines = shown(world, HIGH)
     assert "b <- nominated default/b1 (2), default/b2 (1)" in lines
     assert "a default/a1 (5) not the lowest priority of the most important victim" in lines
 
 
 def test_the_table_has_the_reason_without_a_candidate() -> None:
-    lines = shown(world_of(busy("a1", "a", 5)).decide(LOW))
+    lines = shown(world_of(busy("a1", "a", 5)), LOW)
     assert any(
         line.endswith(
             "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
@@ -107,5 +108,5 @@ def test_a_plugin_that_waits_for_the_world_fails_as_nothing_happens_here() -> No
 @pytest.mark.parametrize("policy", ["Never"])
 def test_a_pod_that_must_not_preempt_has_a_message(policy: str) -> None:
     polite = make_pod("polite", priority=10, preemption_policy=policy, requests={"cpu": "4"})
-    lines = shown(world_of(busy("a1", "a", 5)).decide(polite))
+    lines = shown(world_of(busy("a1", "a", 5)), polite)
     assert any("not eligible due to preemptionPolicy=Never." in line for line in lines)

@@ -8,6 +8,7 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -21,6 +22,7 @@ from scheduler.serving.http_server import AccessControl, SchedulerServer, create
 from scheduler.serving.options import AuthorizationOptions, ServingOptions
 from scheduler.serving.serve import serve_securely
 from tests.client.scripted_server import Answer, ScriptedServer
+from tests.explain.test_json import SCHEMA
 from tests.serving.served import Served
 
 if TYPE_CHECKING:
@@ -127,6 +129,17 @@ def test_a_story_is_printed_as_lines(pod: str) -> None:
         result = _explain("--story", pod, "--server", url)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == LINES
+
+
+def test_a_story_is_printed_as_json() -> None:
+    with _elsewhere(
+        SchedulerServer(_Served().endpoints(), create_listener("127.0.0.1", None))
+    ) as url:
+        report = json.loads(_explain("--story", "web", "--server", url, "-o", "json").stdout)
+    jsonschema.validate(report, SCHEMA)
+    assert [entry["kind"] for entry in report["story"]["entries"]] == [
+        *("moved", "attempt", "moved", "bound")
+    ]
 
 
 def test_a_pod_that_is_not_known_is_said() -> None:

@@ -43,7 +43,7 @@ async def test_pods_that_run_take_room_and_those_that_are_over_do_not(
         assert result.exit_code == 0, result.output
         lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
         assert "default/waits scheduled on b, 1 of 2 nodes feasible" in lines
-        assert "a NodeResourcesFit Insufficient cpu may help" in lines
+        assert "1 NodeResourcesFit Insufficient cpu may help a" in lines
         assert not any(line.startswith(("default/runs", "default/over")) for line in lines)
         assert await api.get(f"{PODS}/waits") == before
         events = await api.get("/apis/events.k8s.io/v1/events")

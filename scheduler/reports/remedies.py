@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.framework.interface import Plugin, RemedyPlugin
-    from scheduler.framework.status import Rejections, Status
+    from scheduler.framework.status import Rejections
     from scheduler.runtime import Framework
+    from scheduler.runtime.filtering import PreFilterOutcome
     from scheduler.snapshot import Nodes, PodInfo, Snapshot
 
 #: The number of nodes whose remedies are computed; the nearest are chosen among these.
@@ -40,38 +41,54 @@ class NodeRemedies(NamedTuple):
         return sum(remedy.distance for _, remedy in self.remedies)
 
 
-def nearest_nodes(
-    framework: Framework, snapshot: Snapshot, pod: PodInfo, *, nodes_max: int
-) -> tuple[Status | None, list[NodeRemedies]]:
-    """Return the nodes with the smallest distance, nearest first.
+class AllRejections(NamedTuple):
+    """The results of PreFilter and of every filter on every node, each on its own.
 
-    The first part of the result is the rejection by a PreFilter plugin, which holds for all nodes,
-    or None. Raises `PluginFailedError`.
+    A filter that rejects no node is left out.
     """
+
+    state: CycleState
+    pre_filter: PreFilterOutcome
+    by_plugin: list[tuple[Plugin, Rejections]]
+
+
+def all_rejections(framework: Framework, snapshot: Snapshot, pod: PodInfo) -> AllRejections:
+    """Run PreFilter once and every filter on all nodes. Raises `PluginFailedError`."""
     nodes, state = snapshot.nodes, CycleState()
     outcome = framework.pre_filters.run(state, pod, nodes)
-    rejections_by_plugin: list[tuple[Plugin, Rejections]] = []
+    found = AllRejections(state, outcome, [])
     for plugin in framework.plugins["filter"]:
         if plugin.name not in state.skip_filter_plugins:
             rejections = _filtered(plugin, state, pod, nodes, may_lack_state=bool(outcome.status))
             if rejections is not None:
-                rejections_by_plugin.append((plugin, rejections))
+                found.by_plugin.append((plugin, rejections))
+    return found
+
+
+def nearest_nodes(
+    rejected: AllRejections, snapshot: Snapshot, pod: PodInfo, *, nodes_max: int
+) -> list[NodeRemedies]:
+    """Return the nodes with the smallest distance, nearest first.
+
+    If PreFilter has rejected the pod as a whole, that holds for all nodes in addition.
+    """
+    nodes, outcome = snapshot.nodes, rejected.pre_filter
     count = np.zeros(len(nodes), dtype=np.int64)
-    for _, rejections in rejections_by_plugin:
+    for _, rejections in rejected.by_plugin:
         count += rejections.codes >= 0
     names = outcome.result.node_names
     if names is not None:
         count += [name not in names for name in nodes.names]
     found = []
     for position in np.argsort(count, kind="stable")[:_CANDIDATES_MAX].tolist():
-        remedies = list(_remedies(rejections_by_plugin, state, pod, nodes, position))
+        remedies = list(_remedies(rejected, pod, nodes, position))
         if names is not None and nodes.name(position) not in names:
             plugins = ", ".join(sorted(outcome.plugins_with_nodes))
             remedies.append((plugins, Remedy("is not among the nodes that the pod can use")))
         if remedies:
             found.append(NodeRemedies(nodes.name(position), tuple(remedies)))
     found.sort(key=lambda node: node.distance)
-    return outcome.status, found[:nodes_max]
+    return found[:nodes_max]
 
 
 def _filtered(
@@ -87,18 +104,15 @@ def _filtered(
 
 
 def _remedies(
-    rejections_by_plugin: Iterable[tuple[Plugin, Rejections]],
-    state: CycleState,
-    pod: PodInfo,
-    nodes: Nodes,
-    position: int,
+    rejected: AllRejections, pod: PodInfo, nodes: Nodes, position: int
 ) -> Iterable[tuple[str, Remedy]]:
-    for plugin, rejections in rejections_by_plugin:
+    for plugin, rejections in rejected.by_plugin:
         status = rejections.status(position)
         if status is None:
             continue
         remedies: Iterable[Remedy] = ()
         if hasattr(plugin, "remedies"):
-            remedies = cast("RemedyPlugin", plugin).remedies(state, pod, nodes[position])
+            node = nodes[position]
+            remedies = cast("RemedyPlugin", plugin).remedies(rejected.state, pod, node)
         for remedy in remedies or [Remedy(status.message)]:
             yield plugin.name, remedy

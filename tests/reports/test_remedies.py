@@ -8,10 +8,10 @@ import pytest
 
 from scheduler.api import resources
 from scheduler.config import default_config
-from scheduler.explain.remedies import nearest_nodes
 from scheduler.explain.world import World
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import SCHEME
+from scheduler.reports.remedies import all_rejections, nearest_nodes
 from scheduler.testing import make_node, make_pod
 
 SMALL = {"cpu": "2", "memory": "2Gi", "pods": "2", "example.com/gpu": "1"}
@@ -30,7 +30,8 @@ def _found(
     decision = world.decide(make_pod("p", **pod))
     assert decision.result == "unschedulable"
     framework = world.profiles["default-scheduler"]
-    _, found = nearest_nodes(framework, world.snapshot, decision.pod, nodes_max=1)
+    rejected = all_rejections(framework, world.snapshot, decision.pod)
+    found = nearest_nodes(rejected, world.snapshot, decision.pod, nodes_max=1)
     return [f"{plugin}: {remedy.text}" for node in found for plugin, remedy in node.remedies]
 
 
@@ -132,7 +133,8 @@ def test_the_nearest_node_comes_first() -> None:
     world = World(default_config(SCHEME), nodes=nodes, pods=[])
     pod = PodInfo(make_pod("p", requests={"cpu": "4"}))
     framework = world.profiles["default-scheduler"]
-    _, found = nearest_nodes(framework, world.snapshot, pod, nodes_max=2)
+    rejected = all_rejections(framework, world.snapshot, pod)
+    found = nearest_nodes(rejected, world.snapshot, pod, nodes_max=2)
     assert [node.node for node in found] == ["near", "middle"]
     assert found[0].distance < found[1].distance
 

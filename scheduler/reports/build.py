@@ -1,0 +1,372 @@
+"""From decisions to reports: counts, groups, ties and the answer in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api import resources
+from scheduler.framework.status import Code, Status
+from scheduler.preemption import CRITERIA
+from scheduler.reports.model import (
+    Change,
+    Choice,
+    ClusterReport,
+    CurrentNode,
+    NearestNode,
+    NodeBox,
+    NodeVerdict,
+    PodBox,
+    PodReport,
+    PreemptionCandidate,
+    PreemptionReport,
+    Rejection,
+    Victim,
+)
+from scheduler.reports.remedies import all_rejections, nearest_nodes
+from scheduler.runtime import PluginFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from scheduler.preemption import Candidate, Preemption
+    from scheduler.reports.decision import Decision, PostFilterOutcome
+    from scheduler.reports.remedies import AllRejections
+    from scheduler.runtime import Framework
+    from scheduler.snapshot import Nodes, PodInfo, Snapshot
+
+#: The number of nodes for which remedies are computed.
+_NEAREST_MAX: Final = 3
+_EXAMPLES_MAX: Final = 3
+#: In a cluster of more pods than this, the boxes of nodes do not list their pods.
+_LISTED_PODS_MAX: Final = 10_000
+_NOT_EVALUATED: Final = "not evaluated"
+
+
+def pod_report(
+    decision: Decision,
+    framework: Framework | None,
+    snapshot: Snapshot,
+    *,
+    current_node: str = "",
+    scenario: str = "",
+) -> PodReport:
+    """Return the report of a decision; `snapshot` is as it was for the decision.
+
+    `framework` is None for a pod whose scheduler name no profile has. `current_node` is the node
+    that the pod has already.
+    """
+    extra = None
+    if framework is not None and decision.diagnosis is not None:
+        try:
+            extra = all_rejections(framework, snapshot, decision.pod)
+        except PluginFailedError:
+            extra = None
+    groups = _Groups(snapshot.names)
+    feasible = _feasible(decision)
+    nodes = feasible + _rejected(decision, {node.name for node in feasible}, groups, extra)
+    choice = _choice(decision, feasible)
+    current = _current(current_node, nodes, groups, choice) if current_node else None
+    scores = decision.schedule_result.scores if decision.schedule_result else None
+    return PodReport(
+        scenario=scenario,
+        pod=decision.pod.key,
+        scheduler_name=decision.pod.spec.scheduler_name,
+        result=decision.result,
+        answer=_answer(decision, choice, current, len(feasible), len(snapshot)),
+        message=decision.message,
+        all_nodes=len(snapshot),
+        feasible_nodes=len(feasible),
+        evaluated_nodes=decision.counts[0],
+        choice=choice,
+        current=current,
+        pod_rejection=_pod_rejection(decision),
+        rejections=groups.rejections(),
+        preemption=_preemption(decision.post_filter),
+        nearest=_nearest(decision, extra, snapshot),
+        score_plugins=tuple(scores.by_plugin) if scores is not None else (),
+        nodes=tuple(nodes),
+    )
+
+
+class _Groups:
+    """Groups nodes by the statuses that reject them; an index stands for a status."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names: Final = names
+        self._index_of: Final[dict[Status, int]] = {}
+        self._first: Final[defaultdict[int, list[str]]] = defaultdict(list)
+        self._further: Final[defaultdict[int, int]] = defaultdict(int)
+
+    def index(self, status: Status) -> int:
+        return self._index_of.setdefault(status, len(self._index_of))
+
+    def add(self, name: str, indexes: Sequence[int]) -> None:
+        self._first[indexes[0]].append(name)
+        for index in indexes[1:]:
+            self._further[index] += 1
+
+    def text(self, index: int) -> str:
+        """Return the reasons and the plugin of a group."""
+        status = list(self._index_of)[index]
+        reasons = status.message or _NOT_EVALUATED
+        return f"{reasons} ({status.plugin})" if status.plugin else reasons
+
+    def rejections(self) -> tuple[Rejection, ...]:
+        return tuple(
+            _rejection(status, self._first[index], self._further[index])
+            for status, index in self._index_of.items()
+        )
+
+
+def _rejection(status: Status, nodes: Sequence[str], further_nodes: int = 0) -> Rejection:
+    return Rejection(
+        plugin=status.plugin,
+        code=str(status.code),
+        reasons=status.reasons or (_NOT_EVALUATED,),
+        preemption_may_help=status.code == Code.UNSCHEDULABLE,
+        nodes=len(nodes),
+        further_nodes=further_nodes,
+        examples=tuple(nodes[:_EXAMPLES_MAX]),
+    )
+
+
+def _pod_rejection(decision: Decision) -> Rejection | None:
+    status = decision.status
+    if status is None and decision.diagnosis is not None:
+        status = decision.diagnosis.pre_filter_status
+    return None if status is None else _rejection(status, ())
+
+
+def _feasible(decision: Decision) -> list[NodeVerdict]:
+    """Return the feasible nodes with their scores, the best first, equals by name."""
+    result = decision.schedule_result
+    if result is None or result.scores is None:
+        return []
+    names = result.feasible_nodes.names
+    totals = result.scores.total.tolist()
+    plugins = list(result.scores.by_plugin)
+    rows = list(zip(*(s.tolist() for s in result.scores.by_plugin.values()), strict=True))
+    rows = rows or [()] * len(names)
+    order = sorted(range(len(names)), key=lambda position: (-totals[position], names[position]))
+    return [
+        NodeVerdict(
+            name=names[position],
+            total=totals[position],
+            scores=dict(zip(plugins, rows[position], strict=True)),
+        )
+        for position in order
+    ]
+
+
+def _rejected(
+    decision: Decision, feasible: Collection[str], groups: _Groups, extra: AllRejections | None
+) -> list[NodeVerdict]:
+    """Return the other nodes with all their rejections, the scheduler's verdict first."""
+    if decision.diagnosis is None:
+        return []
+    statuses = decision.diagnosis.node_to_status
+    further = _further_indexes(groups, extra)
+    found = []
+    for position, name in enumerate(groups._names):
+        if name in feasible:
+            continue
+        first = groups.index(statuses.get(name))
+        indexes = [first]
+        for codes, index_of in further:
+            code = codes[position]
+            if code >= 0 and index_of[code] != first:
+                indexes.append(index_of[code])
+        groups.add(name, indexes)
+        found.append(NodeVerdict(name=name, rejections=tuple(indexes)))
+    return found
+
+
+def _further_indexes(
+    groups: _Groups, extra: AllRejections | None
+) -> list[tuple[list[int], list[int]]]:
+    """Return for each filter the status of every node, and the groups of its statuses."""
+    if extra is None:
+        return []
+    return [
+        (
+            rejections.codes.tolist(),
+            [groups.index(status.with_plugin(plugin.name)) for status in rejections.statuses],
+        )
+        for plugin, rejections in extra.by_plugin
+    ]
+
+
+def _choice(decision: Decision, feasible: Sequence[NodeVerdict]) -> Choice | None:
+    result = decision.schedule_result
+    if result is None or not feasible or decision.result != "scheduled":
+        return None
+    best = feasible[0].total or 0
+    tied = [node.name for node in feasible if node.total == best]
+    return Choice(
+        node=result.suggested_host,
+        total=best,
+        tied_nodes=len(tied),
+        tied_examples=tuple(tied[:_EXAMPLES_MAX]),
+    )
+
+
+def _current(
+    name: str, nodes: Sequence[NodeVerdict], groups: _Groups, choice: Choice | None
+) -> CurrentNode:
+    node = next((node for node in nodes if node.name == name), None)
+    if node is None:
+        return CurrentNode(name=name, would_be_chosen=False)
+    if node.total is None:
+        return CurrentNode(
+            name=name, would_be_chosen=False, problem=groups.text(node.rejections[0])
+        )
+    total = node.total
+    better = sum(other.total is not None and other.total > total for other in nodes)
+    chosen = choice is not None and total == choice.total
+    return CurrentNode(name=name, would_be_chosen=chosen, rank=better + 1, total=total)
+
+
+def _answer(
+    decision: Decision, choice: Choice | None, current: CurrentNode | None, feasible: int, all: int
+) -> str:
+    text = _answer_without_node(decision, choice, f"{feasible:,} of {all:,} nodes feasible")
+    if current is None:
+        return text
+    if choice is not None and current.would_be_chosen:
+        return f"is on {current.name}, and {_again(choice)}; {feasible:,} of {all:,} nodes feasible"
+    if current.problem:
+        there = f", where it would not fit now: {current.problem}"
+    elif current.rank:
+        there = f", number {current.rank:,} of {feasible:,} feasible nodes with {current.total}"
+    else:
+        there = ", which is not among the nodes" if decision.diagnosis is not None else ""
+    again = "decided again without it:" if choice is None else "now it would be"
+    return f"is on {current.name}{there}; {again} {text}"
+
+
+def _again(choice: Choice) -> str:
+    if choice.tied_nodes == 1:
+        return f"would be scheduled there again: the best with {choice.total}"
+    return f"may be scheduled there again: {_drawn(choice)}"
+
+
+def _drawn(choice: Choice) -> str:
+    return f"one of {choice.tied_nodes:,} with {choice.total}, drawn by chance"
+
+
+def _answer_without_node(decision: Decision, choice: Choice | None, feasible: str) -> str:
+    if choice is not None:
+        tie = f"{_drawn(choice)}; " if choice.tied_nodes > 1 else ""
+        return f"scheduled on {choice.node}, {tie}{feasible}"
+    status = decision.status
+    if decision.result == "ignored":
+        return f"ignored: no profile is named {decision.pod.spec.scheduler_name}"
+    if decision.result == "gated" and status is not None:
+        return f"gated by {status.plugin}: {status.message}"
+    return f"{decision.result}: {decision.message}" if decision.message else decision.result
+
+
+def _preemption(outcome: PostFilterOutcome | None) -> PreemptionReport | None:
+    if outcome is None:
+        return None
+    preemption = outcome.preemption
+    candidates: list[PreemptionCandidate] = []
+    if preemption is not None:
+        choice = preemption.choice
+        others = [c for c in preemption.candidates if c.name != choice.best.name]
+        others.sort(key=lambda candidate: -choice.lost_by[candidate.name])
+        candidates = [
+            _candidate(candidate, _lost_by(preemption, candidate))
+            for candidate in (choice.best, *others)
+        ]
+    return PreemptionReport(
+        message=outcome.status.message,
+        nominated_node=outcome.nominated_node,
+        candidates=tuple(candidates),
+    )
+
+
+def _candidate(candidate: Candidate, lost_by: str) -> PreemptionCandidate:
+    return PreemptionCandidate(
+        node=candidate.name,
+        victims=tuple(Victim(pod=pod.key, priority=pod.priority) for pod in candidate.victims.pods),
+        violated_budgets=candidate.victims.num_pdb_violations,
+        lost_by=lost_by,
+    )
+
+
+def _lost_by(preemption: Preemption, candidate: Candidate) -> str:
+    number = preemption.choice.lost_by.get(candidate.name)
+    if number is None or candidate.name == preemption.choice.best.name:
+        return ""
+    return CRITERIA[number] if preemption.has_default_criteria else f"best by rule {number + 1}"
+
+
+def _nearest(
+    decision: Decision, extra: AllRejections | None, snapshot: Snapshot
+) -> tuple[NearestNode, ...]:
+    if extra is None or decision.result != "unschedulable":
+        return ()
+    found = nearest_nodes(extra, snapshot, decision.pod, nodes_max=_NEAREST_MAX)
+    return tuple(
+        NearestNode(
+            name=node.node,
+            changes=tuple(Change(plugin=plugin, text=r.text) for plugin, r in node.remedies),
+        )
+        for node in found
+    )
+
+
+def cluster_report(snapshot: Snapshot, *, new_pods: Collection[str] = ()) -> ClusterReport:
+    """Return the allocation of every node; `new_pods` are the keys of the pods placed just now."""
+    nodes = snapshot.nodes
+    counts = nodes.pod_count.tolist()
+    total = sum(counts)
+    shares = {name: _shares(nodes, name) for name in (resources.CPU, resources.MEMORY)}
+    pods_max = nodes.allocatable(resources.PODS).tolist()
+    cordoned = nodes.unschedulable.tolist()
+    listed = nodes.pods if total <= _LISTED_PODS_MAX else [{}] * len(nodes)
+    boxes = [
+        NodeBox(
+            name=name,
+            unschedulable=cordoned[position],
+            pod_count=counts[position],
+            pods_max=pods_max[position],
+            shares={resource: column[position] for resource, column in shares.items()},
+            pods=_pod_boxes(nodes, position, listed[position], new_pods),
+        )
+        for position, name in enumerate(nodes.names)
+    ]
+    return ClusterReport(nodes=tuple(boxes), pod_count=total)
+
+
+def _shares(nodes: Nodes, resource: str) -> list[float]:
+    allocatable = nodes.allocatable(resource).tolist()
+    requested = nodes.requested(resource).tolist()
+    return [
+        round(part / whole, 4) if whole else 0.0
+        for part, whole in zip(requested, allocatable, strict=True)
+    ]
+
+
+def _pod_boxes(
+    nodes: Nodes, position: int, pods: Mapping[str, PodInfo], new_pods: Collection[str]
+) -> tuple[PodBox, ...]:
+    if not pods:
+        return ()
+    allocatable = nodes[position].allocatable
+    return tuple(
+        PodBox(pod=pod.key, share=_share(pod, allocatable), is_new=pod.key in new_pods)
+        for pod in pods.values()
+    )
+
+
+def _share(pod: PodInfo, allocatable: Mapping[str, int]) -> float:
+    """Return the largest part of cpu or memory that a pod requests of a node."""
+    parts = [
+        pod.requests[name] / allocatable[name]
+        for name in (resources.CPU, resources.MEMORY)
+        if allocatable.get(name)
+    ]
+    return round(max(parts, default=0.0), 4)

@@ -1,0 +1,98 @@
+"""The decision for one pod: all nodes are filtered, and all that fit are scored.
+
+The scheduler itself stops its search early in large clusters, and it takes a single feasible node
+without scoring it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.cycle.schedule_pod import (
+    NoNodesAvailableError,
+    ScheduleResult,
+    SchedulingAlgorithm,
+    prioritize_nodes,
+)
+from scheduler.framework.status import Code, Status
+from scheduler.framework.types import FitError
+from scheduler.runtime import FrameworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.types import Diagnosis
+    from scheduler.preemption import Preemption
+    from scheduler.runtime import Framework
+    from scheduler.snapshot import IntArray, Nodes, PodInfo, Snapshot
+
+
+class FirstByName:
+    """Breaks ties: chooses the first by name among equal best nodes."""
+
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
+        return int(min(best.tolist(), key=nodes.name))
+
+
+class PostFilterOutcome(NamedTuple):
+    """The result of preemption."""
+
+    status: Status
+    nominated_node: str
+    #: The keys of the deleted pods.
+    victims: Sequence[str]
+    #: The candidates and the choice; None if no node was chosen.
+    preemption: Preemption | None
+
+
+class Decision(NamedTuple):
+    """The decision for one pod.
+
+    `result` is `scheduled`, `unschedulable`, `gated` (rejected by a PreEnqueue plugin), `ignored`
+    (no profile has the pod's scheduler name) or `error`. `status` is the rejection by PreEnqueue or
+    Reserve, or the failure.
+    """
+
+    pod: PodInfo
+    result: str
+    schedule_result: ScheduleResult | None = None
+    diagnosis: Diagnosis | None = None
+    status: Status | None = None
+    message: str = ""
+    #: The numbers of evaluated and of feasible nodes in the scheduler's own search, which stops
+    #: early; the decision itself covers all nodes.
+    counts: tuple[int, int] = (0, 0)
+    #: The result of PostFilter for a pod that fits on no node.
+    post_filter: PostFilterOutcome | None = None
+
+
+def decide(snapshot: Snapshot, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
+    """Filter all nodes and score those that fit, even if it is a single one.
+
+    PreEnqueue, PostFilter, Reserve and Permit are not called. Raises `FitError` if no node fits, so
+    that the caller can go on with preemption; other failures are part of the decision.
+    """
+    algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstByName(), exhaustive=True)
+    try:
+        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+        if not len(feasible):
+            raise FitError(pod, len(snapshot), diagnosis)
+        scores = prioritize_nodes(framework, state, pod, feasible)
+    except NoNodesAvailableError as error:
+        return Decision(pod, "unschedulable", message=str(error))
+    except FrameworkError as error:
+        return Decision(pod, "error", status=Status(Code.ERROR, str(error)), message=str(error))
+    result = algorithm.select_host(feasible, diagnosis, scores)
+    return Decision(pod, "scheduled", result, diagnosis)
+
+
+def unschedulable(error: FitError, post_filter: PostFilterOutcome | None = None) -> Decision:
+    """Return the decision for a pod that fits on no node."""
+    return Decision(
+        error.pod,
+        "unschedulable",
+        diagnosis=error.diagnosis,
+        message=str(error),
+        post_filter=post_filter,
+    )

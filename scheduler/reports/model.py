@@ -1,0 +1,234 @@
+"""The report of a decision as structs: what text, JSON and HTML show.
+
+`docs/explain.schema.json` is the JSON schema of these types, and `docs/explain.md` describes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class _Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The base of every part of a report."""
+
+
+class Rejection(_Struct, frozen=True):
+    """One reason for which nodes are rejected.
+
+    `nodes` is the number of nodes for which it is the scheduler's verdict: the first rejection.
+    `further_nodes` is the number of nodes that another plugin has rejected before.
+    """
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    preemption_may_help: bool
+    nodes: int
+    further_nodes: int
+    examples: tuple[str, ...]
+
+
+class NodeVerdict(_Struct, frozen=True):
+    """One node: its weighted scores, or the indexes of its rejections, the scheduler's first."""
+
+    name: str
+    rejections: tuple[int, ...] = ()
+    total: int | None = None
+    scores: dict[str, int] = {}
+
+    @property
+    def is_feasible(self) -> bool:
+        return not self.rejections
+
+
+class Choice(_Struct, frozen=True):
+    """The chosen node. `tied_nodes` counts the nodes with its total, the node included.
+
+    The scheduler draws one of tied nodes by chance; here the first by name is chosen.
+    """
+
+    node: str
+    total: int
+    tied_nodes: int
+    tied_examples: tuple[str, ...]
+
+
+class CurrentNode(_Struct, frozen=True):
+    """The node that the pod has already, judged as if the pod were not on it.
+
+    `rank` is 1 for a node with the highest total; 0 if the pod does not fit on the node now, for
+    the reason in `problem`, or if there is no such node.
+    `would_be_chosen` is true for the chosen node and for those tied with it.
+    """
+
+    name: str
+    would_be_chosen: bool
+    rank: int = 0
+    total: int | None = None
+    problem: str = ""
+
+
+class NearestNode(_Struct, frozen=True):
+    """A node that needs few changes to fit, and the changes, each with the plugin that asks for it.
+
+    A nearer node comes first.
+    """
+
+    name: str
+    changes: tuple[Change, ...]
+
+
+class Change(_Struct, frozen=True):
+    """A change after which a plugin would accept the node."""
+
+    plugin: str
+    text: str
+
+
+class Victim(_Struct, frozen=True):
+    """A pod that preemption deletes."""
+
+    pod: str
+    priority: int
+
+
+class PreemptionCandidate(_Struct, frozen=True):
+    """A node on which the pod would fit without the victims.
+
+    `lost_by` is the criterion by which the nominated node was better; empty for the nominated node.
+    """
+
+    node: str
+    victims: tuple[Victim, ...]
+    violated_budgets: int
+    lost_by: str
+
+
+class PreemptionReport(_Struct, frozen=True):
+    """The result of preemption, the nominated node's candidate first."""
+
+    message: str
+    nominated_node: str
+    candidates: tuple[PreemptionCandidate, ...]
+
+
+class PodReport(_Struct, frozen=True):
+    """The decision for one pod.
+
+    `answer` is the decision as one sentence; `message` is upstream's text of the pod's condition.
+    `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`; for a pod that has a
+    node it is the result of deciding again. `evaluated_nodes` are those that the scheduler's own
+    search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
+    the others. `scenario` is the name of the recorded scenario, if the pod is from one.
+    """
+
+    scenario: str
+    pod: str
+    scheduler_name: str
+    result: str
+    answer: str
+    message: str
+    all_nodes: int
+    feasible_nodes: int
+    evaluated_nodes: int
+    choice: Choice | None
+    current: CurrentNode | None
+    #: The status of the pod as a whole: from PreEnqueue, PreFilter or Reserve, or an error.
+    pod_rejection: Rejection | None
+    rejections: tuple[Rejection, ...]
+    preemption: PreemptionReport | None
+    nearest: tuple[NearestNode, ...]
+    score_plugins: tuple[str, ...]
+    nodes: tuple[NodeVerdict, ...]
+
+
+class PodBox(_Struct, frozen=True):
+    """A pod on a node; `is_new` if this run has placed it. `share` is its part of the node."""
+
+    pod: str
+    share: float
+    is_new: bool
+
+
+class NodeBox(_Struct, frozen=True):
+    """The allocation of a node: for each resource the requested part of the allocatable amount.
+
+    `pods` is empty in a cluster of many pods; `pod_count` is always their number.
+    """
+
+    name: str
+    unschedulable: bool
+    pod_count: int
+    pods_max: int
+    shares: dict[str, float]
+    pods: tuple[PodBox, ...]
+
+
+class ClusterReport(_Struct, frozen=True):
+    """The cluster after the decisions."""
+
+    nodes: tuple[NodeBox, ...]
+    pod_count: int
+
+
+class StoryHint(_Struct, frozen=True):
+    """A plugin's queueing hint for an event."""
+
+    plugin: str = ""
+    event: str = ""
+    answer: str = ""
+
+
+class StoryVerdict(_Struct, frozen=True):
+    """A plugin's rejection of some nodes."""
+
+    plugin: str = ""
+    code: str = ""
+    reasons: tuple[str, ...] = ()
+    nodes: int = 0
+
+
+class StoryEntry(_Struct, frozen=True):
+    """One entry of a story. `time` is in seconds since the epoch."""
+
+    time: float
+    kind: str
+    text: str
+    hints: tuple[StoryHint, ...] = ()
+    verdicts: tuple[StoryVerdict, ...] = ()
+
+
+class Story(_Struct, frozen=True):
+    """The entries of a pod's story, oldest first. `dropped` counts entries no longer kept."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    dropped: int = 0
+    entries: tuple[StoryEntry, ...] = ()
+
+
+class Report(_Struct, frozen=True):
+    """The output of one run: decisions and the cluster after them, or a story."""
+
+    version: int = 1
+    pods: tuple[PodReport, ...] = ()
+    cluster: ClusterReport | None = None
+    story: Story | None = None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a report."""
+    _, definitions = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The output of kubesched-explain -o json",
+        "$ref": "#/$defs/Report",
+        "$defs": definitions,
+    }
+
+
+if __name__ == "__main__":
+    print(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode())
