@@ -228,7 +228,3 @@ def json_schema() -> dict[str, Any]:
         "$ref": "#/$defs/Report",
         "$defs": definitions,
     }
-
-
-if __name__ == "__main__":
-    print(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode())

@@ -58,7 +58,7 @@ def explained(tmp_path: Path) -> Callable[..., Any]:
 
 def test_the_published_schema_is_that_of_the_types() -> None:
     assert json.loads(json.dumps(json_schema())) == SCHEMA, (
-        "write it anew: python -m scheduler.reports.model"
+        "write it anew: python -m tests.explain.test_json"
     )
 
 
@@ -125,3 +125,7 @@ def test_scenarios_have_their_names() -> None:
     report = json.loads(result.stdout)
     jsonschema.validate(report, SCHEMA)
     assert report["pods"][0]["scenario"] == "s"
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_text(json.dumps(json_schema(), indent=2) + "\n", encoding="utf-8")
