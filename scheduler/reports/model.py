@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 
@@ -217,14 +215,3 @@ class Report(_Struct, frozen=True):
     pods: tuple[PodReport, ...] = ()
     cluster: ClusterReport | None = None
     story: Story | None = None
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a report."""
-    _, definitions = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The output of kubesched-explain -o json",
-        "$ref": "#/$defs/Report",
-        "$defs": definitions,
-    }
