@@ -16,7 +16,8 @@ from fakeapi.actors import client
 from fakeapi.actors.budgets import DisruptionBudgets
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.garbage import GarbageCollector
-from fakeapi.actors.kubelet import Kubelet, KubeletOptions, NodeLeases
+from fakeapi.actors.heartbeats import NodeLeases
+from fakeapi.actors.kubelet import Kubelet, KubeletOptions
 from fakeapi.actors.namespaces import NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers

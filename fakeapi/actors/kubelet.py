@@ -1,58 +1,47 @@
-"""A kubelet for every node: runs pods that are bound, ends those that are deleted, and says so.
+"""A kubelet for all nodes: runs the pods that are bound, ends them, reports their status.
 
-Annotations of a pod say what its containers do (`fakeapi.kubesched.io/` and then `startup-seconds`,
-`run-seconds`, `exit-codes` (`1,1,0`: of run after run), `termination-seconds`); what they do not
-say is said by `KubeletOptions`, and what is not understood is told by an event of the pod. A node
-with the annotation `fakeapi.kubesched.io/stopped: "true"` has a kubelet that does nothing, as
-`Kubelet.stop_node` makes it.
+Annotations of a pod (`fakeapi.kubesched.io/` and one of `startup-seconds`, `run-seconds`,
+`exit-codes`, `termination-seconds`) set what its containers do; `KubeletOptions` are the defaults.
+Exit codes `1,1,0` are those of the first, second and all later runs. The annotation
+`fakeapi.kubesched.io/stopped: "true"` on a node stops its kubelet, as `Kubelet.stop_node` does.
 
-Source: pkg/kubelet (syncPod, status manager, nodelease, nodestatus) of Kubernetes v1.36.3.
+Source: pkg/kubelet (syncPod, status manager, images, kuberuntime) of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors import pod_runs
-from fakeapi.actors.client import STRATEGIC, ActorApiError
-from fakeapi.actors.container_events import ContainerEvents
+from fakeapi.actors.client import STRATEGIC
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import (
-    annotation,
-    key_of,
-    node_of,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
-from fakeapi.actors.resources import LEASES, NODES, PODS
-from fakeapi.actors.wishes import Complaints, Wishes
+from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.heartbeats import NodeHeartbeats
+from fakeapi.actors.kubelet_annotations import AnnotationReports, KubeletAnnotations
+from fakeapi.actors.objects import key_of, node_of, spec_of, status_of, uid_of
+from fakeapi.actors.resources import NODES, PODS
 from fakeapi.types import times
 from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.pod_runs import PodPlan, PodRun
 
-STOPPED: Final = "fakeapi.kubesched.io/stopped"
-LEASE_NAMESPACE: Final = "kube-node-lease"
-_LEASE_DURATION_SECONDS: Final = 40
-_OF_PODS: Final = ("startup-seconds", "run-seconds", "exit-codes", "termination-seconds")
-_OF_NODES: Final = ("stopped",)
+_ANNOTATIONS: Final = ("startup-seconds", "run-seconds", "exit-codes", "termination-seconds")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletOptions:
-    """How all pods behave that do not say otherwise; seconds.
+    """How pods without annotations behave, and how often nodes report; seconds.
 
-    `run_seconds` None lets pods run until they are deleted, `termination_seconds` None lets them
-    use all their grace. Leases are renewed and statuses sent as often as upstream's kubelet does.
+    `run_seconds` None: containers run until their pod is deleted. `pods_complete_after_seconds`
+    takes its place for pods that can complete (restartPolicy Never or OnFailure), unless it is
+    None. `termination_seconds` None: containers use all of their pod's grace period.
     """
 
     startup_seconds: float = 1.0
     run_seconds: float | None = None
+    pods_complete_after_seconds: float | None = None
     exit_code: int = 0
     termination_seconds: float | None = None
     lease_renew_seconds: float = 10.0
@@ -60,48 +49,41 @@ class KubeletOptions:
 
 
 class Kubelet(Controller):
-    """Runs the pods of all nodes but those that are stopped."""
+    """Runs the pods of all nodes that are not stopped."""
 
     name = "kubelet"
 
     def __init__(self, context: Context, options: KubeletOptions) -> None:
         super().__init__(context)
         self.options: Final = options
-        self._stopped: set[str] = set()
+        self.heartbeats: Final = NodeHeartbeats(context, options)
         self._runs: dict[str, PodRun] = {}
-        self._events = ContainerEvents(context)
-        self._complaints = Complaints(context)
-        self._noticed: dict[str, float] = {}  # when the end of a pod was first seen, by uid
-        self._addresses: dict[str, str] = {}
-        self._addresses_of_pods: dict[str, int] = {}
+        self._events = _ContainerEvents(context)
+        self._annotation_reports = AnnotationReports(context)
+        self._deletion_seen: dict[str, float] = {}  # by uid of the pod
+        self._pod_numbers: dict[str, int] = {}  # by uid; addresses are made from them
         self._pod_count = 0
         self._nodes = self.informer(NODES)
         self._pods = self.informer(PODS)
         self._nodes.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
-        self.heartbeats: Final = NodeHeartbeats(context, self)
 
     def stop_node(self, name: str) -> None:
-        """Let the node's kubelet do nothing from now on, as if the machine were gone."""
-        self._stopped.add(name)
-        self._requeue(name)
+        """Stop the kubelet of a node, as if the machine had failed."""
+        self.heartbeats.stop(name)
 
     def start_node(self, name: str) -> None:
-        """Let the node's kubelet go on."""
-        self._stopped.discard(name)
-        self._requeue(name)
-
-    def is_stopped(self, node: Json) -> bool:
-        """Whether the node's kubelet does nothing."""
-        return name_of(node) in self._stopped or annotation(node, STOPPED) == "true"
+        """Start the kubelet of a node again."""
+        self.heartbeats.start_again(name)
+        self._queue_pods(name)
 
     async def sync(self, key: str) -> None:
-        """Bring one pod to where it should be by now. Raises ActorApiError."""
+        """Bring one pod to the state that it should have by now."""
         pod = self._pods.objects.get(key)
         if pod is None:
             return
-        node = self._nodes.get("", _node_name(pod))
-        if node is None or self.is_stopped(node):
+        node = self._nodes.get("", node_of(pod))
+        if node is None or self.heartbeats.is_stopped(node):
             return
         if is_deleting(pod):
             await self._end(key, pod, node)
@@ -119,17 +101,17 @@ class Kubelet(Controller):
             self.queue.add_after(key, remaining)
 
     async def _end(self, key: str, pod: Json, node: Json) -> None:
-        """Wait until the grace is over, say how the containers ended, then let go of the pod."""
+        """Wait for the end of the grace period, report the exit codes, then delete the pod."""
         now, uid = self.clock.now(), uid_of(pod)
         run, plan = self._run_of(pod, now), await self._plan(pod)
         end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
         killed = plan.termination_seconds is None
-        if uid not in self._noticed:
-            self._noticed[uid] = now
+        if uid not in self._deletion_seen:
+            self._deletion_seen[uid] = now
             if run.state == "running":
-                await self._events.killed(pod)
+                await self._events.killing(pod)
         if plan.termination_seconds is not None:
-            own = self._noticed[uid] + plan.termination_seconds
+            own = self._deletion_seen[uid] + plan.termination_seconds
             killed, end = own > end, min(end, own)
         if end > now and run.state == "running":
             self.queue.add_after(key, end - now)
@@ -139,15 +121,15 @@ class Kubelet(Controller):
         await self.delete(PODS, pod, gracePeriodSeconds=0)
 
     async def _report(self, pod: Json, node: Json, run: PodRun, now: float) -> None:
-        host_ip = self.address_of(node)
+        """Patch the fields of the pod's status that have changed."""
+        host_ip = self.heartbeats.address_of(node)
         status = pod_runs.pod_status(
             run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
         )
         old = status_of(pod)
         changes = {name: value for name, value in status.items() if old.get(name) != value}
-        conditions = mappings(old.get("conditions"))
-        wanted = mappings(status["conditions"])
-        changes["conditions"] = _merge_patch_of(wanted, conditions)
+        conditions, wanted = mappings(old.get("conditions")), mappings(status["conditions"])
+        changes["conditions"] = _conditions_patch(conditions, wanted)
         if all(condition in conditions for condition in wanted):
             del changes["conditions"]
         if changes:
@@ -159,38 +141,29 @@ class Kubelet(Controller):
         uid = uid_of(pod)
         run = self._runs.get(uid)
         if run is None:
-            fresh = not status_of(pod).get("startTime")
-            run = pod_runs.begun(now) if fresh else pod_runs.recovered(pod, now)
+            is_new = not status_of(pod).get("startTime")
+            run = pod_runs.begun(now) if is_new else pod_runs.recovered(pod, now)
             self._runs[uid] = run
         return run
 
     async def _plan(self, pod: Json) -> PodPlan:
-        """What the pod is to do; its author is told what of that is not understood."""
-        options, wishes = self.options, Wishes(pod, _OF_PODS)
-        startup = wishes.seconds("startup-seconds", options.startup_seconds)
+        """Return what the pod's containers do; report invalid annotations."""
+        options, annotations = self.options, KubeletAnnotations(pod, _ANNOTATIONS)
+        startup = annotations.seconds("startup-seconds", options.startup_seconds)
+        run = options.run_seconds
+        if spec_of(pod).get("restartPolicy") in ("Never", "OnFailure"):
+            completion = options.pods_complete_after_seconds
+            run = run if completion is None else completion
         plan = pod_runs.PodPlan(
             startup_seconds=startup or 0.0,
-            run_seconds=wishes.seconds("run-seconds", options.run_seconds),
-            exit_codes=wishes.codes("exit-codes", (options.exit_code,)),
-            termination_seconds=wishes.seconds("termination-seconds", options.termination_seconds),
+            run_seconds=annotations.seconds("run-seconds", run),
+            exit_codes=annotations.exit_codes("exit-codes", (options.exit_code,)),
+            termination_seconds=annotations.seconds(
+                "termination-seconds", options.termination_seconds
+            ),
         )
-        await self._complaints.tell(PODS, pod, wishes, _node_name(pod))
+        await self._annotation_reports.report(PODS, pod, annotations, node_of(pod))
         return plan
-
-    async def judge(self, node: Json) -> None:
-        """Tell what is wrong with the annotations of a node."""
-        wishes = Wishes(node, _OF_NODES)
-        wishes.flag("stopped")
-        await self._complaints.tell(NODES, node, wishes, name_of(node))
-
-    def address_of(self, node: Json) -> str:
-        """The node's internal address; one is made up for a node that has none."""
-        for address in mappings(status_of(node).get("addresses")):
-            if address.get("type") == "InternalIP":
-                return text(address.get("address"))
-        number = len(self._addresses) + 1
-        made = f"172.{16 + number // 65536}.{number // 256 % 256}.{number % 256}"
-        return self._addresses.setdefault(name_of(node), made)
 
     def _pod_ip(self, pod: Json, host_ip: str) -> str:
         present = text(status_of(pod).get("podIP"))
@@ -199,197 +172,87 @@ class Kubelet(Controller):
         if spec_of(pod).get("hostNetwork"):
             return host_ip
         uid = uid_of(pod)
-        number = self._addresses_of_pods.get(uid)
-        if number is None:
+        if uid not in self._pod_numbers:
             self._pod_count += 1
-            number = self._addresses_of_pods[uid] = self._pod_count
+            self._pod_numbers[uid] = self._pod_count
+        number = self._pod_numbers[uid]
         return f"10.{number // 65536 % 256}.{number // 256 % 256}.{number % 256}"
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
-        if new is not None and _node_name(new):
+        if new is not None and node_of(new):
             self.queue.add(key_of(new))
         elif new is None and old is not None:
             uid = uid_of(old)
             self._runs.pop(uid, None)
-            self._noticed.pop(uid, None)
-            self._addresses_of_pods.pop(uid, None)
-            self._complaints.forget(uid)
+            self._deletion_seen.pop(uid, None)
+            self._pod_numbers.pop(uid, None)
+            self._annotation_reports.forget(uid)
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
-        was = old is not None and not self.is_stopped(old)
-        runs = new is not None and not self.is_stopped(new)
-        if new is None:
-            self._complaints.forget(uid_of(old or {}))
-        if runs and not was:
-            self._requeue(name_of(new or {}))
+        did_run = old is not None and not self.heartbeats.is_stopped(old)
+        if new is not None and not did_run and not self.heartbeats.is_stopped(new):
+            self._queue_pods(name_of(new))
 
-    def _requeue(self, node: str) -> None:
+    def _queue_pods(self, node: str) -> None:
         for key, pod in self._pods.objects.items():
-            if _node_name(pod) == node:
+            if node_of(pod) == node:
                 self.queue.add(key)
-        self.heartbeats.queue.add(node)
 
 
-class NodeLeases(Controller):
-    """Renews the lease of every node but those whose annotation says that it is stopped."""
+class _ContainerEvents:
+    """Writes the kubelet's events about the containers of pods."""
 
-    name = "kubelet"
+    def __init__(self, context: Context) -> None:
+        self._recorder = EventRecorder(context, "kubelet")
 
-    def __init__(self, context: Context, renew_seconds: float = 10.0) -> None:
-        super().__init__(context)
-        self._renew_seconds = renew_seconds
-        self.nodes: Final = self.follow(NODES)
-        self._leases = self.informer(LEASES)
-
-    def is_stopped(self, node: Json) -> bool:
-        """Whether nobody renews the node's lease."""
-        return annotation(node, STOPPED) == "true"
-
-    async def sync(self, key: str) -> None:
-        """Renew one lease when it is time. Raises ActorApiError."""
-        node = self.nodes.get("", key)
-        if node is not None and not self.is_stopped(node):
-            self.plan(key, await self.renewed(node))
-
-    def plan(self, key: str, due: float) -> None:
-        """Come back at that time."""
-        self.queue.add_after(key, max(due - self.clock.now(), 0.001))
-
-    async def renewed(self, node: Json) -> float:
-        """Renew a node's lease if it is time; when it is next. Raises ActorApiError."""
-        now = self.clock.now()
-        lease = await self._lease_of(node, now)
-        renewed = _epoch(spec_of(lease).get("renewTime"))
-        if now - renewed >= self._renew_seconds:
-            await self._renew(lease, now)
-            renewed = now
-        return renewed + self._renew_seconds
-
-    async def _lease_of(self, node: Json, now: float) -> Json:
-        lease = self._leases.get(LEASE_NAMESPACE, name_of(node))
-        if lease is not None:
-            return lease
-        owner = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "name": name_of(node),
-            "uid": uid_of(node),
-        }
-        metadata: Json = {
-            "name": name_of(node),
-            "namespace": LEASE_NAMESPACE,
-            "ownerReferences": [owner],
-        }
-        spec: Json = {
-            "holderIdentity": name_of(node),
-            "leaseDurationSeconds": _LEASE_DURATION_SECONDS,
-            "renewTime": _micro(now),
-        }
-        return await self.create(LEASES, {"metadata": metadata, "spec": spec})
-
-    async def _renew(self, lease: Json, now: float) -> None:
-        spec = {**spec_of(lease), "renewTime": _micro(now)}
-        try:
-            await self.update(LEASES, {**lease, "spec": spec})
-        except ActorApiError as error:
-            if error.code != 404:
-                raise
-            self.queue.add(name_of(lease))  # deleted just now: the next turn makes a new one
-
-
-class NodeHeartbeats(NodeLeases):
-    """Renews the lease of every node, and sends its status now and then."""
-
-    def __init__(self, context: Context, kubelet: Kubelet) -> None:
-        self._kubelet = kubelet
-        super().__init__(context, kubelet.options.lease_renew_seconds)
-
-    def is_stopped(self, node: Json) -> bool:
-        """Whether the node's kubelet does nothing."""
-        return self._kubelet.is_stopped(node)
-
-    async def sync(self, key: str) -> None:
-        """Renew one lease and send one status, each when it is time. Raises ActorApiError."""
-        node = self.nodes.get("", key)
-        if node is None:
+    async def stepped(self, pod: Json, before: tuple[str, int], run: PodRun) -> None:
+        """Write the events of a step from an earlier state and number of restarts."""
+        state, restarts = before
+        if (run.state, run.restarts) == before:
             return
-        await self._kubelet.judge(node)
-        if self.is_stopped(node):
-            return
-        renewal, now = await self.renewed(node), self.clock.now()
-        pause = self._kubelet.options.status_report_seconds
-        reported = _reported(node, now)
-        if now - reported >= pause:
-            await self._report(node, now)
-            reported = math.floor(now)
-        self.plan(key, min(renewal, reported + pause))
+        has_started = run.state == "running" or run.restarts > restarts or state == "waiting"
+        if has_started and run.started_at:
+            if state == "waiting":
+                await self._started(pod, "initContainers")
+            await self._started(pod, "containers")
+        if run.state == "backoff" and run.backoff_seconds:
+            pod_name = pod_runs.full_name(pod)
+            for name in _container_names(pod):
+                message = f"Back-off restarting failed container {name} in pod {pod_name}"
+                await self._record(pod, "containers", name, "BackOff", message, kind="Warning")
 
-    async def _report(self, node: Json, now: float) -> None:
-        stamp = times.timestamp(now)
-        conditions: object = status_of(node).get("conditions")
-        for kind, status, reason, message in _CONDITIONS:
-            condition: Json = {
-                "type": kind,
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastHeartbeatTime": stamp,
-            }
-            conditions = with_condition(conditions, condition, stamp)
-        patch: Json = {"conditions": conditions}
-        if not mappings(status_of(node).get("addresses")):
-            patch["addresses"] = [
-                {"type": "InternalIP", "address": self._kubelet.address_of(node)},
-                {"type": "Hostname", "address": name_of(node)},
-            ]
-        await self.patch(
-            NODES, node, {"status": patch}, subresource="status", content_type=STRATEGIC
+    async def killing(self, pod: Json) -> None:
+        """Write that the pod's containers are being stopped."""
+        for name in _container_names(pod):
+            await self._record(pod, "containers", name, "Killing", f"Stopping container {name}")
+
+    async def _started(self, pod: Json, field: str) -> None:
+        for container in mappings(spec_of(pod).get(field)):
+            image, name = container.get("image"), text(container.get("name"))
+            present = (
+                f'Container image "{image}" already present on machine '
+                "and can be accessed by the pod"
+            )
+            await self._record(pod, field, name, "Pulled", present)
+            await self._record(pod, field, name, "Created", "Container created")
+            await self._record(pod, field, name, "Started", "Container started")
+
+    async def _record(
+        self, pod: Json, field: str, name: str, reason: str, message: str, *, kind: str = "Normal"
+    ) -> None:
+        path = f"spec.{field}{{{name}}}"
+        await self._recorder.record(
+            PODS, pod, reason, message, kind=kind, host=node_of(pod), field_path=path
         )
 
 
-_CONDITIONS: Final = (
-    (
-        "MemoryPressure",
-        "False",
-        "KubeletHasSufficientMemory",
-        "kubelet has sufficient memory available",
-    ),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
+def _container_names(pod: Json) -> list[str]:
+    return [text(one.get("name")) for one in mappings(spec_of(pod).get("containers"))]
 
 
-def _reported(node: Json, now: float) -> float:
-    """When the kubelet last sent the node's status; long ago if others have changed it since."""
-    conditions = {one.get("type"): one for one in mappings(status_of(node).get("conditions"))}
-    beats = []
-    for kind, status, *_ in _CONDITIONS:
-        condition = conditions.get(kind, {})
-        if condition.get("status") != status:
-            return -math.inf
-        beats.append(_epoch(condition.get("lastHeartbeatTime")))
-    return min(min(beats), now)
-
-
-def _epoch(stamp: object) -> float:
-    return times.epoch_seconds(text(stamp)) if stamp else -math.inf
-
-
-def _micro(now: float) -> str:
-    whole = math.floor(now)
-    fraction = int((now - whole) * 1_000_000)
-    return f"{times.timestamp(whole)[:-1]}.{fraction:06}Z"
-
-
-def _merge_patch_of(conditions: list[Json], old: object) -> list[Json]:
-    """Return conditions for a strategic patch, with null for fields that are to be removed."""
-    before = {one.get("type"): one for one in mappings(old)}
+def _conditions_patch(old: list[Json], new: list[Json]) -> list[Json]:
+    """Return conditions for a strategic patch, with null for fields to remove."""
+    before = {one.get("type"): one for one in old}
     return [
-        {**dict.fromkeys(before.get(one.get("type"), {}).keys() - one.keys()), **one}
-        for one in conditions
+        {**dict.fromkeys(before.get(one.get("type"), {}).keys() - one.keys()), **one} for one in new
     ]
-
-
-def _node_name(pod: Json) -> str:
-    return node_of(pod)

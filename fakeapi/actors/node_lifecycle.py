@@ -16,7 +16,7 @@ from typing import Final
 from fakeapi.actors.client import STRATEGIC
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.kubelet import LEASE_NAMESPACE
+from fakeapi.actors.heartbeats import LEASE_NAMESPACE
 from fakeapi.actors.objects import (
     condition_of,
     is_ready,

@@ -1,11 +1,12 @@
-"""The life of a pod on its node, as values: what its containers do, and the status that says so.
+"""The life of a pod on its node, without I/O: what its containers do, and the pod's status.
 
     waiting ──startup──> running ──run time──> finished
                             ^  │
-                            │  └──restart policy──> backing off (10 s, doubling, at most 300 s)
+                            │  └──restart policy──> backoff (10 s, doubling, at most 300 s)
                             └──────────────────────────┘
 
-All containers of a pod begin and end together. Source: pkg/kubelet/{kubelet_pods,status} and
+All containers of a pod start and end together. A container with a readiness probe is ready once
+its initialDelaySeconds have passed. Source: pkg/kubelet/{kubelet_pods,status,prober} and
 kuberuntime (doBackOff) of Kubernetes v1.36.3.
 """
 
@@ -15,7 +16,14 @@ import dataclasses
 import hashlib
 from typing import Final
 
-from fakeapi.actors.objects import condition_of, spec_of, status_of, with_condition
+from fakeapi.actors.objects import (
+    condition_of,
+    has_ended,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
 from fakeapi.types import times
 from fakeapi.types.objects import (
     Json,
@@ -30,18 +38,17 @@ from fakeapi.types.objects import (
 
 _BACKOFF_SECONDS: Final = 10.0
 _BACKOFF_SECONDS_MAX: Final = 300.0
-_KILLED: Final = 137
-_TERMINATED: Final = 143
+_EXIT_CODE_KILLED: Final = 137
+_EXIT_CODE_TERMINATED: Final = 143
 _DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
-_FINISHED: Final = ("Succeeded", "Failed")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PodPlan:
-    """What a pod's containers are going to do; seconds.
+    """The times (seconds) and exit codes of a pod's containers.
 
-    `run_seconds` None is until they are told to stop. Each run ends with the next of `exit_codes`,
-    the last of which holds for all that follow. `termination_seconds` None takes all the grace.
+    `run_seconds` None: they run until they are stopped. The last of `exit_codes` is also that of
+    all later runs. `termination_seconds` None: they use all of the grace period.
     """
 
     startup_seconds: float = 1.0
@@ -50,13 +57,13 @@ class PodPlan:
     termination_seconds: float | None = None
 
     def exit_code(self, run: int) -> int:
-        """How the run of that number ends; the first is 0."""
+        """Return the exit code of a run; the first run is 0."""
         return self.exit_codes[min(run, len(self.exit_codes) - 1)]
 
 
 @dataclasses.dataclass(slots=True)
 class PodRun:
-    """Where a pod is in its life; times in epoch seconds."""
+    """The state of a pod's containers; times in epoch seconds."""
 
     state: str  # waiting, running, backoff, finished
     accepted_at: float
@@ -66,11 +73,10 @@ class PodRun:
     exit_code: int = 0
     backoff_seconds: float = 0.0
     reason: str = ""
-    last: Json | None = None
+    last: Json | None = None  # the state of the run before
 
     @property
     def phase(self) -> str:
-        """The pod's phase."""
         if self.state == "waiting":
             return "Pending"
         if self.state != "finished":
@@ -79,12 +85,12 @@ class PodRun:
 
 
 def begun(now: float) -> PodRun:
-    """A pod that the node has just accepted."""
+    """Return the run of a pod that the node accepts now."""
     return PodRun("waiting", accepted_at=now, since=now)
 
 
 def recovered(pod: Json, now: float) -> PodRun:
-    """The run that a pod's status tells of, for a kubelet that was not there before."""
+    """Return the run that a pod's status describes, for a kubelet that was started later."""
     status = status_of(pod)
     accepted = _seconds(status.get("startTime"), now)
     run = PodRun("waiting", accepted_at=accepted, since=accepted)
@@ -92,7 +98,7 @@ def recovered(pod: Json, now: float) -> PodRun:
     state = mapping(container.get("state"))
     last = mapping(mapping(container.get("lastState")).get("terminated"))
     run.restarts, run.last = integer(container.get("restartCount")), last or None
-    if status.get("phase") in _FINISHED:
+    if has_ended(pod):
         ended = mapping(state.get("terminated"))
         run.state, run.exit_code = "finished", integer(ended.get("exitCode"))
         run.reason = text(status.get("reason"))
@@ -101,18 +107,18 @@ def recovered(pod: Json, now: float) -> PodRun:
     elif "running" in state:
         run.state = "running"
         run.since = run.started_at = _seconds(mapping(state["running"]).get("startedAt"), now)
-        run.backoff_seconds = _backoff_after(run.restarts)
+        run.backoff_seconds = _backoff_before(run.restarts)
     elif last:
         run.state, run.since = "backoff", _seconds(last.get("finishedAt"), now)
-        run.backoff_seconds = _backoff_after(run.restarts + 1)
+        run.backoff_seconds = _backoff_before(run.restarts + 1)
     return run
 
 
-def _backoff_after(restarts: int) -> float:
-    """The delay before the restart of that number; there is none before the first."""
-    if restarts < 2:
+def _backoff_before(restart: int) -> float:
+    """Return the delay before a restart; there is none before restart 1."""
+    if restart < 2:
         return 0.0
-    return min(_BACKOFF_SECONDS * 2.0 ** min(restarts - 2, 10), _BACKOFF_SECONDS_MAX)
+    return min(_BACKOFF_SECONDS * 2.0 ** min(restart - 2, 10), _BACKOFF_SECONDS_MAX)
 
 
 def _seconds(stamp: object, now: float) -> float:
@@ -120,20 +126,20 @@ def _seconds(stamp: object, now: float) -> float:
 
 
 def step(run: PodRun, pod: Json, plan: PodPlan, now: float) -> float | None:
-    """Let happen what is due; how many seconds until the next thing is, None if nothing is."""
+    """Make all steps that are due; return the seconds until the next, None if there is none."""
     while True:
         due = _due(run, plan)
         deadline = _deadline(run, pod)
         if deadline is not None and (due is None or deadline < due):
-            if deadline > now:
-                return deadline - now
-            _end(run, deadline, _KILLED, "DeadlineExceeded")
+            if deadline <= now:
+                _end(run, deadline, _EXIT_CODE_KILLED, "DeadlineExceeded")
+                continue
+            due = deadline
+        if due is not None and due <= now:
+            _take_step(run, pod, plan, due)
             continue
-        if due is None:
-            return None
-        if due > now:
-            return due - now
-        _happen(run, pod, plan, due)
+        times_left = [at - now for at in (*_ready_times(run, pod), due) if at and at > now]
+        return min(times_left, default=None)
 
 
 def _deadline(run: PodRun, pod: Json) -> float | None:
@@ -151,7 +157,19 @@ def _due(run: PodRun, plan: PodPlan) -> float | None:
     return run.since + run.backoff_seconds if run.state == "backoff" else None
 
 
-def _happen(run: PodRun, pod: Json, plan: PodPlan, when: float) -> None:
+def _ready_times(run: PodRun, pod: Json) -> list[float]:
+    """Return the times at which the running containers become ready."""
+    if run.state != "running":
+        return []
+    return [_ready_at(run, container) for container in mappings(spec_of(pod).get("containers"))]
+
+
+def _ready_at(run: PodRun, container: Json) -> float:
+    probe = mapping(container.get("readinessProbe"))
+    return run.started_at + integer(probe.get("initialDelaySeconds"))
+
+
+def _take_step(run: PodRun, pod: Json, plan: PodPlan, when: float) -> None:
     if run.state == "waiting":
         _start(run, when)
     elif run.state == "backoff":
@@ -177,46 +195,47 @@ def _end(run: PodRun, when: float, code: int, reason: str = "") -> None:
 
 
 def _back_off(run: PodRun, when: float, code: int) -> None:
-    """The first restart comes at once; a run of ten minutes makes up for those before."""
+    """Plan a restart: the first one, and one after a run of ten minutes, come without delay."""
     if when - run.started_at > 2 * _BACKOFF_SECONDS_MAX or not run.last:
         run.backoff_seconds = 0.0
     else:
-        grown = run.backoff_seconds * 2 or _BACKOFF_SECONDS
-        run.backoff_seconds = min(grown, _BACKOFF_SECONDS_MAX)
+        doubled = run.backoff_seconds * 2 or _BACKOFF_SECONDS
+        run.backoff_seconds = min(doubled, _BACKOFF_SECONDS_MAX)
     run.last = _terminated_state(run.started_at, when, code)
     run.state, run.since = "backoff", when
 
 
 def terminated(run: PodRun, now: float, *, killed: bool) -> PodRun:
-    """The run ended from outside, because its pod was deleted."""
+    """Return the run ended by the deletion of its pod."""
     if run.state == "finished":
         return run
     ended = dataclasses.replace(run)
-    code = _KILLED if killed or run.state != "running" else _TERMINATED
-    _end(ended, now, code)
+    was_killed = killed or run.state != "running"
+    _end(ended, now, _EXIT_CODE_KILLED if was_killed else _EXIT_CODE_TERMINATED)
     return ended
 
 
 def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float) -> Json:
-    """The fields of the status that the kubelet sets."""
-    spec, old = spec_of(pod), status_of(pod)
-    generation = metadata_of(pod).get("generation")
+    """Return the fields of the status that the kubelet sets."""
+    spec = spec_of(pod)
     status: Json = {
         "phase": run.phase,
         "startTime": times.timestamp(run.accepted_at),
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
-        "conditions": _conditions(run, pod, times.timestamp(now)),
+        "conditions": _conditions(run, pod, now),
         "containerStatuses": [
-            _container_status(run, pod, container) for container in mappings(spec.get("containers"))
+            _container_status(run, pod, container, now)
+            for container in mappings(spec.get("containers"))
         ],
     }
-    if run.state != "waiting" and (run.started_at or old.get("podIP")):
+    if run.state != "waiting" and (run.started_at or status_of(pod).get("podIP")):
         status["podIP"], status["podIPs"] = pod_ip, [{"ip": pod_ip}]
     if mappings(spec.get("initContainers")):
         status["initContainerStatuses"] = [
-            _init_status(run, pod, container) for container in mappings(spec["initContainers"])
+            _init_status(run, container) for container in mappings(spec["initContainers"])
         ]
+    generation = metadata_of(pod).get("generation")
     if generation is not None:
         status["observedGeneration"] = generation
     if run.reason:
@@ -225,48 +244,53 @@ def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float)
     return status
 
 
-def _conditions(run: PodRun, pod: Json, now: str) -> list[Json]:
-    runs = run.state in ("running", "backoff")
-    up = run.state == "running"
-    because: Json = {}
-    if run.state == "finished":
-        because = {"reason": "PodCompleted" if run.phase == "Succeeded" else "PodFailed"}
-    elif not up:
-        names = " ".join(name for name in _names(spec_of(pod).get("containers")))
-        message = f"containers with unready status: [{names}]"
-        because = {"reason": "ContainersNotReady", "message": message}
-    initialized, why = _initialized(run, pod)
-    ready, why_not = up, because
-    if up:
-        ready, why_not = _gates(pod)
+def _conditions(run: PodRun, pod: Json, now: float) -> list[Json]:
+    containers, containers_reason = _containers_ready(run, pod, now)
+    ready, ready_reason = _gates_open(pod) if containers else (False, containers_reason)
+    has_sandbox = run.state in ("running", "backoff")
     wanted: list[tuple[str, bool, Json]] = [
-        ("PodReadyToStartContainers", runs, {}),
-        ("Initialized", initialized, why),
-        ("Ready", ready, why_not),
-        ("ContainersReady", up, because),
+        ("PodReadyToStartContainers", has_sandbox, {}),
+        ("Initialized", *_initialized(run, pod)),
+        ("Ready", ready, ready_reason),
+        ("ContainersReady", containers, containers_reason),
     ]
     conditions: object = status_of(pod).get("conditions")
     generation = metadata_of(pod).get("generation")
     observed: Json = {} if generation is None else {"observedGeneration": generation}
-    for kind, holds, extra in wanted:
+    for kind, holds, reason in wanted:
         condition: Json = {"type": kind, "status": "True" if holds else "False"}
-        condition |= {"lastProbeTime": None, **observed, **extra}
-        conditions = with_condition(conditions, condition, now)
-    ours = {kind for kind, _, _ in wanted}
+        condition |= {"lastProbeTime": None, **observed, **reason}
+        conditions = with_condition(conditions, condition, times.timestamp(now))
+    ours = {kind for kind, *_ in wanted}
     return [one for one in mappings(conditions) if one.get("type") in ours]
+
+
+def _containers_ready(run: PodRun, pod: Json, now: float) -> tuple[bool, Json]:
+    """Return the ContainersReady condition's status, with reason and message if it is false."""
+    if run.state == "finished":
+        return False, {"reason": "PodCompleted" if run.phase == "Succeeded" else "PodFailed"}
+    containers = mappings(spec_of(pod).get("containers"))
+    unready = [one for one in containers if not _is_ready(run, one, now)]
+    if not unready:
+        return True, {}
+    message = f"containers with unready status: [{_names(unready)}]"
+    return False, {"reason": "ContainersNotReady", "message": message}
+
+
+def _is_ready(run: PodRun, container: Json, now: float) -> bool:
+    return run.state == "running" and _ready_at(run, container) <= now
 
 
 def _initialized(run: PodRun, pod: Json) -> tuple[bool, Json]:
     inits = mappings(spec_of(pod).get("initContainers"))
     if run.state == "waiting" and inits:
-        names = " ".join(_names(inits))
-        message = f"containers with incomplete status: [{names}]"
+        message = f"containers with incomplete status: [{_names(inits)}]"
         return False, {"reason": "ContainersNotInitialized", "message": message}
     return True, {"reason": "PodCompleted"} if run.phase == "Succeeded" else {}
 
 
-def _gates(pod: Json) -> tuple[bool, Json]:
-    """A running pod is ready once all its readiness gates say so."""
+def _gates_open(pod: Json) -> tuple[bool, Json]:
+    """True if the condition of every readiness gate is true, else False and the reason."""
     wrong = []
     for gate in mappings(spec_of(pod).get("readinessGates")):
         kind = text(gate.get("conditionType"))
@@ -284,32 +308,32 @@ def _gates(pod: Json) -> tuple[bool, Json]:
     return False, {"reason": "ReadinessGatesNotReady", "message": message}
 
 
-def _names(containers: object) -> list[str]:
-    return [text(container.get("name")) for container in mappings(containers)]
+def _names(containers: list[Json]) -> str:
+    return " ".join(text(container.get("name")) for container in containers)
 
 
-def _container_status(run: PodRun, pod: Json, container: Json) -> Json:
-    status = _static_status(pod, container)
-    running = run.state == "running"
+def _container_status(run: PodRun, pod: Json, container: Json, now: float) -> Json:
+    status = _image_status(container)
     status |= {
-        "ready": running,
-        "started": running,
+        "ready": _is_ready(run, container, now),
+        "started": run.state == "running",
         "restartCount": run.restarts,
-        "state": _state(run, pod, container),
+        "state": _container_state(run, pod, container),
         "lastState": {"terminated": run.last} if run.last else {},
     }
     if run.started_at:
-        status["containerID"] = f"containerd://{_digest(pod, container, run.restarts)}"
+        key = f"{uid_of(pod)}/{container.get('name')}/{run.restarts}"
+        status["containerID"] = f"containerd://{hashlib.sha256(key.encode()).hexdigest()}"
     return status
 
 
-def _static_status(pod: Json, container: Json) -> Json:
+def _image_status(container: Json) -> Json:
     image = text(container.get("image"))
     image_id = f"fake@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
     return {"name": container.get("name"), "image": image, "imageID": image_id}
 
 
-def _state(run: PodRun, pod: Json, container: Json) -> Json:
+def _container_state(run: PodRun, pod: Json, container: Json) -> Json:
     if run.state == "waiting":
         inits = spec_of(pod).get("initContainers")
         return {"waiting": {"reason": "PodInitializing" if inits else "ContainerCreating"}}
@@ -318,19 +342,24 @@ def _state(run: PodRun, pod: Json, container: Json) -> Json:
     if run.state == "finished":
         if run.started_at:
             return {"terminated": _terminated_state(run.started_at, run.since, run.exit_code)}
-        message = "The container could not be located when the pod was terminated"
-        gone: Json = {"reason": "ContainerStatusUnknown", "message": message}
-        return {"terminated": {**gone, "exitCode": _KILLED, "startedAt": None, "finishedAt": None}}
-    delay = _duration(run.backoff_seconds)
-    who = f"{name_of(pod)}_{namespace_of(pod)}({text(metadata_of(pod).get('uid'))})"
-    message = (
-        f"back-off {delay} restarting failed container={text(container.get('name'))} pod={who}"
-    )
+        lost: Json = {
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+            "exitCode": _EXIT_CODE_KILLED,
+        }
+        return {"terminated": {**lost, "startedAt": None, "finishedAt": None}}
+    delay, name = _go_duration(run.backoff_seconds), text(container.get("name"))
+    message = f"back-off {delay} restarting failed container={name} pod={full_name(pod)}"
     return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
 
-def _duration(seconds: float) -> str:
-    """As Go shows whole seconds."""
+def full_name(pod: Json) -> str:
+    """Return the pod's name as the kubelet's messages show it."""
+    return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+
+
+def _go_duration(seconds: float) -> str:
+    """Return whole seconds in Go's notation, as `1m20s`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
@@ -344,25 +373,21 @@ def _terminated_state(started: float, ended: float, code: int) -> Json:
     }
 
 
-def _init_status(run: PodRun, pod: Json, container: Json) -> Json:
-    """Sidecars run beside the pod's containers, others have ended before these begin."""
-    status = _static_status(pod, container)
-    status |= {"restartCount": 0, "lastState": {}, "ready": run.state != "waiting"}
-    at = times.timestamp(run.accepted_at)
-    if container.get("restartPolicy") == "Always":
-        up = run.state in ("running", "backoff")
-        status |= {"ready": up, "started": up}
-    if run.state == "waiting":
+def _init_status(run: PodRun, container: Json) -> Json:
+    """Return the status of an init container: sidecars run with the pod, others have completed."""
+    status = _image_status(container)
+    is_sidecar = container.get("restartPolicy") == "Always"
+    has_started = run.state != "waiting"
+    is_running = is_sidecar and run.state in ("running", "backoff")
+    status |= {"restartCount": 0, "lastState": {}, "ready": has_started}
+    if is_sidecar:
+        status |= {"ready": is_running, "started": is_running}
+    if not has_started:
         status["state"] = {"waiting": {"reason": "PodInitializing"}}
-    elif container.get("restartPolicy") == "Always" and run.state != "finished":
-        status["state"] = {"running": {"startedAt": at}}
+    elif is_running:
+        status["state"] = {"running": {"startedAt": times.timestamp(run.accepted_at)}}
     else:
-        status |= {"started": False}
+        status["started"] = False
         ended = _terminated_state(run.accepted_at, run.accepted_at, 0)
         status["state"] = {"terminated": ended}
     return status
-
-
-def _digest(pod: Json, container: Json, restarts: int) -> str:
-    key = f"{metadata_of(pod).get('uid')}/{container.get('name')}/{restarts}"
-    return hashlib.sha256(key.encode()).hexdigest()

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fakeapi.access.errors import SecurityError
-from fakeapi.cli.actor_options import (
-    actor_events_option,
-    actors_of,
-    actors_option,
-    provisioner_option,
-    stages_option,
-)
+from fakeapi.cli.actor_options import ActorOptions, actor_options
 from fakeapi.cli.admission_options import admission_options
 from fakeapi.cli.file_options import refuse_overwriting
 from fakeapi.cli.security_options import security_options
@@ -117,10 +111,7 @@ _VERSION_MAX = 2**62
     show_default=True,
     help="Serve /_fakeapi/faults, where faults can be set and taken away.",
 )
-@actors_option
-@provisioner_option
-@stages_option
-@actor_events_option
+@actor_options
 @admission_options
 @state_options
 @security_options
@@ -139,10 +130,7 @@ def command(
     faults: tuple[Path, ...],
     fault_log: Path | None,
     admin_endpoint: bool,
-    actors: tuple[str, ...],
-    provisioners: tuple[str, ...],
-    stages: tuple[Path, ...],
-    actor_events: bool,
+    actors: ActorOptions,
     state: StateOptions,
     security: Security,
     admission: Selection,
@@ -153,7 +141,7 @@ def command(
     refuse_overwriting(
         [("--kubeconfig-out", kubeconfig_out), ("--fault-log", fault_log), *state.written],
         [
-            *_named(("--load", load), ("--faults", faults), ("--stages", stages)),
+            *_named(("--load", load), ("--faults", faults), ("--stages", actors.stages)),
             *state.read,
             *security.files,
         ],
@@ -178,11 +166,11 @@ def command(
         security=security,
     )
     with _abandoned_on_failure(server):
-        living = actors_of(server, actors, provisioners, stages, events=actor_events)
+        running = actors.actors(server)
     # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        work = _run(server, living, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
+        work = _run(server, running, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)
 
 

@@ -74,16 +74,16 @@ async def test_a_container_that_fails_again_and_again_is_one_event_that_counts()
 @pytest.mark.parametrize(
     ("annotation", "value", "expected"),
     [
-        ("run-seconds", "soon", "expected a number of seconds, 0 or more; the default holds"),
-        ("startup-seconds", "-1", "expected a number of seconds, 0 or more; the default holds"),
-        ("termination-seconds", "", "expected a number of seconds, 0 or more; the default holds"),
-        ("exit-codes", "1,x", "expected numbers from 0 to 255 and commas; the default holds"),
-        ("exit-codes", "256", "expected numbers from 0 to 255 and commas; the default holds"),
-        ("run-second", "3", "no such annotation here; did you mean run-seconds?"),
+        ("run-seconds", "soon", "expected a number of seconds, 0 or more; the default is used"),
+        ("startup-seconds", "-1", "expected a number of seconds, 0 or more; the default is used"),
+        ("termination-seconds", "", "expected a number of seconds, 0 or more; the default is used"),
+        ("exit-codes", "1,x", "expected numbers from 0 to 255 and commas; the default is used"),
+        ("exit-codes", "256", "expected numbers from 0 to 255 and commas; the default is used"),
+        ("run-second", "3", "unknown annotation; did you mean run-seconds?"),
         (
             "colour",
             "3",
-            "no such annotation here; expected one of startup-seconds, run-seconds, exit-codes, "
+            "unknown annotation; expected one of startup-seconds, run-seconds, exit-codes, "
             "termination-seconds",
         ),
     ],
@@ -126,7 +126,7 @@ async def test_a_node_that_is_stopped_in_other_words_is_not_and_says_so() -> Non
         await c.advance(1)
         assert (await told(c, "n1"))[-1] == (
             'InvalidAnnotation: annotation fakeapi.kubesched.io/stopped: "yes": '
-            'expected "true" or "false"; the latter holds'
+            'expected "true" or "false"; "false" is used'
         )
         assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
 

@@ -7,7 +7,7 @@ import pytest
 from fakeapi import Actors, KubeletOptions
 
 from ..actor_cluster import NODES, PODS, cluster, conditions, node, pod
-from ..api_client import MERGE
+from ..api_client import JSON_PATCH, MERGE, Json
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
 
@@ -144,6 +144,65 @@ async def test_a_pod_that_is_gated_by_its_owner_is_ready_when_the_gate_opens() -
         await c.api.patch(f"{PODS}/p/status", {"status": {"conditions": gate}}, MERGE)
         await c.settle()
         assert conditions(await c.read(f"{PODS}/p"))["Ready"] == "True"
+
+
+async def test_a_readiness_probe_delays_ready() -> None:
+    async with cluster(kubelet=True) as c:
+        probe = {"initialDelaySeconds": 10, "exec": {"command": ["true"]}}
+        probed = {"name": "probed", "image": "x", "readinessProbe": probe}
+        await c.create(PODS, pod(spec={"containers": [{"name": "c", "image": "x"}, probed]}))
+        await c.advance(10.5)
+        found = await c.read(f"{PODS}/p")
+        assert found["status"]["phase"] == "Running"
+        statuses = {one["name"]: one for one in found["status"]["containerStatuses"]}
+        assert [statuses[name]["ready"] for name in ("c", "probed")] == [True, False]
+        assert statuses["probed"]["started"]
+        assert (conditions(found)["Ready"], conditions(found)["ContainersReady"]) == (
+            "False",
+            "False",
+        )
+        (why,) = (one for one in found["status"]["conditions"] if one["type"] == "Ready")
+        assert why["message"] == "containers with unready status: [probed]"
+        await c.advance(0.5)
+        assert conditions(await c.read(f"{PODS}/p"))["Ready"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase"), [("Never", "Succeeded"), ("OnFailure", "Succeeded"), ("Always", "Running")]
+)
+async def test_pods_that_can_complete_do_so_on_request(policy: str, phase: str) -> None:
+    async with cluster(kubelet=KubeletOptions(pods_complete_after_seconds=5)) as c:
+        await c.create(PODS, pod(spec={"restartPolicy": policy}))
+        await c.create(PODS, pod("own", run_seconds="60", spec={"restartPolicy": policy}))
+        await c.advance(5.9)
+        assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
+        await c.advance(0.1)
+        found = (await c.read(f"{PODS}/p"))["status"]
+        assert found["phase"] == phase
+        assert found["containerStatuses"][0]["restartCount"] == 0
+        assert (await c.read(f"{PODS}/own"))["status"]["phase"] == "Running"
+
+
+async def test_new_capacity_of_a_node_becomes_allocatable() -> None:
+    has = {**node("n1"), "status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "7"}}}
+    async with cluster(load=[has], kubelet=True) as c:
+
+        async def patched(*operations: tuple[str, str, str]) -> Json:
+            patch = [
+                {"op": op, "path": f"/status/{path}", "value": v} for op, path, v in operations
+            ]
+            reply = await c.api.patch(f"{NODES}/n1/status", patch, JSON_PATCH)
+            assert reply.code == 200, reply.body
+            await c.settle()
+            found: Json = (await c.read(f"{NODES}/n1"))["status"]["allocatable"]
+            return found
+
+        dongles = "capacity/example.com~1dongle"
+        assert await patched(("add", dongles, "4")) == {"cpu": "7", "example.com/dongle": "4"}
+        assert (await patched(("replace", dongles, "6")))["example.com/dongle"] == "6"
+        both = (("add", "capacity/cpu", "16"), ("add", "allocatable/cpu", "15"))
+        assert (await patched(*both))["cpu"] == "15"
+        assert await patched(("remove", dongles, "")) == {"cpu": "15"}
 
 
 async def test_another_kubelet_goes_on_where_one_ended() -> None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
-from click import UsageError
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ManualClock
-from fakeapi.cli.actor_options import actors_of
+from fakeapi.cli.actor_options import ActorOptions
 from fakeapi.cli.command import command, main
 
 from ..api_client import ApiClient
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
         (["--actors", ""], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
         (["--actors", "gc,"], "'--actors': '': expected all, or some of kubelet, node-lifecycle"),
         (["--provisioner", "x"], "--provisioner is for --actors volumes"),
+        (["--provisioner", "x", "--actors", "gc"], "--provisioner is for --actors volumes"),
+        (["--pods-complete-after", "5s"], "--pods-complete-after is for --actors kubelet"),
+        (["--actors", "all", "--pods-complete-after", "5"], "missing unit in duration"),
+        (["--actors", "all", "--pods-complete-after", "-5s"], "expected 0 or more"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], complaint: str) -> None:
@@ -51,16 +54,11 @@ def test_stages_that_are_not_there_are_one_line(
         assert err.startswith(f"kubesched-fakeapi: {path}: {words}")
 
 
-def test_provisioners_need_the_volumes() -> None:
-    with pytest.raises(UsageError):
-        actors_of(FakeApiServer(clock=ManualClock()), ("gc",), ("x",))
-
-
 async def test_all_actors_together_come_to_rest() -> None:
     names = ("kubelet", "node-lifecycle", "gc", "owners", "pdb", "volumes")
     async with (
         FakeApiServer(clock=ManualClock()) as server,
-        actors_of(server, names, ("x",)) as actors,
+        ActorOptions(names=names, provisioners=("x",)).actors(server) as actors,
         aiohttp.ClientSession() as session,
     ):
         await actors.wait_until_idle()
