@@ -1,31 +1,32 @@
-"""Server-side apply and managedFields: who owns which field of an object, for every kind.
+"""Server-side apply and managedFields: the owner of each field of an object, for all kinds.
 
     paths      path elements as text                    f:spec, k:{"name":"c"}
     sets       sets of fields, in their wire form       {"f:spec": {"f:replicas": {}}}
     types      which parts of a type merge              built_in, UNTYPED, structural
     typed      values walked by their types             to_set, compare, validate, without
-    merging    a configuration merged into an object
+    merging    merge an applied configuration into an object
     updater    owners after an update or apply
     entries    the entries of metadata.managedFields
-    field_manager  FieldManager: the rules of one endpoint, what the rest of the server calls
-    scaled     the owners of a number of replicas, on its way to a Scale and back
+    field_manager  FieldManager: the rules of one endpoint; the rest of the server calls it
+    scaled     the owners of `replicas`, converted to a Scale and back
     endpoints  the FieldManager of each endpoint of a Kind
+    ownership  the calls of the write pipeline
 
-Nothing here waits, reads a clock or knows the store; objects are plain JSON values and are never
+Nothing here waits, reads a clock or uses the store. Objects are plain JSON values and are never
 changed.
 
-How a custom resource plugs in
-------------------------------
-Nothing is to be done for a Kind with a `structure`: its type is made from `structure.open_api()`,
-of which the list types (x-kubernetes-list-type, x-kubernetes-list-map-keys), map types
-(x-kubernetes-map-type), defaults of key fields and x-kubernetes-preserve-unknown-fields matter;
-kind, apiVersion and metadata are those of every object whatever the schema says of them. A Kind
-without a `structure` and without a `schema` is untyped: maps merge, lists are replaced whole.
+Custom resources
+----------------
+The type of a Kind with a `structure` is made from `structure.open_api()`: list types
+(x-kubernetes-list-type, x-kubernetes-list-map-keys), map types (x-kubernetes-map-type), defaults
+of key fields and x-kubernetes-preserve-unknown-fields count. `kind`, `apiVersion` and `metadata`
+have the types that all objects have, whatever the schema declares. A Kind without `structure` and
+without `schema` is untyped: maps merge, lists are replaced whole.
 
 All kinds of the table with the same `storage_key` are versions of one another, converted through
-`to_stored` and `from_stored`; a manager whose version is not in the table any more is forgotten.
-Field managers are remembered in `KindTable.derived`, so a changed schema takes effect at once, and
-sets written under the old one are fitted to it before they are used.
+`to_stored` and `from_stored`. The entry of a manager whose version is no longer served is dropped.
+Field managers are cached in `KindTable.derived`, so a changed schema takes effect at once. Sets
+that were made under the old schema are fitted to the new one before use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The field manager of each endpoint of a kind, and the fields each endpoint takes back.
+"""The field manager of each endpoint of a kind, and the fields that each endpoint resets.
 
 Source: GetResetFields in pkg/registry/*/strategy.go of Kubernetes v1.36.3 and, for custom
 resources, in apiextensions-apiserver pkg/registry/customresource.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STATUS: Final = ("f:status",)
 _SPEC: Final = ("f:spec",)
 _METADATA: Final = ("f:metadata",)
-#: What status endpoints take back in addition to the spec.
+#: Fields that status endpoints reset in addition to the spec.
 _STATUS_RESETS: Final[dict[ResourceKey, tuple[tuple[str, ...], ...]]] = {
     ("", "pods"): (("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
     ("apps", "deployments"): (("f:metadata", "f:labels"),),
@@ -31,12 +31,12 @@ _STATUS_RESETS: Final[dict[ResourceKey, tuple[tuple[str, ...], ...]]] = {
     ("scheduling.k8s.io", "podgroups"): (_METADATA,),
     ("storage.k8s.io", "volumeattachments"): (_METADATA,),
 }
-#: Has a status, and neither endpoint says that it takes anything back.
+#: Has a status, but upstream declares no reset fields for its endpoints.
 _WITHOUT_RESETS: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class _Served:
-    """All API versions that show one collection: two views of events, versions of a CRD."""
+    """The API versions of one collection: the two views of events, the versions of a CRD."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds = {kind.api_version: kind for kind in kinds}
@@ -45,11 +45,11 @@ class _Served:
 
     @property
     def may_change(self) -> bool:
-        """Whether types may become others between two writes, as those of custom resources."""
+        """Return True if types may change between two writes, as custom resources' do."""
         return self._may_change
 
     def type_in(self, api_version: str) -> Type | None:
-        """The type of objects in that version, None if the version is not served any more."""
+        """Return the type of objects in that version, None if the version is not served."""
         kind = self._kinds.get(api_version)
         if kind is None:
             return None
@@ -59,10 +59,10 @@ class _Served:
         return found
 
     def convert(self, value: object, source: str, target: str) -> object:
-        """Return an object of one version as it is in another; both are served.
+        """Return an object of one served version in another.
 
-        Of an object that nothing is left of (None), an empty one. Custom resources convert by name
-        only (strategy None), and are pruned when they are read.
+        None, an object of which nothing is left, becomes an empty object. Custom resources are
+        returned as they are: upstream's strategy None changes the apiVersion only, and reads prune.
         """
         before, after = self._kinds[source], self._kinds[target]
         if not isinstance(value, dict):
@@ -74,14 +74,14 @@ class _Served:
 
 
 def type_of(kind: Kind) -> Type:
-    """What an applier knows of a kind."""
+    """Return the type by which server-side apply merges objects of a kind."""
     if kind.schema:
         return types.built_in(kind.schema)
     return types.structural(kind.structure.open_api()) if kind.structure else types.UNTYPED
 
 
 def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldManager:
-    """The field manager of an endpoint, made anew when the table of kinds has changed."""
+    """Return the field manager of an endpoint, cached until the table of kinds changes."""
     key = f"field manager of {kind.api_version} {kind.plural}/{subresource}"
     found = table.derived.get(key)
     if not isinstance(found, FieldManager):
@@ -92,7 +92,7 @@ def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldMan
 def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
     if subresource == "scale":
         return scaled.field_manager()
-    # Managers that wrote through another group are forgotten, as upstream forgets those of events.
+    # Entries of managers that wrote through another group are dropped, as upstream's of events are.
     siblings = [
         other
         for other in table
@@ -112,7 +112,7 @@ def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
 def _resets(kind: Kind, subresource: str) -> FieldSet:
     if not kind.has_status or kind.resource_key == _WITHOUT_RESETS:
         return sets.LEAF
-    if subresource == "ephemeralcontainers":  # it takes back the status and does not say so
+    if subresource == "ephemeralcontainers":  # resets the status, but upstream does not declare it
         return sets.LEAF
     if subresource != "status":
         return sets.of_path(_STATUS)

@@ -1,9 +1,9 @@
-"""metadata.managedFields: its entries read and written, and the rules around who gets an entry.
+"""metadata.managedFields: read and write its entries, and limit their number.
 
 An entry is `{manager, operation, apiVersion, time, fieldsType, fieldsV1, subresource}`. Entries are
-ordered by operation, time, manager, apiVersion and subresource; at most ten are those of updaters,
-older ones become one of `ancient-changes` for each API version. Kind, apiVersion and the system's
-own metadata belong to nobody.
+ordered by operation, time, manager, apiVersion and subresource. At most ten entries are those of
+updaters; older ones are merged into one `ancient-changes` entry for each API version. `kind`,
+`apiVersion` and the metadata that the server sets have no owner.
 
 Source: apimachinery pkg/util/managedfields/internal of v0.36.3.
 """
@@ -32,7 +32,7 @@ _STRIPPED_METADATA: Final = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
     "managedFields", "resourceVersion",
 )  # fmt: skip
-#: What never belongs to anybody.
+#: Fields without an owner.
 _STRIPPED: Final[FieldSet] = {
     "f:apiVersion": {},
     "f:kind": {},
@@ -41,12 +41,12 @@ _STRIPPED: Final[FieldSet] = {
 
 
 class EntryError(ValueError):
-    """An entry of managedFields cannot be understood."""
+    """An entry of managedFields is invalid."""
 
 
 @dataclasses.dataclass(slots=True)
 class Managed:
-    """The owners of an object's fields, and when each of them last changed one."""
+    """The owners of an object's fields, and the time at which each last changed one."""
 
     owned: dict[Manager, Owned] = dataclasses.field(default_factory=dict)
     times: dict[Manager, str] = dataclasses.field(default_factory=dict)
@@ -54,26 +54,26 @@ class Managed:
 
 @functools.lru_cache(maxsize=512)
 def manager_of(user_agent: str) -> str:
-    """The manager of a client that names none: its user agent up to the first slash."""
+    """Return the default manager of a client: its user agent up to the first slash."""
     name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())
     cut = name.encode()[:MANAGER_BYTES_MAX]
     return cut.decode(errors="ignore")
 
 
 def is_reset(entries: object) -> bool:
-    """Whether a client asks to forget all managers: an empty list, or one empty entry."""
+    """Return True if a client removes all managers: by an empty list, or one empty entry."""
     return isinstance(entries, list) and (not entries or entries == [{}])
 
 
 def is_ours(entries: list[object]) -> bool:
-    """Whether all entries of a list were made by `rendered`, and not sent by a client."""
+    """Return True if `rendered` made all entries of a list, and no client did."""
     return all(
         isinstance(entry, dict) and sets.is_canonical(entry.get("fieldsV1")) for entry in entries
     )
 
 
 def parse(entries: object) -> Managed:
-    """The owners in a list of entries. Raises EntryError."""
+    """Return the owners in a list of entries. Raises EntryError."""
     managed = Managed()
     if not isinstance(entries, list):
         return managed
@@ -109,7 +109,7 @@ def _parsed_entry(entry: Json, index: int) -> tuple[Manager, Owned]:
 
 
 def rendered(managed: Managed) -> list[Json]:
-    """The entries for the wire, in their order; the sets in them are shared and not to change."""
+    """Return the entries in wire form and order. The sets in them are shared and not to change."""
     ordered = sorted(managed.owned.items(), key=lambda item: _order(managed, *item))
     return [_entry(manager, owned, managed.times.get(manager, "")) for manager, owned in ordered]
 
@@ -135,14 +135,14 @@ def _entry(manager: Manager, owned: Owned, time: str) -> Json:
 
 
 def stripped(fields: FieldSet) -> FieldSet:
-    """The set without the fields that are the system's own."""
+    """Return the set without the fields that the server sets."""
     if "f:metadata" not in fields and "f:kind" not in fields and "f:apiVersion" not in fields:
         return fields
     return sets.difference(fields, _STRIPPED)
 
 
 def strip(managed: Managed, manager: Manager) -> None:
-    """Take the system's own fields from a manager, who is forgotten if nothing is left."""
+    """Remove the fields that the server sets from a manager's set. Drop an empty one."""
     owned = managed.owned.get(manager)
     if owned is None:
         return

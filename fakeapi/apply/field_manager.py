@@ -1,7 +1,8 @@
-"""The field manager of one endpoint: what a write through it does to the owners of fields.
+"""The field manager of one endpoint: computes the owners of fields after a write.
 
-    updated(live, new, ...)     after a create, update or patch: the entries of managedFields
-    applied(live, config, ...)  a server-side apply: the new object, and its entries
+    created(new, ...)           after a create: the entries of managedFields
+    updated(live, new, ...)     after an update or patch: the entries of managedFields
+    applied(live, config, ...)  after a server-side apply: the new object, and its entries
 
 Source: apimachinery pkg/util/managedfields/internal/{fieldmanager,structuredmerge,
 managedfieldsupdater,skipnonapplied,lastapplied*}.go of v0.36.3.
@@ -32,7 +33,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ANNOTATION_BYTES_MAX: Final = 256 * 1024
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
-#: How many shapes of new objects are remembered with their sets.
+#: The size of the cache of new objects' field sets.
 _NEW_KEPT: Final = 2048
 _CURRENT: Final = Manager("current-operation", UPDATE, "", "")
 
@@ -40,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ApplyConflict(ApiError):
-    """Other managers own what an apply would change."""
+    """Another manager owns a field that an apply would change."""
 
     code = 409
     reason = "Conflict"
@@ -48,18 +49,18 @@ class ApplyConflict(ApiError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of an apply: the object without its entries, and the entries."""
+    """The object after an apply, without its entries, and the entries."""
 
     object: Json
     entries: list[Json]
 
 
 class FieldManager:
-    """The rules of one endpoint: a kind in one API version, and the object or a subresource.
+    """The rules of one endpoint: a kind in one API version, whole or a subresource.
 
-    Objects are in the wire form of that version, with or without kind and apiVersion. `empty` is
-    what an object of the kind holds before anybody has set a field. `resets` are the fields the
-    endpoint takes back, by API version.
+    Objects are in the wire form of that version, with or without `kind` and `apiVersion`.
+    `empty` is the object that upstream decodes from `{}`. `resets` are the fields that the endpoint
+    resets, by API version.
     """
 
     def __init__(
@@ -78,19 +79,19 @@ class FieldManager:
         self._subresource = subresource
         self._empty: Json = _bare(empty or {})
         self._resets = (resets or {}).get(api_version, sets.LEAF)
-        #: Parts of an object that nobody comes to own by creating it.
+        #: Parts of a new object that get no owner.
         self._without = {"kind", "apiVersion", *_names_in(self._resets)}
         self._updater = Updater(versions, resets)
         self._new: dict[tuple[tuple[str, object], ...], FieldSet] = {}
-        #: Of the object created last: its fields, their manager, the time, its entries.
+        #: The object created last: its fields, their manager, the time, its entries.
         self._newest: tuple[FieldSet, str, str, list[Json]] = (sets.LEAF, "", "", [])
 
     def created(self, new: Json, manager: str, now: str) -> list[Json]:
-        """The entries of an object that nobody has written before."""
+        """Return the entries of a new object."""
         fields = self._fields_of_new(new)
         if not fields:
             return []
-        # Objects that come in one after the other mostly share their entries.
+        # Objects that are created in a row mostly share their entries.
         newest = self._newest
         if newest[0] is not fields or newest[1] != manager or newest[2] != now:
             who = self._identity(manager, UPDATE)
@@ -100,9 +101,9 @@ class FieldManager:
         return newest[3]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
-        """The entries after an object took the place of another, empty if they are not tracked.
+        """Return the entries after `new` replaces `live`, none if they are not tracked.
 
-        The client may have changed the entries themselves, or asked to forget them all.
+        The client may have changed or removed the entries itself.
         """
         managed = self._managed_of(live, new)
         if not managed.owned:
@@ -110,15 +111,15 @@ class FieldManager:
         try:
             self._update(_bare(live), _bare(new), managed, self._identity(manager, UPDATE), now)
         except TypedError:
-            return []  # upstream logs "should not happen" and goes on without
+            return []  # upstream logs "should not happen" and drops the entries
         return entries.rendered(managed)
 
     def applied(
         self, live: Json | None, config: Json, manager: str, now: str, *, force: bool
     ) -> Applied:
-        """What an applied configuration makes of an object, None if there is none yet.
+        """Merge an applied configuration into an object (None: into a new one).
 
-        Raises BadRequest, UnreasonedFailure for a configuration that does not fit the type, and
+        Raises BadRequest; UnreasonedFailure for a configuration that does not fit the type; and
         ApplyConflict.
         """
         self._check(config)
@@ -142,7 +143,7 @@ class FieldManager:
         return result
 
     def _fields_of_new(self, new: Json) -> FieldSet:
-        """What a new object has more than an empty one; objects of one template share it."""
+        """Return the fields of a new object. Objects of one template share them."""
         key = tuple(
             [
                 (name, _shape(value) if name == "metadata" else _encode(value))
@@ -177,7 +178,7 @@ class FieldManager:
         return Manager(manager or UNKNOWN_MANAGER, operation, version, self._subresource)
 
     def _managed_of(self, live: Json, new: Json) -> Managed:
-        """The owners a client sent along, else those of the stored object."""
+        """Return the owners that the client sent, else those of the stored object."""
         stored = metadata_of(live).get("managedFields")
         if self._subresource:
             return self._parsed(stored)
@@ -197,7 +198,7 @@ class FieldManager:
             return Managed()
 
     def _update(self, live: Json, new: Json, managed: Managed, who: Manager, now: str) -> None:
-        """The owners after an update; the time moves only for who took something."""
+        """Set the owners after an update, and the time of a manager that owns more than before."""
         managed.owned = self._updater.update(live, new, self._api_version, managed.owned, _CURRENT)
         entries.strip(managed, _CURRENT)
         taken = managed.owned.pop(_CURRENT, None)
@@ -245,12 +246,12 @@ class FieldManager:
             raise BadRequest("metadata.managedFields must be nil")
 
     def unconvertible(self, config: Json, why: str) -> str:
-        """What upstream says when the outcome of an apply is no object of its kind."""
+        """Return upstream's text for a merged object that does not fit its type."""
         why = f"unable to convert unstructured object to {self._gvk}: {why}"
         return self.unconvertible_version(config, why)
 
     def unconvertible_version(self, config: Json, why: str) -> str:
-        """What upstream says when the outcome of an apply cannot be had in its version."""
+        """Return upstream's text for a merged object that cannot be converted."""
         return f"failed to convert new object ({self._described(config)}) to proper version: {why}"
 
     def _untypable(self, config: Json, problems: list[str]) -> str:
@@ -266,7 +267,7 @@ class FieldManager:
         return f"{version}, Kind={self._kind}"
 
     def _from_last_applied(self, live: Json) -> FieldSet | None:
-        """The fields kubectl's client-side apply left as it set them: kubectl may take them."""
+        """Return the fields unchanged since kubectl's client-side apply: kubectl may own them."""
         try:
             config = msgspec.json.decode(_last_applied(live))
         except msgspec.DecodeError:
@@ -283,7 +284,7 @@ class FieldManager:
         return fields
 
     def _refusal(self, conflicts: Conflicts, managed: Managed) -> ApplyConflict:
-        """One cause for each field, and a message that lists them by manager."""
+        """Return the error, with one cause per field and a message by manager."""
         found = [
             (self._shown(owner), paths.shown(path))
             for owner in sorted(conflicts.owners)
@@ -312,7 +313,7 @@ class FieldManager:
 
 
 def _shape(metadata: object) -> tuple[object, ...]:
-    """What of metadata its set of fields depends on: names, and the values in lists."""
+    """Return the parts of metadata on which its set of fields depends: names, and lists' values."""
     return tuple(
         [
             (name, *value)
@@ -326,12 +327,12 @@ def _shape(metadata: object) -> tuple[object, ...]:
 
 
 def _names_in(fields: FieldSet) -> list[str]:
-    """The names at the top of a set."""
+    """Return the names of the members at the top of a set."""
     return [element[len(paths.FIELD) :] for element in fields if sets.has(fields, element)]
 
 
 def _bare(obj: Json) -> Json:
-    """The object without what the sets never hold: kind, apiVersion and the entries themselves."""
+    """Return the object without the fields that sets never hold: kind, apiVersion, entries."""
     kept = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
@@ -346,7 +347,7 @@ def _last_applied(obj: Json) -> str:
 
 
 def _with_last_applied(obj: Json, config: Json) -> Json:
-    """The object, on which kubectl's client-side apply will find what was applied here."""
+    """Set the annotation that kubectl's client-side apply reads."""
     metadata, given = metadata_of(obj), metadata_of(config)
     others = {
         name: value

@@ -1,7 +1,7 @@
-"""Merging an applied configuration into an object, by their type.
+"""Merge an applied configuration into an object, by their type.
 
-Scalars and atomic parts of the configuration win; maps merge entry by entry; an associative list
-has the elements of both, those of the configuration in its order, the others where they were.
+Scalars and atomic parts of the configuration win; maps merge entry by entry. An associative list
+has the elements of both: those of the configuration in its order, the others where they were.
 
 Source: structured-merge-diff typed/merge.go of v6.3.3.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def merge(kind: Type, live: object, applied: object) -> object:
-    """The live value with the applied one merged in, neither of them changed. Raises TypedError.
+    """Return the live value with the applied one merged in. Raises TypedError.
 
-    ABSENT if nothing comes of it.
+    ABSENT if nothing is left. Neither value is changed.
     """
     if applied is ABSENT:
         return live
@@ -69,7 +69,7 @@ def _merge_lists(kind: ListType, live: object, applied: object) -> object:
 
 
 class _ListMerge:
-    """Two associative lists on their way to become one: a merge of two sorted sequences."""
+    """Merges two associative lists, as two sorted sequences are merged."""
 
     def __init__(self, kind: ListType, live: list[object], applied: list[object]) -> None:
         self._kind = kind
@@ -78,7 +78,7 @@ class _ListMerge:
         self._new, self._wanted = self._index(applied)
         self._present: dict[str, object] = {}
         for element, item in zip(self._old, live, strict=True):
-            # A duplicate is not merged with anything.
+            # Duplicates are not merged.
             self._present[element] = ABSENT if element in self._present else item
         self._shared = [element for element in self._new if element in self._present]
         self._merged: set[str] = set()
@@ -94,7 +94,6 @@ class _ListMerge:
         return list(wanted), wanted
 
     def run(self) -> list[object]:
-        """The merged list."""
         left = right = 0
         while left < len(self._old) or right < len(self._new):
             if left < len(self._old) and right < len(self._new):
@@ -105,7 +104,7 @@ class _ListMerge:
                     self._shared = self._shared[1:]
                     continue
                 if element in self._wanted and self._shared and self._shared[0] != element:
-                    left += 1  # shared, but not the one whose turn it is
+                    left += 1  # shared, but not the next of the shared ones
                     continue
             if left < len(self._old):
                 element = self._old[left]

@@ -1,8 +1,8 @@
-"""managedFields on the way of a write through the registry.
+"""managedFields in the write pipeline.
 
-Owners are worked out from what the client sent and the stored object, before admission and the
-server's own rules change it, so that nobody owns what the server filled in. Writes that clients do
-not make as writes of an object (binding, eviction, deletion) leave the owners alone.
+Owners are computed from the client's object and the stored one, before admission and the server's
+own rules change it: the fields that the server fills in have no owner. Binding, eviction and
+deletion leave the owners as they are.
 
 Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go and fieldmanager/equality.go.
 """
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 _FIELD: Final = "managedFields"
 
 
-def detached(value: Json) -> tuple[Json, list[Json] | None]:
-    """What is to be decoded, and entries that need not or must not be.
+def split_entries(value: Json) -> tuple[Json, list[Json] | None]:
+    """Split `metadata.managedFields` off the body if this server made the entries.
 
-    Those of a stored object are what they were. An empty list asks to forget all managers, but
-    decoding would drop it.
+    They are then not decoded again. An empty list removes all managers; decoding would drop it.
     """
     metadata = value.get("metadata")
     entries = metadata.get(_FIELD) if isinstance(metadata, dict) else None
@@ -36,7 +35,7 @@ def detached(value: Json) -> tuple[Json, list[Json] | None]:
 
 
 def on_create(kinds: KindTable, target: Target, obj: Json, now: str, *, tracks: bool) -> None:
-    """Set the owners of a new object; `tracks` False leaves it to the first apply to begin."""
+    """Set the owners of a new object. Without `tracks` the first apply sets them."""
     metadata = child(obj, "metadata")
     if target.manager is None:
         return
@@ -48,7 +47,7 @@ def on_create(kinds: KindTable, target: Target, obj: Json, now: str, *, tracks: 
 
 
 def on_update(kinds: KindTable, target: Target, obj: Json, old: Json, now: str) -> None:
-    """Set the owners of an object that takes the place of another."""
+    """Set the owners of an object that replaces `old`."""
     if target.manager is None:
         return
     metadata = child(obj, "metadata")
@@ -60,7 +59,7 @@ def on_update(kinds: KindTable, target: Target, obj: Json, old: Json, now: str) 
 
 
 def keep_times(obj: Json, old: Json) -> None:
-    """A write that changes nothing but times of managers has changed nothing."""
+    """Restore the old entries if only their times have changed: the write is then a no-op."""
     metadata = child(obj, "metadata")
     entries, before = metadata.get(_FIELD), metadata_of(old).get(_FIELD)
     if not entries or entries is before or not isinstance(entries, list) or before is None:

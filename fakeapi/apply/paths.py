@@ -3,10 +3,10 @@
     f:NAME        the field of a struct, or the entry of a map
     k:{"a":1}     the element of a list that has these values in its key fields
     v:"x"         the element of a list that is a set of scalars
-    i:3           the element of a list at an index; nobody writes these, but they may be read
+    i:3           the element of a list at an index: read, never written
 
-Two elements are the same if and only if their texts are, so each text is written in one way: key
-fields in the order of their names, JSON without blanks, and `<`, `>`, `&` escaped as Go does.
+Two elements are equal if and only if their texts are. So each has one text: key fields sorted by
+name, JSON without blanks, and `<`, `>`, `&` escaped as Go does.
 
 Source: structured-merge-diff fieldpath/{element,serialize-pe}.go of v6.3.3.
 """
@@ -26,7 +26,7 @@ FIELD: Final = "f:"
 KEY: Final = "k:"
 VALUE: Final = "v:"
 INDEX: Final = "i:"
-#: What marks a set's node as a member, not only the way to one.
+#: Marks an inner node of a set as a member itself.
 SELF: Final = "."
 
 _KINDS: Final = (FIELD, KEY, VALUE, INDEX)
@@ -39,11 +39,11 @@ _WHOLE_FLOAT: Final = 1e15
 
 
 class PathError(ValueError):
-    """The text of a path element cannot be understood."""
+    """The text of a path element is invalid."""
 
 
 def json_text(value: object) -> str:
-    """A scalar as Go writes it into a path element."""
+    """Return a scalar as Go writes it into a path element."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT:
         value = int(value)
     text = _encode(value).decode()
@@ -51,25 +51,25 @@ def json_text(value: object) -> str:
 
 
 def key_element(fields: Mapping[str, object]) -> str:
-    """The element of an associative list, by its key fields."""
+    """Return the element of an associative list, from its key fields."""
     pairs = ",".join(f'"{name}":{json_text(fields[name])}' for name in sorted(fields))
     return f"{KEY}{{{pairs}}}"
 
 
 @functools.lru_cache(maxsize=8192)
 def string_key_element(name: str, value: str) -> str:
-    """`key_element` for the most frequent case: one key field, and it is a string."""
+    """Return `key_element` of one string key field, the most frequent case; cached."""
     return key_element({name: value})
 
 
 def value_element(value: object) -> str:
-    """The element of a set of scalars."""
+    """Return the element of a set of scalars."""
     return VALUE + json_text(value)
 
 
 @functools.lru_cache(maxsize=8192)
 def canonical(element: str) -> str | None:
-    """The one way to write the element; None for kinds nobody knows. Raises PathError."""
+    """Return the one text of the element, None for unknown kinds. Raises PathError."""
     if len(element) < 2 or element[1] != ":":
         raise PathError(f"missing colon: {element}")
     kind, rest = element[:2], element[2:]
@@ -92,7 +92,7 @@ def canonical(element: str) -> str | None:
 
 @functools.lru_cache(maxsize=8192)
 def order(element: str) -> tuple[object, ...]:
-    """What to sort elements by: fields, keys, values, indices; numbers count as numbers."""
+    """Return the sort key of an element: fields, keys, values, indices; numbers by value."""
     kind, rest = element[:2], element[2:]
     if kind == FIELD:
         return (0, rest)
@@ -104,7 +104,7 @@ def order(element: str) -> tuple[object, ...]:
 
 
 def _rank(value: object) -> tuple[int, object]:
-    """Go's order of values: numbers, strings, booleans, null."""
+    """Return the sort key of a scalar in Go's order: numbers, strings, booleans, null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -113,7 +113,7 @@ def _rank(value: object) -> tuple[int, object]:
 
 
 def shown(path: Iterable[str]) -> str:
-    """A path as messages have it: .spec.containers[name="c"].image"""
+    """Return a path as messages show it: .spec.containers[name="c"].image"""
     return "".join(_shown_element(element) for element in path)
 
 

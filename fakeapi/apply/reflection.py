@@ -1,7 +1,7 @@
-"""What becomes of an applied object's numbers: upstream converts it by reflection, not from JSON.
+"""Numbers of an applied object: upstream converts it by reflection, not from JSON.
 
-Where a decoder of JSON refuses an integer that its field cannot hold, Go's conversion drops the
-upper bits, and no error tells of it. Numbers that no int64 holds are floats before that.
+A JSON decoder refuses an integer that its field cannot hold. Go's conversion drops the upper bits
+without an error. Numbers outside of int64 are floats before that.
 
 Source: fromUnstructured in apimachinery pkg/runtime/converter.go of v0.36.3.
 """
@@ -16,8 +16,6 @@ from fakeapi.types.schema import DecodeError, converter, fields_of, json_type
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
-__all__ = ["as_unstructured", "narrowed"]
-
 _BITS: Final = {"int32": 32, "int64": 64, "int": 64}
 _FROM_JSON: Final = frozenset({"bytes", "time", "microtime", "intorstring"})
 _SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
@@ -26,7 +24,7 @@ _LOWEST: Final = -(2**63)
 
 
 def narrowed(type_name: str, obj: Json) -> Json:
-    """The object with each integer as its field holds it. Raises DecodeError for a fraction."""
+    """Return the object with integers as their fields hold them. Raises DecodeError."""
     fields = fields_of(type_name)
     return {
         name: _narrowed(fields[name].type, value) if name in fields else value
@@ -52,14 +50,14 @@ def _narrowed(type_name: str, value: object) -> object:
     if isinstance(value, float):
         if not value.is_integer():
             raise DecodeError(f"cannot convert float64 to {type_name}")
-        # What a processor makes of a float that is too large for its widest integer.
+        # Go on amd64 converts a float that is too large to the lowest int64.
         value = int(value) if _LOWEST <= value < -_LOWEST else _LOWEST
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
 
 
 def _narrowed_schema(type_name: str, value: object) -> object:
-    """A schema of a definition, or what may stand in its place; nonsense counts for nothing."""
+    """Return a schema of a CRD, or the value allowed in its place; None for other values."""
     if isinstance(value, dict):
         return narrowed(_SCHEMA, value)
     if type_name == "schemaorbool":
@@ -72,7 +70,7 @@ def _narrowed_schema(type_name: str, value: object) -> object:
 
 
 def _check_json(type_name: str, value: object) -> None:
-    """Refuse what these types, which decode themselves from JSON, do not take."""
+    """Raise DecodeError for a value of a type that decodes itself from JSON."""
     if type_name == "bytes" and isinstance(value, str):
         try:
             converter(type_name)(value, [])
@@ -90,7 +88,7 @@ def _check_json(type_name: str, value: object) -> None:
 
 
 def as_unstructured(obj: Json) -> Json:
-    """The object as Go holds JSON whose types are not known: a number is an int64 or a float64."""
+    """Return the object as Go holds untyped JSON: a number is an int64 or a float64."""
     return {name: _as_unstructured(value) for name, value in obj.items()}
 
 

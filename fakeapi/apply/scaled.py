@@ -1,8 +1,8 @@
-"""Owners of the number of replicas, as a Scale shows them and as the scaled object does.
+"""Owners of the number of replicas, in a Scale and in the scaled object.
 
-Who has written the replicas of an object, in whatever version of it, owns spec.replicas of its
-Scale; what becomes of the owners of the Scale goes back into the object's entries. On the way back
-upstream loses the times of entries that are new, and splits one that has other fields, too.
+A manager that owns the replicas of an object, in any version, owns spec.replicas of its Scale.
+After a write of the Scale its owners are written back into the object's entries. As upstream does,
+this drops the times of new entries, and splits an entry that has other fields, too.
 
 Source: apimachinery pkg/util/managedfields/scalehandler.go of v0.36.3.
 """
@@ -32,21 +32,19 @@ _REPLICAS: Final = ("f:spec", "f:replicas")
 
 
 class _OneVersion:
-    """A Scale has no other version."""
+    """A Scale is served in one version."""
 
     may_change = False
 
     def type_in(self, api_version: str) -> Type | None:
-        """The type of a Scale."""
         return types.built_in(TYPE) if api_version == API_VERSION else None
 
     def convert(self, value: object, source: str, target: str) -> object:
-        """The same: there is nothing to convert it to."""
         return value
 
 
 def field_manager() -> FieldManager:
-    """The field manager of all scale subresources."""
+    """Return the field manager of all scale subresources."""
     return FieldManager(
         _OneVersion(),
         api_version=API_VERSION,
@@ -57,9 +55,9 @@ def field_manager() -> FieldManager:
 
 
 class ScaleEntries:
-    """The entries of one object on their way to its Scale and back.
+    """Converts the entries of one object to those of its Scale and back.
 
-    `replicas` says where each API version of the object has its number, None if it has none.
+    `replicas` has the path of the number in each API version of the object, None if it has none.
     """
 
     def __init__(self, listed: object, replicas: Mapping[str, tuple[str, ...] | None]) -> None:
@@ -70,7 +68,7 @@ class ScaleEntries:
         }
 
     def of_scale(self) -> list[Json]:
-        """The entries of the Scale."""
+        """Return the entries of the Scale."""
         owned = {
             manager: Owned(sets.of_path(_REPLICAS), API_VERSION, applied=part.applied)
             for manager, part in self._whole.owned.items()
@@ -79,7 +77,7 @@ class ScaleEntries:
         return entries.rendered(Managed(owned, self._whole.times))
 
     def of_object(self, listed: object, api_version: str) -> list[Json]:
-        """The entries of the object after those of its Scale have become others."""
+        """Return the entries of the object, given the new entries of its Scale."""
         scale = {
             manager: part
             for manager, part in _parsed(listed).owned.items()
@@ -104,7 +102,7 @@ class ScaleEntries:
         return entries.rendered(Managed(owned, self._whole.times))
 
     def _path_of(self, part: Owned) -> tuple[str, ...] | None:
-        """Where the fields have the number of replicas, None if it is not among them."""
+        """Return the path of the replicas if the fields contain it."""
         path = self._paths.get(part.api_version)
         return path if path and sets.contains(part.fields, path) else None
 

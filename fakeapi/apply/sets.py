@@ -1,12 +1,12 @@
-"""Field sets, in the very form in which managedFields carries them (FieldsV1).
+"""Field sets, in the form in which managedFields has them on the wire (FieldsV1).
 
-A set is a tree of dicts by path element (paths.py); `{}` is a leaf that is a member, `"."` marks an
+A set is a tree of dicts by path element (paths.py). `{}` is a leaf and a member; `"."` marks an
 inner node that is a member itself:
 
     {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}}}}}
 
 has two members, the container and its image. The whole set `{}` is empty. Sets are never changed:
-each operation makes a new one and shares what it can. Only `canonical` puts elements in order.
+each operation makes a new one and shares the parts it can. Only `canonical` sorts elements.
 
 Source: structured-merge-diff fieldpath/{set,serialize}.go of v6.3.3.
 """
@@ -33,24 +33,24 @@ _INTERNED_MAX: Final = 20_000
 
 _encode = msgspec.json.Encoder().encode
 _interned: dict[bytes, FieldSet] = {}
-#: The sets in `_interned` by their identity, which is theirs as long as they are in there.
+#: The sets in `_interned` by `id()`, which is unique while they are in there.
 _canonical: dict[int, FieldSet] = {}
 
 
 def is_member(node: FieldSet) -> bool:
-    """Whether a node is in the set itself, not only something below it."""
+    """Return True if a node is in the set itself, not only something below it."""
     return not node or _SELF in node
 
 
 def as_member(node: FieldSet | None) -> FieldSet:
-    """The node as a member, with whatever is below it."""
+    """Return the node as a member, with everything below it."""
     if not node:
         return LEAF
     return node if _SELF in node else {_SELF: LEAF, **node}
 
 
 def of_path(path: tuple[str, ...]) -> FieldSet:
-    """The set with one member; the empty path is not tracked."""
+    """Return the set with one member. The empty path is not tracked."""
     node = LEAF
     for element in reversed(path):
         node = {element: node}
@@ -58,7 +58,7 @@ def of_path(path: tuple[str, ...]) -> FieldSet:
 
 
 def union(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in either set."""
+    """Return the members of either set."""
     if not left or left is right:
         return right
     if not right:
@@ -85,7 +85,7 @@ def _union_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in both sets."""
+    """Return the members of both sets."""
     result: FieldSet = {}
     for element, node in left.items():
         other = right.get(element)
@@ -100,12 +100,12 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in the first set and not in the second, member by member."""
+    """Return the members of the first set that are not in the second."""
     return _without(left, right, recursive=False)
 
 
 def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """The first set without the members of the second and without all that is below those."""
+    """Return the first set without the members of the second and everything below those."""
     return _without(left, right, recursive=True)
 
 
@@ -132,26 +132,26 @@ def _without(left: FieldSet, right: FieldSet, *, recursive: bool) -> FieldSet:
 
 
 def _below(node: FieldSet) -> FieldSet:
-    """The set of what is below a node."""
+    """Return the set below a node."""
     if _SELF not in node:
         return node
     return {element: inner for element, inner in node.items() if element != _SELF}
 
 
 def below(fields: FieldSet, element: str) -> FieldSet:
-    """The set of what is below one element."""
+    """Return the set below one element."""
     node = fields.get(element)
     return _below(node) if node else LEAF
 
 
 def has(fields: FieldSet, element: str) -> bool:
-    """Whether the element at the top of the set is a member."""
+    """Return True if the element at the top of the set is a member."""
     node = fields.get(element)
     return node is not None and is_member(node)
 
 
 def members(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all members in order, those of a level before those below it."""
+    """Yield the paths of all members in order, those of a level before those below it."""
     elements = sorted((element for element in fields if element != _SELF), key=paths.order)
     for element in elements:
         if is_member(fields[element]):
@@ -161,7 +161,7 @@ def members(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 
 def contains(fields: FieldSet, path: tuple[str, ...]) -> bool:
-    """Whether the path is a member."""
+    """Return True if the path is a member."""
     node: FieldSet | None = fields
     for element in path:
         node = node.get(element) if node else None
@@ -171,33 +171,25 @@ def contains(fields: FieldSet, path: tuple[str, ...]) -> bool:
 
 
 def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
-    """The set with each struct field on the way to a member as a member, too."""
+    """Return the set with each struct field above a member as a member, too."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == _SELF:
             result[element] = node
             continue
-        named = element[:2] == paths.FIELD
-        inner: Type | None = None
-        if kind is not None and named and kind.map is not None:
+        inner, is_declared = None, False
+        if kind is not None and element[:2] == paths.FIELD and kind.map is not None:
             inner = kind.map.type_of(element[2:])
+            is_declared = kind.map.declares(element[2:])
         elif kind is not None and element[:2] == paths.KEY and kind.list is not None:
             inner = kind.list.element
         kept = with_named_fields(node, inner)
-        declared = named and kind is not None and kind.map is not None
-        if (
-            declared
-            and kind is not None
-            and kind.map is not None
-            and kind.map.declares(element[2:])
-        ):
-            kept = as_member(kept)
-        result[element] = kept
+        result[element] = as_member(kept) if is_declared else kept
     return result
 
 
 def canonical(fields: FieldSet) -> FieldSet:
-    """The set in order, and the same object for all equal sets that were made lately."""
+    """Return the set in order. Equal sets are one object while they are cached."""
     if id(fields) in _canonical:
         return fields
     key = _encode(fields)
@@ -225,19 +217,19 @@ def _in_order(fields: FieldSet) -> FieldSet:
 
 
 def is_canonical(value: object) -> bool:
-    """Whether `canonical` made this very set; what clients send never is."""
+    """Return True if `canonical` made this very object, and no client sent it."""
     return id(value) in _canonical
 
 
 def known(value: object) -> FieldSet:
-    """`parse`, at no cost for the sets that `canonical` made. Raises PathError."""
+    """Return `parse(value)`, without parsing for sets that `canonical` made. Raises PathError."""
     if isinstance(value, dict) and id(value) in _canonical:
         return value
     return parse(value)
 
 
 def parse(value: object) -> FieldSet:
-    """The set in a FieldsV1 value; elements of unknown kinds are left out. Raises PathError."""
+    """Return the set in a FieldsV1 value, without elements of unknown kinds. Raises PathError."""
     if value is None:
         return LEAF
     if not isinstance(value, dict):

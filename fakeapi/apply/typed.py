@@ -1,7 +1,7 @@
-"""Values walked by their types: the set of their fields, comparing, validating, taking fields out.
+"""Walk values by their types: the set of their fields, comparison, validation, removal.
 
-A field that is not there is `ABSENT`; an explicit null is a value like any other. Merging is in
-merging.py. Source: structured-merge-diff typed/{tofieldset,compare,validate,remove,helpers}.go.
+A missing field is `ABSENT`; an explicit null is a value like any other. Merging is in merging.py.
+Source: structured-merge-diff typed/{tofieldset,compare,validate,remove,helpers}.go.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class TypedError(ValueError):
-    """A value does not fit its type; `str()` is what upstream says about it."""
+    """A value does not fit its type; `str()` is upstream's text."""
 
 
 class _Absent:
-    """Marks a field that is not there."""
+    """Marks a missing field."""
 
 
 ABSENT: Final = _Absent()
 
 
 class Branch(enum.Enum):
-    """As what a value is walked."""
+    """The type by which a value is walked."""
 
     MAP = "map"
     LIST = "list"
@@ -40,7 +40,7 @@ class Branch(enum.Enum):
 
 
 def branch_of(kind: Type, value: object) -> Branch:
-    """The kind of value if the type allows it, else the first kind that the type has."""
+    """Return the branch of the value if the type allows it, else the first that the type has."""
     if isinstance(value, dict):
         if kind.map is not None:
             return Branch.MAP
@@ -55,17 +55,17 @@ def branch_of(kind: Type, value: object) -> Branch:
 
 
 def fields_of(value: object) -> Json:
-    """The entries of a map; none of anything else."""
+    """Return the entries of a map, none for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def items_of(value: object) -> list[object]:
-    """The elements of a list; none of anything else."""
+    """Return the elements of a list, none for any other value."""
     return value if isinstance(value, list) else []
 
 
 def element_of(kind: ListType, item: object) -> str:
-    """The path element of an item of an associative list. Raises TypedError."""
+    """Return the path element of an item of an associative list. Raises TypedError."""
     if not kind.keys:
         if isinstance(item, dict):
             raise TypedError("associative list without keys has an element that's a map type")
@@ -103,7 +103,7 @@ def _keyed_element(kind: ListType, item: Json) -> str:
 
 
 def by_element(kind: ListType, value: object) -> dict[str, list[object]]:
-    """The items of an associative list by their elements; several under one are duplicates."""
+    """Return the items of an associative list by element; more than one are duplicates."""
     found: dict[str, list[object]] = {}
     for item in items_of(value):
         found.setdefault(element_of(kind, item), []).append(item)
@@ -111,7 +111,7 @@ def by_element(kind: ListType, value: object) -> dict[str, list[object]]:
 
 
 def to_set(kind: Type, value: object) -> FieldSet:
-    """The fields an applier owns that sent this value. Raises TypedError."""
+    """Return the fields that an applier of this value owns. Raises TypedError."""
     return sets.below({"": _node(kind, value) or LEAF}, "")
 
 
@@ -149,33 +149,33 @@ def _list_node(kind: ListType, value: object) -> FieldSet | None:
 
 
 class Comparison(NamedTuple):
-    """What became of the fields between two values; no field is in more than one of the sets."""
+    """The differences between two values. A field is in one of the sets at most."""
 
     removed: FieldSet
     modified: FieldSet
     added: FieldSet
 
     def without(self, fields: FieldSet) -> Comparison:
-        """The comparison but for these fields and all that is below them."""
+        """Return the comparison without these fields and everything below them."""
         if not fields:
             return self
         return Comparison(*(sets.recursive_difference(part, fields) for part in self))
 
 
-#: For each of the three sets what there is at one place, None for nothing.
+#: The nodes of the three sets at one path, None for no node.
 _Nodes: TypeAlias = "tuple[FieldSet | None, FieldSet | None, FieldSet | None]"
 _SAME: Final[_Nodes] = (None, None, None)
 _MODIFIED: Final[_Nodes] = (None, LEAF, None)
 
 
 def compare(kind: Type, left: object, right: object) -> Comparison:
-    """What the second value has more, less and otherwise than the first. Raises TypedError."""
+    """Return the fields that the second value adds, removes or modifies. Raises TypedError."""
     removed, modified, added = _compare(kind, left, right)
     return Comparison(_top(removed), _top(modified), _top(added))
 
 
 def _top(node: FieldSet | None) -> FieldSet:
-    """The set of a node at the very top, which is no member itself."""
+    """Return the set of a node at the top, which is no member itself."""
     return sets.below({"": node}, "") if node else LEAF
 
 
@@ -186,7 +186,7 @@ def _compare(kind: Type, left: object, right: object) -> _Nodes:
         return (None, None, present(kind, right))
     if right is ABSENT:
         return (present(kind, left), None, None)
-    # Where every type is declared nothing is equal to something of another type.
+    # Where every type is declared, equal values have one type.
     if not kind.holds_anything and left == right:
         return _SAME
     branch = branch_of(kind, right)
@@ -218,7 +218,7 @@ def _compare_as(branch: Branch, kind: Type, left: object, right: object) -> _Nod
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two JSON values are equal; unlike in Python, `true` is not 1."""
+    """Return True if two JSON values are equal; unlike in Python, `true` is not 1."""
     if left != right:
         return False
     if isinstance(left, dict):
@@ -275,7 +275,7 @@ def _compare_lists(kind: ListType, left: object, right: object) -> _Nodes:
 
 
 def _compare_items(kind: Type, old: list[object], new: list[object]) -> _Nodes:
-    """Items under one element; duplicates are compared, added and removed as a whole."""
+    """Compare items under one element; duplicates are compared, added and removed as a whole."""
     if len(old) <= 1 and len(new) <= 1:
         return _compare(kind, old[0] if old else ABSENT, new[0] if new else ABSENT)
     if len(old) > 1 and len(new) > 1:
@@ -286,7 +286,7 @@ def _compare_items(kind: Type, old: list[object], new: list[object]) -> _Nodes:
 
 
 def present(kind: Type, value: object) -> FieldSet:
-    """The set of a value that is on one side only: it and everything in it."""
+    """Return the set of a value that is on one side only: the value and everything in it."""
     if isinstance(value, dict):
         if value and kind.map is not None and not kind.map.is_atomic:
             inside: FieldSet = {paths.SELF: LEAF}
@@ -303,16 +303,17 @@ def present(kind: Type, value: object) -> FieldSet:
 
 
 def validate(kind: Type, value: object, *, allow_duplicates: bool = False) -> list[str]:
-    """What is wrong with a value, one line for each problem, beginning with its path."""
+    """Return the errors of a value, one line each, beginning with its path."""
     return [
-        f"{path}: {why}" if path else why for path, why in _errors(kind, value, allow_duplicates)
+        f"{path}: {why}" if path else why
+        for path, why in _errors(kind, value, duplicates=allow_duplicates)
     ]
 
 
 _Problem: TypeAlias = "tuple[str, str]"
 
 
-def _errors(kind: Type, value: object, duplicates: bool) -> Iterator[_Problem]:  # noqa: FBT001
+def _errors(kind: Type, value: object, *, duplicates: bool) -> Iterator[_Problem]:
     branch = branch_of(kind, value)
     if branch is Branch.SCALAR:
         problem = _scalar_problem(kind.scalar, value)
@@ -323,28 +324,28 @@ def _errors(kind: Type, value: object, duplicates: bool) -> Iterator[_Problem]: 
     elif branch is Branch.MAP:
         assert kind.map is not None
         if isinstance(value, dict):
-            yield from _map_errors(kind.map, value, duplicates)
+            yield from _map_errors(kind.map, value, duplicates=duplicates)
         else:
             yield ("", f"expected map, got {_go_text(value)}")
     else:
         assert kind.list is not None
         if isinstance(value, list):
-            yield from _list_errors(kind.list, value, duplicates)
+            yield from _list_errors(kind.list, value, duplicates=duplicates)
         else:
             yield ("", f"expected list, got {_go_text(value)}")
 
 
-def _map_errors(kind: MapType, value: Json, duplicates: bool) -> Iterator[_Problem]:  # noqa: FBT001
+def _map_errors(kind: MapType, value: Json, *, duplicates: bool) -> Iterator[_Problem]:
     for name, item in value.items():
         inner = kind.type_of(name)
         if inner is None:
             yield (f".{name}", "field not declared in schema")
             return  # upstream stops at the first
-        for path, why in _errors(inner, item, duplicates):
+        for path, why in _errors(inner, item, duplicates=duplicates):
             yield (f".{name}{path}", why)
 
 
-def _list_errors(kind: ListType, value: list[object], duplicates: bool) -> Iterator[_Problem]:  # noqa: FBT001
+def _list_errors(kind: ListType, value: list[object], *, duplicates: bool) -> Iterator[_Problem]:
     seen: set[str] = set()
     for index, item in enumerate(value):
         element = f"{paths.INDEX}{index}"
@@ -357,7 +358,7 @@ def _list_errors(kind: ListType, value: list[object], duplicates: bool) -> Itera
             if element in seen and not duplicates:
                 yield ("", f"duplicate entries for key {paths.shown((element,))}")
             seen.add(element)
-        for path, why in _errors(kind.element, item, duplicates):
+        for path, why in _errors(kind.element, item, duplicates=duplicates):
             yield (paths.shown((element,)) + path, why)
 
 
@@ -379,17 +380,17 @@ def _scalar_problem(scalar: str, value: object) -> str:
 
 
 def _go_text(value: object) -> str:
-    """A value of structured-merge-diff as %v prints it."""
+    """Return a value of structured-merge-diff as %v prints it."""
     return f"&{{{gotext.plain(value)}}}"
 
 
 def _go_value(value: object) -> str:
-    """A value of structured-merge-diff as %#v prints it."""
+    """Return a value of structured-merge-diff as %#v prints it."""
     return f"&value.valueUnstructured{{Value:{gotext.source(value)}}}"
 
 
 def without(kind: Type, value: object, fields: FieldSet) -> object:
-    """The value without the fields of a set; None, a null, if nothing is left of it."""
+    """Return the value without the fields of a set; None, a null, if nothing is left."""
     branch = branch_of(kind, value)
     if branch is Branch.MAP:
         assert kind.map is not None

@@ -1,7 +1,7 @@
-"""What an applier has to know about a type: which parts merge, which are replaced whole.
+"""Types for server-side apply: the parts that merge, and the parts that are replaced whole.
 
-    Type        what a value may be: a scalar, a list, a map (a struct is one), or some of these
-    ListType    atomic: replaced whole; else a set of scalars, or objects told apart by key fields
+    Type        allows a scalar, a list, a map (a struct is one), or some of these
+    ListType    atomic: replaced whole; else a set of scalars, or objects with key fields
     MapType     atomic, or merged entry by entry; `fields` are those of a struct
 
 There are three sources of types:
@@ -15,6 +15,7 @@ Source: kube-openapi pkg/schemaconv/openapi.go and structured-merge-diff schema/
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
@@ -24,61 +25,45 @@ from fakeapi.types.objects import Json, mapping, text, texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: The built-in type of the object a custom resource has in common with all others.
+#: The built-in type of the metadata of all objects.
 METADATA_TYPE: Final = "meta/v1.ObjectMeta"
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Type:
-    """What a value may be. A value of no allowed kind is an error of `typed.validate`.
+    """The values that a field may have; `typed.validate` returns an error for any other.
 
     `scalar` is empty if no scalar is allowed, else `string`, `numeric`, `boolean` or `untyped`.
     """
 
-    __slots__ = ("list", "map", "name", "scalar")
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        scalar: str = "",
-        list_type: ListType | None = None,
-        map_type: MapType | None = None,
-    ) -> None:
-        self.name = name
-        self.scalar = scalar
-        self.list = list_type
-        self.map = map_type
+    name: str
+    _: dataclasses.KW_ONLY
+    scalar: str = ""
+    list: ListType | None = None
+    map: MapType | None = None
 
     @property
     def holds_anything(self) -> bool:
-        """Whether there may be values in it whose type nobody has declared."""
+        """Return True if values of undeclared types are allowed."""
         return self.scalar == "untyped" and self.map is not None
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class ListType:
-    """A list: `keys` tell the elements of an associative list of objects apart."""
+    """A list. `keys` are the key fields of the elements of an associative list."""
 
-    __slots__ = ("defaults", "element", "is_atomic", "keys")
-
-    def __init__(
-        self,
-        element: Type,
-        *,
-        is_atomic: bool = True,
-        keys: tuple[str, ...] = (),
-        defaults: Mapping[str, object] | None = None,
-    ) -> None:
-        self.element = element
-        self.is_atomic = is_atomic
-        self.keys = keys
-        #: What a key field holds that an element leaves out.
-        self.defaults = defaults or {}
+    element: Type
+    _: dataclasses.KW_ONLY
+    is_atomic: bool = True
+    keys: tuple[str, ...] = ()
+    #: The values of key fields that an element leaves out.
+    defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
 
 class MapType:
-    """A struct, whose fields are found when they are first asked for, or a map.
+    """A struct or a map. The fields of a struct are found on first use.
 
-    `element` is the type of entries that are no fields; None means there must not be any.
+    `element` is the type of entries that are not fields; None allows no such entry.
     """
 
     __slots__ = ("_fields", "_find", "element", "is_atomic")
@@ -97,18 +82,17 @@ class MapType:
 
     @property
     def fields(self) -> Mapping[str, Type]:
-        """The declared fields."""
         if self._fields is None:
             assert self._find is not None
             self._fields = self._find()
         return self._fields
 
     def declares(self, name: str) -> bool:
-        """Whether it is a field of the struct, not any entry of a map."""
+        """Return True if it is a field of the struct, not only an entry of a map."""
         return name in self.fields
 
     def type_of(self, name: str) -> Type | None:
-        """The type of a field or entry, None if there must not be one."""
+        """Return the type of a field or entry, None if it is not allowed."""
         return self.fields.get(name, self.element)
 
 
@@ -120,9 +104,9 @@ def _untyped(name: str, *, merges: bool) -> Type:
     return made
 
 
-#: Anything, replaced whole.
+#: Any value, replaced whole.
 ATOMIC: Final = _untyped("__untyped_atomic_", merges=False)
-#: Anything; maps merge, lists are replaced whole.
+#: Any value; maps merge, lists are replaced whole.
 UNTYPED: Final = _untyped("__untyped_deduced_", merges=True)
 
 _SCALARS: Final = {
@@ -137,21 +121,21 @@ _ZEROS: Final[dict[str, object]] = {"string": "", "int32": 0, "int64": 0, "bool"
 
 @functools.cache
 def built_in(name: str) -> Type:
-    """The type of that name in schema.json; raw JSON is anything, replaced whole."""
+    """Return the type of that name in schema.json. Raw JSON is any value, replaced whole."""
     if name in _SCALARS:
         return Type(name, scalar=_SCALARS[name])
     if name == "resources":
-        return Type(name, map_type=MapType(element=built_in("quantity")))
+        return Type(name, map=MapType(element=built_in("quantity")))
     if name.startswith("[]"):
-        return Type(name, list_type=ListType(built_in(name[2:])))
+        return Type(name, list=ListType(built_in(name[2:])))
     if name.startswith("{}"):
-        return Type(name, map_type=MapType(element=built_in(name[2:])))
+        return Type(name, map=MapType(element=built_in(name[2:])))
     if not schema.fields_of(name):
-        # A struct without fields is an object of which upstream's OpenAPI knows nothing.
+        # Upstream's OpenAPI declares a struct without fields as an object of any content.
         empty = name in schema.type_names()
-        return Type(name, map_type=MapType(element=UNTYPED)) if empty else ATOMIC
+        return Type(name, map=MapType(element=UNTYPED)) if empty else ATOMIC
     is_atomic = name in schema.atomic_types()
-    return Type(name, map_type=MapType(lambda: _fields_of(name), is_atomic=is_atomic))
+    return Type(name, map=MapType(lambda: _fields_of(name), is_atomic=is_atomic))
 
 
 def _fields_of(name: str) -> dict[str, Type]:
@@ -161,16 +145,18 @@ def _fields_of(name: str) -> dict[str, Type]:
 def _field_type(field: schema.Field) -> Type:
     plain = built_in(field.type)
     if plain.list is not None and plain is not ATOMIC:
-        return Type(field.type, list_type=_list_type(field, plain.list.element))
+        return Type(field.type, list=_list_type(field, plain.list.element))
     if plain.map is not None and plain is not ATOMIC and field.map_type:
         inner, is_atomic = plain.map, field.map_type == "atomic"
-        map_type = MapType(lambda: inner.fields, element=inner.element, is_atomic=is_atomic)
-        return Type(field.type, map_type=map_type)
+        return Type(
+            field.type,
+            map=MapType(lambda: inner.fields, element=inner.element, is_atomic=is_atomic),
+        )
     return plain
 
 
 def _list_type(field: schema.Field, element: Type) -> ListType:
-    """The list type a field declares, else what its strategic merge patch implies."""
+    """Return the list type that a field declares, else that of its strategic merge patch."""
     keys: tuple[str, ...] = ()
     if field.list_type == "map":
         keys = field.list_map_keys
@@ -191,9 +177,9 @@ def _list_type(field: schema.Field, element: Type) -> ListType:
 
 
 def structural(schema_of: Json) -> Type:
-    """The type of a custom resource, from the openAPIV3Schema of its version.
+    """Return the type of a custom resource, from the openAPIV3Schema of its version.
 
-    kind, apiVersion and metadata are those of every object, whatever the schema says of them.
+    kind, apiVersion and metadata have the types that all objects have.
     """
     common = {
         "apiVersion": built_in("string"),
@@ -206,7 +192,7 @@ def structural(schema_of: Json) -> Type:
     declared = body.map
     return Type(
         "custom resource",
-        map_type=MapType(
+        map=MapType(
             lambda: {**declared.fields, **common},
             element=declared.element,
             is_atomic=declared.is_atomic,
@@ -220,9 +206,9 @@ def _structural(node: Json, *, keeps_unknown: bool) -> Type:
     if node.get("x-kubernetes-int-or-string") is True:
         return Type("int-or-string", scalar="untyped")
     if kind == "object":
-        return Type(kind, map_type=_structural_map(node, keeps_unknown=keeps_unknown))
+        return Type(kind, map=_structural_map(node, keeps_unknown=keeps_unknown))
     if kind == "array":
-        return Type(kind, list_type=_structural_list(node, keeps_unknown=keeps_unknown))
+        return Type(kind, list=_structural_list(node, keeps_unknown=keeps_unknown))
     if kind in ("integer", "number"):
         return Type(kind, scalar="numeric")
     if kind == "boolean":
@@ -233,8 +219,8 @@ def _structural(node: Json, *, keeps_unknown: bool) -> Type:
     return Type(
         "any",
         scalar="untyped",
-        list_type=_structural_list(node, keeps_unknown=keeps_unknown),
-        map_type=_structural_map(node, keeps_unknown=keeps_unknown),
+        list=_structural_list(node, keeps_unknown=keeps_unknown),
+        map=_structural_map(node, keeps_unknown=keeps_unknown),
     )
 
 

@@ -1,11 +1,11 @@
-"""Who owns which fields after a write, and what a configuration that is applied makes of an object.
+"""The owners of fields after a write, and the object after an apply.
 
-An update takes what it changes from all others; an apply takes nothing that another manager owns
-and that it would change, unless it is forced, and takes away what it applied before, does not apply
-any more and nobody else owns.
+An update takes ownership of what it changes. An apply conflicts with the other owners of the fields
+that it would change, unless it is forced. It removes the fields that this manager applied before,
+does not apply any more, and no other manager owns.
 
-Managers may have written in different API versions; a `Versions` shows an object in each of them,
-and a set of fields is only ever compared with the object in the version of the set.
+Managers may have written in different API versions. A set of fields is only compared with the
+object in the version of the set; a `Versions` converts it.
 
 Source: structured-merge-diff merge/update.go and typed/reconcile_schema.go of v6.3.3.
 """
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 class Versions(Protocol):
-    """One object kind in all the API versions it is known in."""
+    """The API versions of one kind."""
 
     def type_in(self, api_version: str) -> Type | None:
-        """The type of objects in that version, None if the version is not served any more."""
+        """Return the type of objects in that version, None if the version is not served."""
 
     def convert(self, value: object, source: str, target: str) -> object:
-        """An object of one version as it is in another; both are served."""
+        """Return an object of one version in another; both are served."""
 
     @property
     def may_change(self) -> bool:
-        """Whether types may become others between two writes, as those of custom resources."""
+        """Return True if types may change between two writes, as custom resources' do."""
 
 
 class Manager(NamedTuple):
-    """Who wrote, and how: what tells the entries of managedFields apart.
+    """The identity of an entry of managedFields.
 
     `api_version` is empty for appliers, whose entry stays the same when they change versions.
     """
@@ -63,20 +63,20 @@ class Owned:
 
 
 class Conflicts(Exception):
-    """Fields the applier would change that others own, by owner."""
+    """Fields that the applier would change, by the other managers that own them."""
 
     def __init__(self, owners: Mapping[Manager, FieldSet]) -> None:
         super().__init__("apply conflicts")
         self.owners = dict(owners)
 
     def without(self, allowed: FieldSet) -> Conflicts:
-        """The conflicts that are not about those fields."""
+        """Return the conflicts without those about the given fields."""
         left = {owner: sets.difference(fields, allowed) for owner, fields in self.owners.items()}
         return Conflicts({owner: fields for owner, fields in left.items() if fields})
 
 
 class Updater:
-    """The rules for one kind; `resets` are the fields the endpoint ignores, by API version."""
+    """The rules for one kind; `resets` are the fields that the endpoint resets, by API version."""
 
     def __init__(self, versions: Versions, resets: Mapping[str, FieldSet] | None = None) -> None:
         self._versions = versions
@@ -90,7 +90,7 @@ class Updater:
         owned: dict[Manager, Owned],
         manager: Manager,
     ) -> dict[Manager, Owned]:
-        """The owners after a write of a whole object. Raises TypedError."""
+        """Return the owners after a write of a whole object. Raises TypedError."""
         owned = self._reconciled(live, owned, api_version)
         owned, comparison = self._take(live, new, api_version, owned, manager, force=True)
         mine = owned[manager].fields if manager in owned else LEAF
@@ -113,7 +113,7 @@ class Updater:
         *,
         force: bool,
     ) -> tuple[object, dict[Manager, Owned]]:
-        """The object and its owners after an apply. Raises Conflicts, TypedError."""
+        """Return the object and its owners after an apply. Raises Conflicts, TypedError."""
         owned = self._reconciled(live, owned, api_version)
         kind = self._type(api_version)
         new = merge(kind, live, config)
@@ -140,7 +140,7 @@ class Updater:
         *,
         force: bool,
     ) -> tuple[dict[Manager, Owned], Comparison]:
-        """Take what the write changes from everybody else."""
+        """Take the ownership of changed fields from all other managers."""
         comparison = self._compare(live, new, api_version, api_version)
         comparisons = {api_version: comparison}
         result: dict[Manager, Owned] = {}
@@ -152,7 +152,7 @@ class Updater:
             version = theirs.api_version
             if version not in comparisons:
                 if self._versions.type_in(version) is None:
-                    continue  # nobody can read what they own
+                    continue  # a set in a version that is not served cannot be compared
                 comparisons[version] = self._compare(live, new, api_version, version)
             changes = comparisons[version]
             changed = sets.union(changes.modified, changes.added)
@@ -162,7 +162,7 @@ class Updater:
             result[other] = _less(theirs, taken, changes.removed)
         if conflicts and not force:
             raise Conflicts(conflicts)
-        # The comparison of the written version, but for fields the endpoint ignores.
+        # The comparison in the written version, without the fields that the endpoint resets.
         return {who: what for who, what in result.items() if what.fields}, comparison
 
     def _compare(self, live: object, new: object, source: str, target: str) -> Comparison:
@@ -175,7 +175,7 @@ class Updater:
     def _pruned(
         self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned | None
     ) -> object:
-        """Without what this applier owned, does not apply any more and nobody else owns."""
+        """Remove the fields that only this applier owned and does not apply any more."""
         if last is None or not last.fields:
             return merged
         version = last.api_version
@@ -194,7 +194,7 @@ class Updater:
     def _with_owned(
         self, merged: object, pruned: object, version: str, owned: dict[Manager, Owned]
     ) -> object:
-        """What was pruned although somebody owns it comes back, version by version."""
+        """Restore pruned fields that another manager owns, version by version."""
         managed: dict[str, FieldSet] = {version: LEAF}
         for theirs in owned.values():
             before = managed.get(theirs.api_version, LEAF)
@@ -216,7 +216,7 @@ class Updater:
     def _reconciled(
         self, live: object, owned: dict[Manager, Owned], api_version: str
     ) -> dict[Manager, Owned]:
-        """The owners, their sets fitted to types that have become atomic since."""
+        """Return the owners, their sets fitted to types that have become atomic since."""
         if not self._versions.may_change:
             return dict(owned)
         result = {}
@@ -236,7 +236,10 @@ def _less(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:
 
 
 def _with_dangling(kind: Type, merged: object, pruned: object, last: FieldSet) -> object:
-    """What went only because its parent went, and was never this applier's, comes back."""
+    """Restore items removed with their parent that the applier's last set did not own.
+
+    Structured-merge-diff calls them dangling items.
+    """
     kept = sets.with_named_fields(typed.to_set(kind, pruned), kind)
     everything = sets.with_named_fields(typed.to_set(kind, merged), kind)
     gone = sets.difference(everything, kept)
@@ -245,7 +248,7 @@ def _with_dangling(kind: Type, merged: object, pruned: object, last: FieldSet) -
 
 
 def reconciled(kind: Type, fields: FieldSet) -> FieldSet:
-    """The set, in which whoever owned a part of what is atomic now owns it whole."""
+    """Widen the ownership of any field inside an atomic value to the whole value."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == paths.SELF:

@@ -36,7 +36,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
 
 
 def _decoded(kind: Kind, value: Json, dropped: list[str]) -> Json:
-    value, entries = ownership.detached(value)
+    value, entries = ownership.split_entries(value)
     if kind.schema:
         obj = schema.decode(kind.schema, value, dropped)
         if kind.to_stored is not None:
