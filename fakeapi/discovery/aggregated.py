@@ -1,7 +1,7 @@
-"""Aggregated discovery: all groups, versions and resources in one answer, with an entity tag.
+"""Aggregated discovery: all groups, versions and resources in one document with an entity tag.
 
-Source: apiserver pkg/endpoints/discovery/aggregated of v0.36.3. The document is made when it is
-first asked for and kept until the table of kinds changes.
+Source: apiserver pkg/endpoints/discovery/aggregated of v0.36.3. The document is made on its first
+request and cached until the table of kinds changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fakeapi.http.answers import encode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fakeapi.discovery.documents import Asked
+    from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.http.answers import Answer
     from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GROUP: Final = "apidiscovery.k8s.io"
 _KIND: Final = "APIGroupDiscoveryList"
 _VERSIONS: Final = ("v2", "v2beta1")
-#: Groups that upstream puts first, in its order; all others follow by name.
+#: The first groups, in upstream's order; all others follow by name.
 _GROUP_ORDER: Final = (
     "apps",
     "events.k8s.io",
@@ -48,7 +48,7 @@ _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII).fullm
 _LAST_LETTER: Final = 0x10FFFF
 _STABILITY: Final = {"alpha": 1, "beta": 2, None: 3}
 
-#: Kind and verbs of subresources that are something else than the object itself.
+#: Verbs of subresources, and the kind of those that have a kind of their own.
 SUBRESOURCES: Final[Mapping[str, Json]] = {
     "attach": {"kind": "PodAttachOptions", "verbs": ["create", "get"]},
     "binding": {"kind": "Binding", "verbs": ["create"]},
@@ -76,7 +76,7 @@ SUBRESOURCES: Final[Mapping[str, Json]] = {
 
 
 def groups(kinds: KindTable) -> dict[str, list[str]]:
-    """The groups in the order clients are shown them, each with its versions, the best first."""
+    """Return the groups in the order of discovery, each with its versions, the preferred first."""
     found: dict[str, list[str]] = {}
     for group, version in kinds.versions():
         found.setdefault(group, []).append(version)
@@ -90,18 +90,18 @@ def _group_rank(group: str) -> tuple[int, str]:
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
-    """The better version has the higher rank: stable, beta, alpha, any other; newer is better."""
+    """Return the sort key of a version: stable, beta, alpha, any other; then newer is higher."""
     parsed = _VERSION(version)
-    if parsed is None:  # compared the other way round: a comes before b, and that before ba
-        turned = [chr(_LAST_LETTER - ord(letter)) for letter in version]
-        return (0, 0, 0, "".join([*turned, chr(_LAST_LETTER)]))
+    if parsed is None:  # in reverse order: a is preferred to b, and b to ba
+        inverted = [chr(_LAST_LETTER - ord(letter)) for letter in version]
+        return (0, 0, 0, "".join([*inverted, chr(_LAST_LETTER)]))
     major, stability, minor = parsed.groups()
     return (_STABILITY[stability], int(major), int(minor or 0), "")
 
 
-def wanted(asked: Asked) -> str:
-    """The version of aggregated discovery that the client prefers, empty for the plain form."""
-    for media_range, parameters in asked.media_ranges():
+def preferred_version(request: DocumentRequest) -> str:
+    """Return the client's preferred version of aggregated discovery, empty for the plain form."""
+    for media_range, parameters in request.media_ranges():
         if parameters.get("as") == _KIND and media_range == "application/json":
             if parameters.get("g") == _GROUP and parameters.get("v") in _VERSIONS:
                 return parameters["v"]
@@ -110,8 +110,8 @@ def wanted(asked: Asked) -> str:
     return ""
 
 
-def answer(kinds: KindTable, version: str, asked: Asked, *, core: bool) -> Answer:
-    """The groups as one document: the core group for /api, all others for /apis."""
+def answer(kinds: KindTable, version: str, request: DocumentRequest, *, core: bool) -> Answer:
+    """Return one document: the core group for /api, all other groups for /apis."""
     key = f"aggregated discovery {version} {core}"
     made = kinds.derived.get(key)
     if not isinstance(made, tuple):
@@ -119,7 +119,7 @@ def answer(kinds: KindTable, version: str, asked: Asked, *, core: bool) -> Answe
         made = kinds.derived[key] = (body, documents.tag_of(body))
     body, tag = made
     media_type = f"application/json;g={_GROUP};v={version};as={_KIND}"
-    return documents.document(body, media_type, tag, asked, {"Cache-Control": "public"})
+    return documents.document(body, media_type, tag, request, {"Cache-Control": "public"})
 
 
 def _list(kinds: KindTable, version: str, *, core: bool) -> Json:
@@ -155,19 +155,22 @@ def _resource(kind: Kind) -> Json:
 
 
 def verbs(kind: Kind) -> list[str]:
-    """What is said that can be done with a kind; to one that is going more is done than said."""
+    """Return the verbs that discovery lists for a kind.
+
+    The kind of a terminating CRD hides create, patch and update, but still serves them.
+    """
     hidden = ("create", "patch", "update") if kind.is_ending else ()
     return [verb for verb in kind.verbs if verb not in hidden]
 
 
 def _response_kind(kind: Kind) -> Json:
-    """Built-in kinds leave out what is said of the whole version; custom ones say it again."""
+    """Return the kind without group and version if it is built in: they are the version's own."""
     group, version = ("", "") if kind.structure is None else (kind.group, kind.version)
     return {"group": group, "version": version, "kind": kind.kind}
 
 
 def _subresource(kind: Kind, name: str) -> Json:
     row = SUBRESOURCES[name]
-    said = {part: row[part] for part in ("group", "version", "kind") if part in row}
-    response_kind = _response_kind(kind) | said
+    own = {part: row[part] for part in ("group", "version", "kind") if part in row}
+    response_kind = _response_kind(kind) | own
     return {"subresource": name, "responseKind": response_kind, "verbs": row["verbs"]}

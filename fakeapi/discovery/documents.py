@@ -1,4 +1,4 @@
-"""Answers that describe the server: discovery and OpenAPI, cacheable by their entity tag."""
+"""Documents that describe the server: discovery and OpenAPI, cached by their entity tag."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TAG_DIGITS: Final = 64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request for a document brings along, and what the answer may depend on.
+class DocumentRequest:
+    """The parts of a request that a document depends on.
 
     `address` is where the server listens, `now_seconds` the time since 1970.
     """
@@ -28,7 +28,7 @@ class Asked:
     now_seconds: float = 0.0
 
     def media_ranges(self) -> list[tuple[str, dict[str, str]]]:
-        """The media ranges of the Accept header in their order, each with its parameters."""
+        """Return the media ranges of the Accept header in their order, each with its parameters."""
         ranges = []
         for part in (self.accept or "*/*").split(","):
             bare, *pieces = (piece.strip() for piece in part.split(";"))
@@ -38,17 +38,21 @@ class Asked:
 
 
 def tag_of(content: bytes) -> str:
-    """The entity tag of a content, without quotes."""
+    """Return the entity tag of a body, without quotes."""
     return hashlib.sha512(content).hexdigest().upper()[:_TAG_DIGITS]
 
 
 def document(
-    body: bytes, media_type: str, tag: str, asked: Asked, headers: dict[str, str] | None = None
+    body: bytes,
+    media_type: str,
+    tag: str,
+    request: DocumentRequest,
+    headers: dict[str, str] | None = None,
 ) -> Answer:
-    """The document, or 304 if the client has it already."""
+    """Return the document, or 304 if the client has it already."""
     quoted = f'"{tag}"'
     all_headers = {"ETag": quoted, "Vary": "Accept", **(headers or {})}
-    known = [part.strip().removeprefix("W/") for part in asked.if_none_match.split(",")]
+    known = [part.strip().removeprefix("W/") for part in request.if_none_match.split(",")]
     if quoted in known:
         return Answer(304, b"", media_type, all_headers)
     return Answer(200, body, media_type, all_headers)

@@ -1,7 +1,7 @@
-"""Discovery: what the server serves, as clients ask for it before they do anything else.
+"""Discovery in its plain form: API groups, versions and resources.
 
-Source: apiserver pkg/endpoints/discovery of v0.36.3. The plain form is here, the aggregated one,
-which newer clients ask for, in aggregated.py.
+Source: apiserver pkg/endpoints/discovery of v0.36.3. Newer clients request the aggregated form,
+which is in aggregated.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fakeapi.http import answers
 
 if TYPE_CHECKING:
     from fakeapi.decoding.routes import DiscoveryRoute
-    from fakeapi.discovery.documents import Asked
+    from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.http.answers import Answer
     from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
@@ -40,35 +40,35 @@ VERSION: Final[Json] = {
 }
 
 
-def plain(path: str, kinds: KindTable, asked: Asked) -> Answer | None:
-    """The answer to a path outside the API groups, None if there is nothing."""
+def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | None:
+    """Return the answer to a path outside the API groups, None if the path is unknown."""
     if path == "/version":
         return answers.of(200, VERSION)
     if path in ("/", "/index.html"):
         body = answers.encode({"paths": sorted(_paths(kinds))})
         return answers.Answer(200, msgspec.json.format(body, indent=2))
-    return health.answer(path, asked.query)
+    return health.answer(path, request.query)
 
 
 def _paths(kinds: KindTable) -> set[str]:
-    """All there are, but those within a version; apiserver pkg/server/routes/index.go."""
+    """Return all paths but those within a version; apiserver pkg/server/routes/index.go."""
     found = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
     for group, version in kinds.versions():
         found |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}
     return found
 
 
-def answer(route: DiscoveryRoute, kinds: KindTable, asked: Asked) -> Answer | None:
-    """The answer to a discovery path, None if that group is not served."""
+def answer(route: DiscoveryRoute, kinds: KindTable, request: DocumentRequest) -> Answer | None:
+    """Return the answer to a discovery path, None if the group is not served."""
     if route.version is not None:
         assert route.group is not None
         return answers.of(200, _resource_list(kinds, route.group, route.version))
-    version = aggregated.wanted(asked)
+    version = aggregated.preferred_version(request)
     if version and not route.group:
-        return aggregated.answer(kinds, version, asked, core=route.group == "")
+        return aggregated.answer(kinds, version, request, core=route.group == "")
     served = aggregated.groups(kinds)
     if route.group == "":
-        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": asked.address}
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.address}
         body: Json = {
             "kind": "APIVersions",
             "versions": served[""],
@@ -114,7 +114,7 @@ def _resource(kind: Kind) -> Json:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if "get" in kind.verbs:  # others are not stored
+    if "get" in kind.verbs:  # kinds without get are not stored
         entry["storageVersionHash"] = _storage_version_hash(kind)
     return entry
 

@@ -1,6 +1,7 @@
-"""/healthz, /livez and /readyz: a server that answers is well, in all of its parts.
+"""/healthz, /livez and /readyz, which succeed as soon as the server answers.
 
-Of upstream's checks those are here whose parts are; each is a path of its own.
+Each check is a path of its own. Upstream's checks of parts that this server does not have are left
+out.
 
 Source: apiserver pkg/server/healthz/healthz.go of v0.36.3.
 """
@@ -34,7 +35,7 @@ _PROBES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def paths() -> list[str]:
-    """The probes, and each of their checks."""
+    """Return the paths of the probes and of their checks."""
     return [
         path
         for probe, checks in _PROBES.items()
@@ -43,21 +44,21 @@ def paths() -> list[str]:
 
 
 def answer(path: str, query: Query) -> Answer | None:
-    """The answer to a probe or to one of its checks, None if the path is neither."""
+    """Return the answer to a probe or to one of its checks, None for other paths."""
     probe, slash, check = path[1:].partition("/")
     checks = _PROBES.get(probe)
     if checks is None or (slash and check not in checks):
         return None
     text = "ok"
     if not slash and "verbose" in query:
-        text = _told(probe, checks, query.texts("exclude"))
+        text = _verbose_text(probe, checks, query.texts("exclude"))
     return answers.Answer(200, text.encode(), "text/plain; charset=utf-8")
 
 
-def _told(probe: str, checks: tuple[str, ...], excluded: list[str]) -> str:
+def _verbose_text(probe: str, checks: tuple[str, ...], excluded: list[str]) -> str:
     lines = [f"[+]{check} {'excluded: ' if check in excluded else ''}ok" for check in checks]
-    strangers = sorted({name for name in excluded if name and name not in checks})
-    if strangers:
-        names = ", ".join(gotext.quoted(name) for name in strangers)
+    unknown = sorted({name for name in excluded if name and name not in checks})
+    if unknown:
+        names = ", ".join(gotext.quoted(name) for name in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     return "\n".join([*lines, f"{probe} check passed", ""])

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.options import list_options
 from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute
-from fakeapi.discovery import group_lists as discovery
-from fakeapi.discovery import openapi
+from fakeapi.discovery import group_lists
 from fakeapi.http import answers
 from fakeapi.http.negotiation import streamable
 from fakeapi.http.presentation import PresentedView
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from fakeapi.decoding import routes
     from fakeapi.decoding.options import ListOptions
-    from fakeapi.discovery.documents import Asked
+    from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.http.answers import Answer
     from fakeapi.http.presentation import Presentation
     from fakeapi.requests.call import Call
@@ -76,7 +75,7 @@ def document(
     found: DiscoveryRoute | PlainRoute | None,
     method: str,
     state: Registry,
-    asked: Asked,
+    request: DocumentRequest,
 ) -> Answer:
     """The answer to a path that is not about objects. Raises ApiError.
 
@@ -88,15 +87,18 @@ def document(
     if method != "GET" and is_version:
         raise MethodNotAllowed
     if isinstance(found, DiscoveryRoute):
-        answer = discovery.answer(found, state.kinds, asked)
+        answer = group_lists.answer(found, state.kinds, request)
+    elif found.path.startswith("/openapi/"):
+        from fakeapi.discovery import openapi  # on first use: few clients read it
+
+        answer = openapi.answer(found.path, state.kinds, request)
     else:
-        path, kinds = found.path, state.kinds
-        answer = discovery.plain(path, kinds, asked) or openapi.answer(path, kinds, asked)
+        answer = group_lists.plain(found.path, state.kinds, request)
     if answer is None:
         return answers.not_a_page()
     if answer.content_type != answers.JSON:
         return answer
-    return answers.in_media_type(answer, answers.negotiated(asked.accept))
+    return answers.in_media_type(answer, answers.negotiated(request.accept))
 
 
 def _is_version(found: DiscoveryRoute) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
-from fakeapi.discovery.documents import Asked
+from fakeapi.discovery.documents import DocumentRequest
 from fakeapi.http import answers, negotiation
 from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
@@ -70,14 +70,14 @@ def _check_timeout(text: str) -> None:
 
 
 def _document(registry: Registry, call: Call, address: str) -> Answer:
-    asked = Asked(
+    request = DocumentRequest(
         call.query,
         accept=call.headers.get(hdrs.ACCEPT, ""),
         if_none_match=call.headers.get(hdrs.IF_NONE_MATCH, ""),
         address=address,
         now_seconds=registry.clock.now(),
     )
-    return dispatch.document(call.document, call.method, registry, asked)
+    return dispatch.document(call.document, call.method, registry, request)
 
 
 def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:

@@ -1,18 +1,22 @@
 """The definitions of OpenAPI v3: a JSON schema for every type, from the table of types.
 
-A definition names other definitions by `$ref`, so those of a document are found by following the
-references (`closure`). Definitions of built-in types are made once per process, on first use.
+A definition refers to others by `$ref`; a document contains all that it reaches by references
+(`closure`). Definitions of built-in types are made once per process, on first use. Descriptions are
+one line each, from descriptions.json; `kubectl explain` shows them.
 
-Source: kube-openapi pkg/generators/openapi.go; which fields are required, which have a default and
-which extensions they carry is as in api/openapi-spec/v3 of Kubernetes v1.36.3.
+Source: kube-openapi pkg/generators/openapi.go. Required fields, defaults and extensions are those
+of api/openapi-spec/v3 of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.discovery.openapi.descriptions import described
+import msgspec
+
 from fakeapi.types import schema
 from fakeapi.types.objects import mapping, sequence
 
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
     from fakeapi.types.schema import Field
 
+_DESCRIPTIONS: Final = Path(__file__).with_name("descriptions.json")
+#: The key of descriptions of fields that mean the same in all types.
+_ANY_TYPE: Final = ""
 REFERENCE: Final = "#/components/schemas/"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -34,7 +41,7 @@ _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
-#: Types with a form of their own.
+#: Definitions of types that are not structs.
 _OWN_FORMS: Final[dict[str, Json]] = {
     PATCH: {"type": "object"},
     _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
@@ -70,7 +77,7 @@ _REFERRED: Final = {
     "schemaorbool": f"{_EXTENSIONS}JSONSchemaPropsOrBool",
     "schemaorstrings": f"{_EXTENSIONS}JSONSchemaPropsOrStringArray",
 }
-#: The zero value that a scalar has when it is a value, no pointer, and not left out when empty.
+#: The default of scalars that are neither pointers nor left out when empty.
 _ZEROS: Final[dict[str, object]] = {
     "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "float64": 0,
 }  # fmt: skip
@@ -78,8 +85,27 @@ _PREFIXES: Final = {"meta/v1": _META, "apiextensions/v1": _EXTENSIONS}
 
 
 @functools.cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    return msgspec.json.decode(_DESCRIPTIONS.read_bytes(), type=dict[str, dict[str, str]])
+
+
+@functools.cache
+def descriptions_digest() -> str:
+    """Return a hash of all descriptions."""
+    return hashlib.sha256(_DESCRIPTIONS.read_bytes()).hexdigest()
+
+
+def described(type_name: str, field: str = "") -> str:
+    """Return the description of a field, or of the type itself; empty if there is none."""
+    own = _descriptions().get(type_name, {}).get(field)
+    if own is None and field:
+        own = _descriptions()[_ANY_TYPE].get(field)
+    return own or ""
+
+
+@functools.cache
 def definition_name(type_name: str) -> str:
-    """The name of a built-in type's definition: core/v1.Pod is io.k8s.api.core.v1.Pod."""
+    """Return the name of a built-in type's definition: core/v1.Pod is io.k8s.api.core.v1.Pod."""
     package, _, short = type_name.rpartition(".")
     prefix = _PREFIXES.get(package) or f"io.k8s.api.{package.replace('/', '.')}."
     return f"{prefix}{short}"
@@ -91,13 +117,13 @@ def _type_names() -> dict[str, str]:
 
 
 def reference(name: str) -> Json:
-    """A reference to a definition."""
+    """Return a reference to a definition."""
     return {"$ref": f"{REFERENCE}{name}"}
 
 
 @functools.cache
 def built_in(name: str) -> Json:
-    """The definition of that name. Raises LookupError for one that is not built in."""
+    """Return the definition of that name. Raises LookupError if it is not built in."""
     own_form = _OWN_FORMS.get(name)
     if own_form is not None:
         text = described(name.rpartition(".")[2])
@@ -146,7 +172,7 @@ def _property(type_name: str, field: Field) -> Json:
 
 
 def _default_of(field: Field) -> object:
-    """What a field holds that is not given: its declared default, else Go's zero value."""
+    """Return the value of a missing field: its declared default, else Go's zero value."""
     if field.default is not None:
         return field.default
     if "p" in field.flags:
@@ -161,7 +187,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _value(owner: str, type_name: str) -> Json:
-    """The schema of a value of that type; references are wrapped, so that more may be said."""
+    """Return the schema of a type. A reference is wrapped, so that keywords may stand beside it."""
     if type_name.startswith("[]"):
         return {"type": "array", "items": _item(owner, type_name[2:])}
     if type_name == "resources":
@@ -191,14 +217,14 @@ def _item(owner: str, type_name: str) -> Json:
 
 
 def _flattened(value: Json) -> Json:
-    """A reference that stands alone needs no wrapping."""
+    """Return a reference without its wrapper if no keyword is beside it."""
     if value.keys() == {"allOf"}:
         return mapping(sequence(value["allOf"])[0])
     return value
 
 
 def list_definition(item: str, text: str) -> Json:
-    """The definition of a list of objects."""
+    """Return the definition of a list of objects."""
     items = {"allOf": [reference(item)], "default": {}}
     properties: Json = {
         "apiVersion": {"type": "string", "description": described("", "apiVersion")},
@@ -219,7 +245,7 @@ def list_definition(item: str, text: str) -> Json:
 
 
 def references(value: object) -> Iterator[str]:
-    """The names of the definitions that a schema or an operation refers to directly."""
+    """Yield the names of the definitions that a schema or an operation refers to directly."""
     if isinstance(value, dict):
         target = value.get("$ref")
         if isinstance(target, str) and target.startswith(REFERENCE):
@@ -237,7 +263,7 @@ def _direct_references(name: str) -> frozenset[str]:
 
 
 def closure(names: Iterable[str]) -> dict[str, Json]:
-    """The built-in definitions of those names, and all they refer to, in order of their names."""
+    """Return the built-in definitions of those names and all that they refer to, sorted by name."""
     pending, found = list(names), set()
     while pending:
         name = pending.pop()

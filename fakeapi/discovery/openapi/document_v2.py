@@ -1,7 +1,6 @@
-"""The OpenAPI v2 document (Swagger): one for everything, made from the documents of v3.
+"""The OpenAPI v2 document (Swagger), made from all documents of v3.
 
-What v2 cannot say is left out: alternatives (anyOf, oneOf, not), null, and defaults, which upstream
-does not show there either.
+It leaves out what v2 cannot express (anyOf, oneOf, not, null), and defaults, as upstream does.
 
 Source: kube-openapi pkg/openapiconv and apiextensions-apiserver pkg/controller/openapi/v2.
 """
@@ -29,7 +28,7 @@ _KEPT: Final = (
 
 
 def document(kinds: KindTable) -> Json:
-    """The whole document."""
+    """Return the document of all versions."""
     schemas: Json = {}
     paths: Json = {}
     for group, version in kinds.versions():
@@ -48,7 +47,7 @@ def document(kinds: KindTable) -> Json:
 
 
 def _schema(value: Json) -> Json:
-    """A schema as v2 says it."""
+    """Return a schema in the form of v2."""
     result: Json = {}
     for name, item in value.items():
         if name in _LEFT_OUT:
@@ -66,11 +65,11 @@ def _schema(value: Json) -> Json:
         else:
             result[name] = item
     if "oneOf" in value and "type" not in value and "$ref" not in result:
-        result["type"] = "string"  # quantities, and numbers that may be names
+        result["type"] = "string"  # quantities and IntOrString
     if result.get("x-kubernetes-int-or-string") or result.get(
         "x-kubernetes-preserve-unknown-fields"
     ):
-        result.pop("type", None)  # older clients take a type at its word
+        result.pop("type", None)  # older clients would refuse other types
         for name in ("properties", "additionalProperties", "items", "required"):
             if "x-kubernetes-group-version-kind" not in result:
                 result.pop(name, None)
@@ -110,7 +109,7 @@ def _operation(operation: Json) -> Json:
 
 
 def _parameter(parameter: Json) -> Json:
-    """A parameter of a path or query, whose schema v2 has at its top."""
+    """Return a parameter of a path or query with its schema inlined, as v2 has it."""
     flat = {name: item for name, item in parameter.items() if name != "schema"}
     return {**flat, **mapping(parameter.get("schema"))}
 

@@ -1,7 +1,7 @@
-"""The OpenAPI v3 documents: one for each API version, and the index that names them.
+"""The OpenAPI v3 documents: one for each API version, and their index.
 
-A document's tag is that of what it is made from, so that the index, which clients ask for first,
-costs nothing but hashing; a document is made when it is asked for.
+The tag of a document is computed from its inputs. So the index, which clients request first, costs
+only hashing; a document is made on its first request.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.discovery import group_lists as discovery
+from fakeapi.discovery import group_lists
 from fakeapi.discovery.documents import tag_of
-from fakeapi.discovery.openapi import definitions, descriptions, paths
+from fakeapi.discovery.openapi import definitions, paths
 from fakeapi.discovery.openapi.definitions import (
     DELETE_OPTIONS,
     RESOURCE_LIST,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 PREFIX: Final = "/openapi/v3"
-INFORMATION: Final[Json] = {"title": "Kubernetes", "version": discovery.VERSION["gitVersion"]}
+INFORMATION: Final[Json] = {"title": "Kubernetes", "version": group_lists.VERSION["gitVersion"]}
 _GVK: Final = "x-kubernetes-group-version-kind"
-#: Kinds that are sent and answered but not stored.
+#: Kinds that are never stored.
 _UNSTORED: Final[dict[str, Json]] = {
     STATUS: {"group": "", "kind": "Status", "version": "v1"},
     RESOURCE_LIST: {"group": "", "kind": "APIResourceList", "version": "v1"},
@@ -45,18 +45,13 @@ _UNSTORED: Final[dict[str, Json]] = {
 }  # fmt: skip
 
 
-@functools.cache
-def _sources() -> list[str]:
-    return [schema.digest(), descriptions.digest()]
-
-
 def section(group: str, version: str) -> str:
-    """The name of a version's document in the index: api/v1 or apis/apps/v1."""
+    """Return the name of a version's document in the index: api/v1 or apis/apps/v1."""
     return paths.version_path(group, version).removeprefix("/")
 
 
 def index(kinds: KindTable) -> Json:
-    """The index: where the document of each version is."""
+    """Return the URL of each version's document."""
     return {
         "paths": {
             section(group, version): {
@@ -68,15 +63,16 @@ def index(kinds: KindTable) -> Json:
 
 
 def relative_url(group: str, version: str, document_tag: str) -> str:
-    """The path of a document in the form that may be kept for ever."""
+    """Return the path of a document with its hash: clients may cache it for ever."""
     return f"{PREFIX}/{section(group, version)}?hash={document_tag}"
 
 
 def tag(kinds: KindTable, group: str, version: str) -> str:
-    """The entity tag of a version's document."""
+    """Return the entity tag of a version's document."""
     key = f"OpenAPI v3 tag {group}/{version}"
     found = kinds.derived.get(key)
     if not isinstance(found, str):
+        digests = (schema.digest(), definitions.descriptions_digest())
         rows = [
             [
                 kind.plural, kind.kind, kind.namespaced, kind.schema, kind.subresources,
@@ -85,12 +81,12 @@ def tag(kinds: KindTable, group: str, version: str) -> str:
             ]
             for kind in kinds.in_version(group, version)
         ]  # fmt: skip
-        found = kinds.derived[key] = tag_of(encode([_sources(), group, version, rows]))
+        found = kinds.derived[key] = tag_of(encode([*digests, group, version, rows]))
     return found
 
 
 def document(kinds: KindTable, group: str, version: str) -> Json:
-    """The document of one version."""
+    """Return the document of one version."""
     path, operations = paths.discovery_path(group, version)
     all_paths: dict[str, Json] = {path: operations}
     own: dict[str, Json] = {}
@@ -111,7 +107,7 @@ def document(kinds: KindTable, group: str, version: str) -> Json:
 
 
 def subject_of(kind: Kind) -> paths.Subject:
-    """The kind with the names of its definitions."""
+    """Return the kind with the names of its definitions."""
     if kind.schema:
         name = definition_name(kind.schema)
     else:
@@ -121,7 +117,7 @@ def subject_of(kind: Kind) -> paths.Subject:
 
 
 def _own_definitions(subject: paths.Subject) -> dict[str, Json]:
-    """The definitions that no table of types has: of lists, and of custom resources."""
+    """Return the definitions that are not in the table of types: lists, custom resources."""
     kind = subject.kind
     own: dict[str, Json] = {}
     if "list" in kind.verbs:
@@ -134,7 +130,7 @@ def _own_definitions(subject: paths.Subject) -> dict[str, Json]:
 
 
 def _custom(kind: Kind) -> Json:
-    """The schema of a kind that is not built in, completed by what every object has."""
+    """Return the schema of a custom resource, with the fields that all objects have."""
     given = (
         kind.structure.open_api()
         if kind.structure
@@ -143,10 +139,10 @@ def _custom(kind: Kind) -> Json:
     properties = given.get("properties")
     metadata = {
         "allOf": [definitions.reference(definition_name("meta/v1.ObjectMeta"))],
-        "description": descriptions.described("", "metadata"),
+        "description": definitions.described("", "metadata"),
     }
     common: Json = {
-        name: {"type": "string", "description": descriptions.described("", name)}
+        name: {"type": "string", "description": definitions.described("", name)}
         for name in ("apiVersion", "kind")
     }
     all_properties = {
@@ -159,7 +155,7 @@ def _custom(kind: Kind) -> Json:
 
 @functools.cache
 def _built_in_kinds() -> dict[str, Json]:
-    """What kind a definition is, for those of kinds that are stored."""
+    """Return group, version and kind by the name of their definition."""
     subjects = [subject_of(kind) for kind in BUILT_IN if kind.schema]
     return {subject.item: subject.group_version_kind for subject in subjects}
 
@@ -167,7 +163,7 @@ def _built_in_kinds() -> dict[str, Json]:
 def _identified(
     found: dict[str, Json], kinds: KindTable, group: str, version: str
 ) -> dict[str, Json]:
-    """The definitions, those of kinds with group, version and kind."""
+    """Add group, version and kind to the definitions of kinds."""
     added: dict[str, list[Json]] = {name: [gvk] for name, gvk in _UNSTORED.items()}
     added |= {name: [gvk] for name, gvk in _built_in_kinds().items()}
     for kind in kinds.in_version(group, version):

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document as protobuf, the only form in which Go clients ask for it.
+"""The OpenAPI v2 document as protobuf, the form that Go clients request.
 
     application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 
@@ -33,7 +33,7 @@ _PATH: Final = 4
 
 
 def document(value: Json) -> bytes:
-    """The document as a message."""
+    """Encode the document."""
     info = mapping(value["info"])
     paths = _named(mapping(value["paths"]), 2, _path)
     definitions = _named(mapping(value["definitions"]), 1, _schema)
@@ -64,7 +64,7 @@ def _message(number: int, content: bytes) -> bytes:
 
 
 def _text(number: int, value: object) -> bytes:
-    """A string field; an empty one is not there."""
+    """Encode a string field; an empty string is left out."""
     return _message(number, text(value).encode()) if value else b""
 
 
@@ -77,7 +77,7 @@ def _flag(number: int, value: object) -> bytes:
 
 
 def _named(entries: Json, number: int, write: Callable[[Json], bytes]) -> bytes:
-    """An ordered map: repeated pairs of a name and a message."""
+    """Encode an ordered map: repeated pairs of a name and a message."""
     return b"".join(
         _message(number, _text(1, name) + _message(2, write(mapping(item))))
         for name, item in entries.items()
@@ -85,7 +85,7 @@ def _named(entries: Json, number: int, write: Callable[[Json], bytes]) -> bytes:
 
 
 def _any(value: object) -> bytes:
-    """A value of any type, as YAML (of which JSON is a part)."""
+    """Encode a value of any type as YAML, of which JSON is a part."""
     return _message(2, encode(value))
 
 

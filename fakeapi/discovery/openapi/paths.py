@@ -1,7 +1,7 @@
-"""The paths of OpenAPI v3: the operations of every kind that is served, with their parameters.
+"""The paths of OpenAPI v3: the operations of each served kind, with their parameters.
 
-kubectl looks here for the `dryRun` and `fieldValidation` parameters of a kind's patch; fuzzers and
-client generators read all of it. The deprecated /watch/ paths are served but not shown.
+kubectl reads the `dryRun` and `fieldValidation` parameters of a kind's patch; fuzzers and client
+generators read all of it. The deprecated /watch/ paths are served but not listed.
 
 Source: apiserver pkg/endpoints/installer.go of v0.36.3.
 """
@@ -96,7 +96,7 @@ _PARAMETERS: Final = {
     "timeoutSeconds": _parameter("timeoutSeconds", "integer", "Seconds after which a watch ends."),
     "watch": _parameter("watch", "boolean", "Send changes as they come instead of a list."),
 }
-#: The types of subresources that are something else than the object itself.
+#: The types of subresources that have a kind of their own.
 _SUBRESOURCE_TYPES: Final = {
     "Binding": "core/v1.Binding",
     "Eviction": "policy/v1.Eviction",
@@ -116,7 +116,7 @@ _DELETE_ALL: Final = tuple(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind and the names of its definitions, which operations speak of."""
+    """A kind and the names of its definitions."""
 
     kind: Kind
     item: str
@@ -124,30 +124,30 @@ class Subject:
 
     @property
     def group_version_kind(self) -> Json:
-        """What x-kubernetes-group-version-kind says."""
+        """Return the value of x-kubernetes-group-version-kind."""
         kind = self.kind
         return {"group": kind.group, "kind": kind.kind, "version": kind.version}
 
     @property
     def tag(self) -> str:
-        """The group and version as operations are filed under."""
+        """Return the tag of the kind's operations, from group and version."""
         return f"{identifier(self.kind.group, lower=True)}_{self.kind.version}"
 
 
 def identifier(group: str, *, lower: bool = False) -> str:
-    """A group within an operation id: rbac.authorization.k8s.io is RbacAuthorization."""
+    """Return a group as operation ids have it: rbac.authorization.k8s.io is RbacAuthorization."""
     parts = (group or "core").removesuffix(".k8s.io").replace("-", ".").split(".")
     joined = "".join(part[:1].upper() + part[1:] for part in parts)
     return joined[:1].lower() + joined[1:] if lower else joined
 
 
 def version_path(group: str, version: str) -> str:
-    """Where a version's resources are: /api/v1 or /apis/GROUP/VERSION."""
+    """Return the path of a version: /api/v1 or /apis/GROUP/VERSION."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 def discovery_path(group: str, version: str) -> tuple[str, Json]:
-    """The path that lists the resources of a version."""
+    """Return the path that lists the resources of a version, and its operation."""
     operation: Json = {
         "description": "The resources of this version.",
         "operationId": f"get{identifier(group)}{_capital(version)}APIResources",
@@ -158,7 +158,7 @@ def discovery_path(group: str, version: str) -> tuple[str, Json]:
 
 
 def paths_of(subject: Subject) -> dict[str, Json]:
-    """All paths of one kind."""
+    """Return all paths of one kind."""
     kind = subject.kind
     base = version_path(kind.group, kind.version)
     root = f"{base}/{kind.plural}"
@@ -210,7 +210,7 @@ def _collection(subject: Subject) -> Json:
 
 def _list(subject: Subject, suffix: str) -> Json:
     operation = _operation(subject, "list", "list", _LIST, subject.list, ("200",), suffix=suffix)
-    if suffix:  # it is not about one namespace
+    if suffix:  # lists all namespaces
         operation["operationId"] = str(operation["operationId"]).replace("Namespaced", "", 1)
     operation["responses"] = _responses(subject.list, "200", media_types=(*_SERVED, *_STREAMED))
     return operation
@@ -243,7 +243,7 @@ def _patch(subject: Subject, answered: str, suffix: str = "") -> Json:
 
 
 def _subresource(subject: Subject, name: str) -> Json:
-    """The operations of a subresource, by the verbs that discovery shows for it."""
+    """Return the operations of a subresource, by its verbs in discovery."""
     row, suffix = SUBRESOURCES[name], _capital(name)
     type_name = _SUBRESOURCE_TYPES.get(text(row.get("kind")))
     item = definitions.definition_name(type_name) if type_name else subject.item

@@ -8,8 +8,8 @@ import pytest
 
 from fakeapi import Kind
 from fakeapi.decoding.options import Query
-from fakeapi.discovery.aggregated import version_rank, wanted
-from fakeapi.discovery.documents import Asked
+from fakeapi.discovery.aggregated import preferred_version, version_rank
+from fakeapi.discovery.documents import DocumentRequest
 
 from ..custom_resources import DEFINITIONS, SCALE, definition
 
@@ -122,7 +122,7 @@ async def test_the_beta_is_still_served(api: ApiClient) -> None:
     ],
 )
 def test_the_first_form_that_is_known_is_taken(accept: str, version: str) -> None:
-    assert wanted(Asked(Query({}), accept=accept)) == version
+    assert preferred_version(DocumentRequest(Query({}), accept=accept)) == version
 
 
 def test_better_versions_come_first() -> None:
