@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fakeapi.actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
     from fakeapi.clock import Clock, ManualClock, SystemClock, Timer
-    from fakeapi.loading.load import LoadError
+    from fakeapi.loading.manifests import LoadError
     from fakeapi.security import Security, SecurityError, User
     from fakeapi.server import FakeApiServer, Statistics
     from fakeapi.state import StateError
@@ -62,7 +62,7 @@ _MODULES: Final = {
     "Kind": "fakeapi.types.kind",
     "KindTable": "fakeapi.types.kind",
     "KubeletOptions": "fakeapi.actors",
-    "LoadError": "fakeapi.loading.load",
+    "LoadError": "fakeapi.loading.manifests",
     "ManualClock": "fakeapi.clock",
     "NodeLifecycleOptions": "fakeapi.actors",
     "ObjectChange": "fakeapi.store.journal",

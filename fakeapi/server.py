@@ -33,6 +33,7 @@ from fakeapi.http.port import Port, keep
 from fakeapi.http.responses import response_to, stream_response
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.loading import load as loading
+from fakeapi.loading.manifests import manifests_of, read_all
 from fakeapi.requests.call import split_target, understood
 from fakeapi.requests.handle import Watch, explained, handle
 from fakeapi.security.gate import too_busy
@@ -261,8 +262,8 @@ class FakeApiServer:
         objects keep the uids they have, instead of getting new ones wherever they are named.
         """
         given = list(objects)
-        manifests = loading.manifests_of(value for value in given if isinstance(value, dict))
-        manifests += loading.read_all(value for value in given if not isinstance(value, dict))
+        manifests = manifests_of(value for value in given if isinstance(value, dict))
+        manifests += read_all(value for value in given if not isinstance(value, dict))
         return loading.load(
             self._registry, manifests, keeps_uids=keep_uids, rehearses=not self.state.is_setting_up
         )

@@ -19,7 +19,7 @@ from fakeapi.cli.file_options import refuse_overwriting
 from fakeapi.cli.security_options import security_options
 from fakeapi.cli.state_options import StateOptions, state_options
 from fakeapi.faults import FaultError
-from fakeapi.loading.load import LoadError
+from fakeapi.loading.manifests import LoadError
 from fakeapi.server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
 from fakeapi.state import StateError
 

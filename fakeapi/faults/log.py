@@ -17,14 +17,12 @@ import msgspec
 
 from fakeapi.faults.errors import FaultError
 from fakeapi.faults.model import Delay, Fault, When
-from fakeapi.loading.kept_files import emptied, opened, write_whole
+from fakeapi.loading.kept_files import open_locked, truncate, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from io import FileIO
     from pathlib import Path
-
-__all__ = ["FaultLog", "Injection", "script_from"]
 
 #: A window that is only there to end when the fault was removed must not be empty.
 _MOMENT_SECONDS: Final = 1e-6
@@ -77,7 +75,7 @@ class FaultLog:
     def write_to(self, path: Path) -> None:
         """Take hold of a file, which is left as it is until `begin`. Raises FaultError, OSError."""
         try:
-            self._file = opened(path)
+            self._file = open_locked(path)
         except BlockingIOError as error:
             raise FaultError(f"{path}: another server is writing its faults to it") from error
 
@@ -85,7 +83,7 @@ class FaultLog:
         """Write each line to the file as well from now on, anew. Raises OSError."""
         if self._file is None:
             return
-        emptied(self._file)
+        truncate(self._file)
         self._has_begun = True
         self._write({"started_seconds": self._started_seconds})
         for number, lifetime in self._lifetimes.items():
@@ -149,7 +147,7 @@ class FaultLog:
 
     def _write(self, line: object) -> None:
         if self._file is not None and self._has_begun:
-            write_whole(self._file, msgspec.json.encode(line) + b"\n")
+            write_all(self._file, msgspec.json.encode(line) + b"\n")
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):

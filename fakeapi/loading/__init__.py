@@ -1,1 +1,1 @@
-"""Loading of manifests and dumps before the server starts."""
+"""Load manifests and dumps before or while the server runs."""

@@ -1,9 +1,9 @@
-"""What of a dumped object goes into another cluster: cleaned, with a uid and an order of its own.
+"""Prepare dumped objects for another cluster: cleaned, with new uids, in an order that loads.
 
-A uid is the server's to give, but objects of a dump name each other by their uids: owners, the
-claim of a volume, who has reserved a ResourceClaim, the subject of an event, the selector of a Job.
-So the new uids are given out before anything is stored, and every value that is the old uid of a
-loaded object becomes its new one. Uids of what is not loaded stay as they are.
+Uids are the server's to choose, but objects of a dump refer to each other by uid: owners, the claim
+of a volume, the consumers of a ResourceClaim, the subject of an event, the selector of a Job. So
+the new uids are chosen before anything is stored, and each value that is the old uid of a loaded
+object is replaced. Uids of objects outside of the dump stay.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from fakeapi.loading.manifests import Manifest
 
-__all__ = ["GivenUid", "Identities", "cleaned", "in_order", "is_dumped"]
-
 _SERVER_FIELDS: Final = (
     "uid",
     "resourceVersion",
@@ -39,7 +37,7 @@ _SERVER_FIELDS: Final = (
     "managedFields",
     "selfLink",
 )
-#: What others cannot be admitted without, or are changed by, comes before them.
+#: Kinds on which the admission of others depends come first.
 _ORDER: Final = {
     "Namespace": 0,
     "PriorityClass": 1,
@@ -55,37 +53,30 @@ _ALL_OTHERS: Final = 3
 _Identity = tuple[str, str, str, str]
 
 
-class GivenUid(IdSource):
-    """Invents what another source invents, but for one uid that was given out before."""
+class FixedUid(IdSource):
+    """An id source that returns one chosen uid; all other values come from another source."""
 
     def __init__(self, source: IdSource, uid: str) -> None:
         self._source = source
         self._uid = uid
 
     def uid(self) -> str:
-        """The uid that was given out."""
         return self._uid
 
     def name(self, prefix: str) -> str:
-        """A name from the other source."""
         return self._source.name(prefix)
 
     def between(self, low: float, high: float) -> float:
-        """A number from the other source."""
         return self._source.between(low, high)
-
-    def below(self, limit: int) -> int:
-        """A whole number from the other source."""
-        return self._source.below(limit)
 
 
 def is_dumped(value: Json) -> bool:
-    """Whether a server has had the object: then it is as that server had made it."""
+    """Return True if the object comes from a server: it was admitted there."""
     return bool(metadata_of(value).get("uid"))
 
 
 def cleaned(value: Json) -> Json:
-    """The object without what only a server may say."""
+    """Return the object without the fields that only a server may set."""
     metadata = {
         name: item for name, item in metadata_of(value).items() if name not in _SERVER_FIELDS
     }
@@ -98,7 +89,7 @@ def cleaned(value: Json) -> Json:
 
 
 def _unmerged(spec: Json, labels: Json) -> Json:
-    """The spec of a pod as its author wrote it: matchLabelKeys are not in the selectors yet."""
+    """Return a pod's spec as its author wrote it: without the selector terms of matchLabelKeys."""
 
     def visit(value: object) -> object:
         if isinstance(value, list):
@@ -131,14 +122,14 @@ def _take_out_merged(term: Json, labels: Json) -> None:
 
 
 def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """What others refer to before those others, owners before what they own."""
+    """Sort the manifests: referenced kinds before others, owners before what they own."""
     given = list(manifests)
     given.sort(key=lambda manifest: _ORDER.get(text(manifest.value.get("kind")), _ALL_OTHERS))
     by_uid = {uid: manifest for manifest in given if (uid := _uid(manifest.value))}
     by_identity = {_identity(manifest.value): manifest for manifest in given}
     ordered: dict[int, Manifest] = {}
     for manifest in given:
-        # A stack of its own: chains of owners may be longer than Python's.
+        # An explicit stack: chains of owners may be longer than Python's.
         stack, under_way = [manifest], {id(manifest)}
         while stack:
             current = stack[-1]
@@ -147,7 +138,7 @@ def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
                 for reference in _owner_references(current.value)
                 if (owner := _owner(reference, current.value, by_uid, by_identity)) is not None
                 and id(owner) not in ordered
-                and id(owner) not in under_way  # a circle has no beginning
+                and id(owner) not in under_way  # a circle of owners
             ]
             if owners:
                 under_way.add(id(owners[0]))
@@ -167,8 +158,8 @@ def _owner(
     found = by_uid.get(text(reference.get("uid")))
     if found is not None:
         return found
-    named = (by_identity.get(identity) for identity in _meant(reference, value))
-    # One with a uid of its own would be meant by that uid.
+    named = (by_identity.get(identity) for identity in _referenced(reference, value))
+    # An object with a uid is referred to by uid only.
     return next((one for one in named if one is not None and not _uid(one.value)), None)
 
 
@@ -185,21 +176,21 @@ def _identity(value: Json) -> _Identity:
     return group, text(value.get("kind")), namespace_of(value), name_of(value)
 
 
-def _meant(reference: Json, value: Json) -> list[_Identity]:
-    """Whom a reference may name: one in the namespace of the object, or in none."""
+def _referenced(reference: Json, value: Json) -> list[_Identity]:
+    """Return the identities that a reference may mean: in the object's namespace, or in none."""
     group = text(reference.get("apiVersion")).rpartition("/")[0]
     kind, name = text(reference.get("kind")), text(reference.get("name"))
     spaces = [namespace_of(value), ""]
-    if spaces[0] in ("", "default"):  # the one may say what the other leaves out
+    if spaces[0] in ("", "default"):  # "default" may be left out in either
         spaces.insert(0, "default")
     return [(group, kind, space, name) for space in spaces]
 
 
-class Identities:
+class NewUids:
     """The uids that the loaded objects will have.
 
-    `keeps_uids` leaves them those they bring along; `invent` makes new ones; `existing` answers the
-    uid of an object that is stored already and stays, the empty string if there is none.
+    With `keeps_uids` objects keep the uids that they have. `invent` makes new ones. `existing`
+    returns the uid of a stored object that stays, the empty string if there is none.
     """
 
     def __init__(
@@ -225,15 +216,14 @@ class Identities:
         self._given = frozenset(self._by_old.values())
 
     def uid(self, value: Json) -> str:
-        """The uid of one of the objects."""
         return self._new[id(value)]
 
-    def renamed(self, value: Json) -> Json:
-        """The object with the new uids in place of the old, and those of owners it names."""
+    def replaced_in(self, value: Json) -> Json:
+        """Return the object with new uids in place of the old, also for owners known by name."""
         result = self._visit(value)
         assert isinstance(result, dict)
         for reference in _owner_references(result):
-            named = (self._by_name.get(identity) for identity in _meant(reference, value))
+            named = (self._by_name.get(identity) for identity in _referenced(reference, value))
             found = next((uid for uid in named if uid), None)
             if found and text(reference.get("uid")) not in self._given:
                 reference["uid"] = found

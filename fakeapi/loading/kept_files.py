@@ -1,6 +1,6 @@
-"""Files that a server writes anew while it runs, which cost nothing if it never does.
+"""Files that a server writes while it runs: fault logs and recordings.
 
-`opened` takes hold of the file and leaves what is in it; `emptied` once the server has its port.
+`open_locked` keeps the content of the file; the server calls `truncate` once it has its port.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-__all__ = ["emptied", "opened", "write_whole"]
 
+def open_locked(path: Path) -> FileIO:
+    """Open the file for appending, unbuffered, and lock it until it is closed.
 
-def opened(path: Path) -> FileIO:
-    """The file, unbuffered and as it is, which no other server holds until it is closed.
-
-    Raises OSError; BlockingIOError if another server holds it. Pipes and devices may be shared.
+    Raises OSError; BlockingIOError if another server has locked it. Pipes and devices are not
+    locked.
     """
     file = path.open("ab", buffering=0)
     if path.is_file():
@@ -31,21 +30,21 @@ def opened(path: Path) -> FileIO:
     return file
 
 
-def emptied(file: FileIO) -> None:
-    """Begin the file anew. Raises OSError."""
+def truncate(file: FileIO) -> None:
+    """Empty the file. Raises OSError."""
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.truncate(0)
 
 
-def write_whole(file: FileIO, data: bytes) -> None:
-    """Hand all of it to the operating system. Raises OSError."""
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write all of the data. Raises OSError."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) or 0 :]
 
 
 def _lock(file: FileIO) -> None:
-    """Until the file is closed; where there is no such lock (Windows) nothing is done."""
+    """Lock the file; a no-op where there are no such locks (Windows)."""
     try:
         import fcntl
     except ImportError:

@@ -1,15 +1,14 @@
-"""Manifests into the store: written by hand, or the output of `kubectl get -o yaml`.
+"""Load manifests into the store: written by hand, or the output of `kubectl get -o yaml`.
 
-What others refer to is stored before them, whatever the order of the files: definitions of custom
-resources, namespaces, priority classes, owners. A namespace that objects are in and nobody defines
-is created. Fields that the server sets are taken out; uids are given anew wherever they are named.
-A status in a manifest is stored, too: a dump of a cluster keeps its state, its pods their nodes,
-its volumes their claims.
+The order of files and objects is free: definitions of custom resources, namespaces, priority
+classes and owners are stored first. A missing namespace is created. Fields that the server sets are
+removed, and uids are replaced in all references. A status is stored: a dump of a cluster keeps its
+state, such as the nodes of pods and the claims of volumes.
 
-What has a uid was in a cluster before: it was admitted there, so it is not admitted again, and if
-it is in this one already (a server makes some objects by itself), it takes its place.
+An object with a uid was admitted in another cluster: admission is skipped, and it replaces an
+object of the same name, because a server makes some objects by itself.
 
-All or nothing: on a running server everything is stored in a copy of the store first.
+On a running server loading is atomic: a copy of the store is tried first.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission import AdmissionChain
 from fakeapi.decoding import bodies
 from fakeapi.decoding.options import WriteOptions
-from fakeapi.loading.dumps import GivenUid, Identities, cleaned, in_order, is_dumped
-from fakeapi.loading.manifests import LoadError, Manifest, manifests_of, read_all
+from fakeapi.loading.dumps import FixedUid, NewUids, cleaned, in_order, is_dumped
+from fakeapi.loading.manifests import LoadError, Manifest
 from fakeapi.store.registry import Registry, Target
 from fakeapi.store.store import Store, object_key
 from fakeapi.types.errors import AlreadyExists, ApiError
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
 
     from fakeapi.types.kind import Kind, ResourceKey
 
-__all__ = ["LoadError", "Manifest", "load", "manifests_of", "read_all"]
-
 _DEFINITION: Final = "CustomResourceDefinition"
-#: default, kube-system, system-node-critical...: there from the start, but a manifest may say more.
+#: Kinds with objects that each server makes at its start; manifests replace them.
 _FROM_THE_START: Final = frozenset({"Namespace", "PriorityClass"})
 _OPTIONS: Final = WriteOptions(field_validation="Strict")
 _MANAGER: Final = "kubesched-fakeapi"
@@ -49,29 +46,29 @@ _ADMITTED: Final = AdmissionChain(())
 def load(
     state: Registry, manifests: Iterable[Manifest], *, keeps_uids: bool = False, rehearses: bool
 ) -> int:
-    """Store the objects and say how many there were. Raises LoadError at the first that fails.
+    """Store the objects and return their number. Raises LoadError for the first that fails.
 
-    `keeps_uids` leaves objects the uids they bring along. With `rehearses` nothing is stored if one
-    fails; without, what came before it is.
+    `keeps_uids` leaves objects the uids that they have. With `rehearses` nothing is stored if one
+    fails; otherwise the objects before it are.
     """
     everything = in_order(manifests)
     defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
     others = [m for m in everything if m.value.get("kind") != _DEFINITION]
-    identities = Identities(
+    new_uids = NewUids(
         [*defining, *others],
         state.ids.uid,
         lambda value: _uid_of_existing(state, value),
         keeps_uids=keeps_uids,
     )
     for where in (_copy(state), state) if rehearses and everything else (state,):
-        loader = _Loader(where, identities)
-        loader.load(defining)  # which make more kinds known
+        loader = _Loader(where, new_uids)
+        loader.load(defining)  # the others may be of their kinds
         loader.load(others)
     return len(everything)
 
 
 def _copy(state: Registry) -> Registry:
-    """The same state once more, where things may be tried."""
+    """Return a copy of the state, which shares the objects."""
     store = Store(resource_version=state.store.resource_version, log_size=1)
     for collection in state.store.collections():
         copied = store.collection(collection.resource)
@@ -97,15 +94,15 @@ def _namespace(kind: Kind, value: Json) -> str:
 
 
 class _Loader:
-    """Stores manifests one after another, and knows which it has stored."""
+    """Stores manifests one after another and remembers them."""
 
-    def __init__(self, state: Registry, identities: Identities) -> None:
+    def __init__(self, state: Registry, new_uids: NewUids) -> None:
         self._state = state
-        self._identities = identities
+        self._new_uids = new_uids
         self._loaded: set[tuple[ResourceKey, str]] = set()
 
     def load(self, manifests: list[Manifest]) -> None:
-        """Store them, all of kinds that are known now. Raises LoadError."""
+        """Store objects of kinds that are served now. Raises LoadError."""
         known = [(manifest, _kind_of(self._state, manifest)) for manifest in manifests]
         for manifest, kind in known:
             try:
@@ -116,14 +113,14 @@ class _Loader:
                 raise LoadError(f"{_title(manifest)}: {error.message}") from error
 
     def _store(self, kind: Kind, value: Json) -> None:
-        state, uid = self._state, self._identities.uid(value)
-        state = dataclasses.replace(state, ids=GivenUid(state.ids, uid))
+        state, uid = self._state, self._new_uids.uid(value)
+        state = dataclasses.replace(state, ids=FixedUid(state.ids, uid))
         if is_dumped(value):
             state.admission, state.keeps_service_addresses = _ADMITTED, True
         namespace = _namespace(kind, value)
         if namespace and state.store.get(("", "namespaces"), "", namespace) is None:
             _create_namespace(self._state, namespace)
-        whole = cleaned(self._identities.renamed(value))
+        whole = cleaned(self._new_uids.replaced_in(value))
         dropped: list[str] = []
         obj = complete(kind, whole, dropped)
         if dropped:
@@ -140,7 +137,7 @@ class _Loader:
             _store_status(state, kind, namespace, name, status)
 
     def _replaces(self, target: Target, value: Json) -> bool:
-        """Whether it takes the place of what is there. Raises AlreadyExists if it must not."""
+        """Return True if the object replaces a stored one. Raises AlreadyExists if it must not."""
         kind = target.kind
         if self._state.store.get(kind.storage_key, target.namespace, target.name) is None:
             return False

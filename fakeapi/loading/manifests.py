@@ -1,7 +1,7 @@
-"""Manifests out of files: YAML and JSON, several in one, Lists, directories, standard input.
+"""Read manifests: YAML and JSON, several in a file, Lists, directories, standard input.
 
 LoadError        a file that cannot be read, or a manifest that is refused; `str()` is one line
-                 that names the file, the number of the document in it, and the field
+                 with the file, the number of the document in it, and the field
 """
 
 from __future__ import annotations
@@ -19,37 +19,35 @@ if TYPE_CHECKING:
 
     from fakeapi.types.objects import Json
 
-__all__ = ["LoadError", "Manifest", "manifests_of", "read_all", "read_manifests"]
-
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STANDARD_INPUT: Final = "-"
 
 
 class LoadError(Exception):
-    """A manifest cannot be loaded; the message is one line for a person."""
+    """A manifest cannot be loaded; the message is one line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object to load and where it comes from, for messages."""
+    """One object to load, and its origin for messages."""
 
     value: Json
     origin: str
 
 
 def read_all(paths: Iterable[str | Path]) -> list[Manifest]:
-    """The objects of several files and directories. Raises LoadError."""
+    """Return the objects of several files and directories. Raises LoadError."""
     return [manifest for path in paths for manifest in read_manifests(Path(path))]
 
 
 def read_manifests(path: Path) -> list[Manifest]:
-    """The objects in a file, or in all manifests below a directory. Raises LoadError.
+    """Return the objects in a file, or in all manifests below a directory. Raises LoadError.
 
     "-" is the standard input, as for kubectl.
     """
     if str(path) == _STANDARD_INPUT:
         raw = sys.stdin.buffer.read()
-        if not raw.strip():  # a pipe whose other end has failed
+        if not raw.strip():  # the command before the pipe has failed
             raise LoadError("standard input: expected manifests, found nothing")
         return _parsed(raw, "standard input", is_json=False)
     if path.is_dir():
@@ -70,7 +68,7 @@ def _parsed(raw: bytes, origin: str, *, is_json: bool) -> list[Manifest]:
     except ValueError as error:
         if is_json:
             raise LoadError(f"{origin}: {error}") from error
-        documents = None  # YAML has braces, too
+        documents = None  # YAML may begin with a brace
     try:
         if documents is None:
             documents = bodies.load_yaml_documents(raw)
@@ -85,7 +83,7 @@ def _parsed(raw: bytes, origin: str, *, is_json: bool) -> list[Manifest]:
 
 
 def _json_documents(raw: bytes) -> list[object]:
-    """The values of a stream of JSON, as `kubectl -o json` and jq write it. Raises ValueError."""
+    """Return the values of a stream of JSON, as kubectl and jq write it. Raises ValueError."""
     text = raw.decode()
     decoder = json.JSONDecoder(parse_constant=_refused)
     documents: list[object] = []
@@ -105,14 +103,14 @@ def _refused(constant: str) -> object:
 
 
 def _flattened(document: object, origin: str) -> Iterator[Manifest]:
-    """A document as single objects; a List of any kind is taken apart."""
+    """Yield the objects of a document; a List of any kind has several."""
     if not isinstance(document, dict):
         raise LoadError(f"{origin}: expected an object with kind and apiVersion")
     kind = document.get("kind")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
         version = document.get("apiVersion")
         for index, item in enumerate(_items(document, origin)):
-            # Items of a typed list, as the API sends it, do not say what they are.
+            # Items of a typed list have no kind of their own.
             typed = {"kind": kind.removesuffix("List"), "apiVersion": version, **item}
             yield from _flattened(item if kind == "List" else typed, f"{origin}: items[{index}]")
         return
@@ -120,7 +118,7 @@ def _flattened(document: object, origin: str) -> Iterator[Manifest]:
 
 
 def _items(document: Json, origin: str) -> list[Json]:
-    """The items of a List, all of which must be objects. Raises LoadError."""
+    """Return the items of a List. Raises LoadError if one is not an object."""
     items = document["items"]
     assert isinstance(items, list)
     for index, item in enumerate(items):
@@ -130,7 +128,7 @@ def _items(document: Json, origin: str) -> list[Json]:
 
 
 def manifests_of(objects: Iterable[Json]) -> list[Manifest]:
-    """Objects from a program as manifests, named by their position."""
+    """Return objects from a program as manifests, named by their position."""
     return [
         manifest
         for index, value in enumerate(objects)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from fakeapi.loading.kept_files import emptied, opened, write_whole
+from fakeapi.loading.kept_files import open_locked, truncate, write_all
 from fakeapi.state.errors import StateError, file_error
 from fakeapi.store.store import ADDED, DELETED, MODIFIED
 from fakeapi.types.objects import Json, name_of
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fakeapi.store.journal import Journal, ObjectChange
     from fakeapi.store.store import Store
     from fakeapi.types.kind import ResourceKey
-
-__all__ = ["RecordedChange", "Recording", "check_recording", "read_recording"]
 
 _FORMAT: Final = "kubesched-fakeapi recording"
 _FORMAT_VERSION: Final = 1
@@ -78,7 +76,7 @@ class Recording:
         self.failure: StateError | None = None
         try:
             # Unbuffered: a line is one write, and with the operating system when it returns.
-            self._file = opened(path)
+            self._file = open_locked(path)
         except BlockingIOError as error:
             raise StateError(f"{path}: another server is recording to it") from error
         except OSError as error:
@@ -88,7 +86,7 @@ class Recording:
         """Write the file anew, with what is there now. Raises StateError."""
         self._started_seconds = self._clock.now()
         try:
-            emptied(self._file)
+            truncate(self._file)
             self._append(_Header(_FORMAT, _FORMAT_VERSION, self._started_seconds))
             for obj, (group, resource) in _in_order(self._store):
                 self._append(RecordedChange(0.0, ADDED, group, resource, obj))
@@ -109,7 +107,7 @@ class Recording:
             _log.error("%s: the recording ends here", self.failure)
 
     def _append(self, line: object) -> None:
-        write_whole(self._file, self._encode(line) + b"\n")
+        write_all(self._file, self._encode(line) + b"\n")
 
     def close(self) -> None:
         """End the recording."""

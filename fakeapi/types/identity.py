@@ -39,7 +39,3 @@ class IdSource:
     def between(self, low: float, high: float) -> float:
         """A number in a range, all equally likely."""
         return self._random.uniform(low, high)
-
-    def below(self, limit: int) -> int:
-        """A whole number from 0 to just under the limit, all equally likely."""
-        return self._random.randrange(limit)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fakeapi import FakeApiServer, StateFiles
 from fakeapi.cli.command import command
 from fakeapi.faults import FaultError
-from fakeapi.loading.load import LoadError
+from fakeapi.loading.manifests import LoadError
 from fakeapi.state import StateError
 
 if TYPE_CHECKING:
