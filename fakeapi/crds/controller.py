@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.crds import definitions
 from fakeapi.crds.definition_rules import is_established
 from fakeapi.decoding.options import DeleteOptions, WriteOptions
-from fakeapi.store.following import follow
 from fakeapi.store.registry import Target
 from fakeapi.types.objects import Json, finalizers_of, is_deleting, name_of, with_metadata
 from fakeapi.writes import deletion, pipeline
@@ -41,7 +40,7 @@ class DefinitionController:
         self._definitions = state.store.collection(definitions.RESOURCE)
         self._seen: dict[str, int] = {}
         self._served: dict[str, tuple[object, list[Kind]]] = {}
-        follow(self._definitions, self._see_to_all)
+        self._definitions.follow(self._see_to_all)
 
     def _see_to_all(self) -> None:
         """Take note of every definition that has changed; what that writes is seen to as well."""

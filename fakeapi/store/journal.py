@@ -1,12 +1,12 @@
-"""What has happened on a server: each change to an object, each request, for whoever asks.
+"""Notifies listeners of each change to an object and of each request, in order.
 
     with server.listening(on_change=print, on_request=print):
-        ...                     # told at once, in the order in which things happen
-    server.requests             # the newest requests, if the server was told to keep any
+        ...                     # called at once
+    server.requests             # the newest requests, with `requests_kept`
 
-A change is told when it is made, a request when it has its answer (a watch: when it begins). So
-what a request changes comes before the request itself. Nothing is copied, and with nobody listening
-and no requests kept nothing is done.
+A change is reported when it is made, a request when it is answered (a watch: when it begins). So
+the changes that a request makes come before the request. Without listeners and kept requests the
+journal costs nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Change, Collection, Store
     from fakeapi.types.objects import Json
 
-__all__ = ["HandledRequest", "Journal", "ObjectChange"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """One change to one object, as watchers of its resource are told of it.
+    """One change to one object, as watchers of its resource get it.
 
     `seconds` are since 1970 on the server's clock; `type` is ADDED, MODIFIED or DELETED. `object`
-    is as it is stored, without kind and apiVersion: as it is now, or as it was when it was deleted.
-    It belongs to the server and must not be changed. `namespace` is empty for what is in none.
+    is in its stored form, without kind and apiVersion; after a deletion it is the last state. It is
+    not a copy and must not be changed. `namespace` is empty for cluster-scoped objects.
     """
 
     seconds: float
@@ -47,11 +45,11 @@ class ObjectChange:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HandledRequest:
-    """One request and the status code it was answered with.
+    """One request and the status code of its answer.
 
-    `seconds` are those of its answer, since 1970 on the server's clock; `path` is as it was sent,
-    query and all. `content_type` and `body` are as they were sent, too: a patch says by its type
-    how it is meant, and a body may be JSON, YAML or protobuf. A body that was not read is empty.
+    `seconds` is the time of the answer, since 1970 on the server's clock. `path` includes the
+    query. `content_type` and `body` are as the client sent them: JSON, YAML, protobuf or a patch.
+    `body` is empty if the server did not read it.
     """
 
     seconds: float
@@ -64,7 +62,7 @@ class HandledRequest:
 
 
 class Journal:
-    """Tells listeners, and remembers the newest `requests_kept` requests."""
+    """Notifies listeners and keeps the newest `requests_kept` requests."""
 
     def __init__(self, store: Store, clock: Clock, *, requests_kept: int) -> None:
         self._clock = clock
@@ -75,7 +73,7 @@ class Journal:
 
     @property
     def requests(self) -> tuple[HandledRequest, ...]:
-        """The requests that are remembered, the oldest first."""
+        """Return the kept requests, the oldest first."""
         return tuple(self._kept)
 
     @contextlib.contextmanager
@@ -84,7 +82,7 @@ class Journal:
         on_change: Callable[[ObjectChange], None] | None = None,
         on_request: Callable[[HandledRequest], None] | None = None,
     ) -> Iterator[None]:
-        """Tell of everything that happens inside the block."""
+        """Call the listeners inside the block."""
         token = object()
         if on_change is not None:
             self._changes[token] = on_change
@@ -99,7 +97,7 @@ class Journal:
     def handled(
         self, method: str, path: str, headers: Mapping[str, str], status: int, body: bytes
     ) -> None:
-        """Take note of a request that has its answer."""
+        """Record a request and its status code."""
         if not self._requests and not self._kept.maxlen:
             return
         request = HandledRequest(
@@ -119,10 +117,10 @@ class Journal:
         if not self._changes:
             return
         revision = change.current or change.final
-        assert revision is not None, "a change has an object, or one that is gone"
+        assert revision is not None, "a change has a current or a final object"
         group, resource = collection.resource
         namespace, _, name = change.key.rpartition("/")
-        told = ObjectChange(
+        report = ObjectChange(
             seconds=self._clock.now(),
             resource_version=change.resource_version,
             type=change.type,
@@ -133,4 +131,4 @@ class Journal:
             object=revision.object,
         )
         for listener in list(self._changes.values()):
-            listener(told)
+            listener(report)

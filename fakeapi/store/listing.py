@@ -1,4 +1,4 @@
-"""Lists: which version of the state a request gets, and its pages.
+"""Lists: the version of the state that a request gets, and pages.
 
     resourceVersion   match          limit    the state that is listed
     ---------------   -----          -----    ------------------------
@@ -42,7 +42,7 @@ _TOKEN_TOO_OLD: Final = (
     "inconsistent list - objects that were created, modified, or deleted between the time the "
     "first chunk was returned and now may show up in the list."
 )
-#: The version in a continue token that says: go on with whatever is there now.
+#: The version in a continue token that continues with the present state.
 _INCONSISTENT: Final = -1
 
 
@@ -56,7 +56,7 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The state to list: where it begins, as of which version, and how many keys it has."""
+    """The state to list, at one version, and its keys in order."""
 
     revisions: dict[str, Revision]
     keys: list[str]
@@ -64,14 +64,14 @@ class _Snapshot:
 
 
 def wanted_version(options: ListOptions) -> int:
-    """The version a list has to wait for, 0 if none. Raises ApiError for nonsense."""
+    """Return the version that a list waits for, 0 for none. Raises ApiError."""
     if options.continue_token:
         return 0
     return parse_resource_version(options.resource_version, watch=False)
 
 
 def listing(store: Store, collection: Collection, options: ListOptions) -> Listing:
-    """The page of the list that the options ask for. Raises ApiError."""
+    """Return one page of a list. Raises ApiError."""
     selection = options.selection
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     limit = options.limit if options.limit > 0 and options.resource_version != "0" else 0
@@ -90,7 +90,7 @@ def listing(store: Store, collection: Collection, options: ListOptions) -> Listi
         found.append(revision)
         if limit and len(found) == limit:
             remaining = len(keys) - index - 1
-            if remaining:  # whether or not any of them matches, as upstream
+            if remaining:  # upstream does not check that any of them matches
                 metadata["continue"] = _token(snapshot.version, key[len(prefix) :])
                 if selection.is_everything:
                     metadata["remainingItemCount"] = remaining
@@ -138,18 +138,18 @@ def _at(collection: Collection, version: int, prefix: str) -> _Snapshot:
 
 
 def _token(version: int, last_key: str) -> str:
-    """The continue token: the next page begins right after the last key of this one."""
+    """Return the continue token: the next page begins right after this page's last key."""
     content = {"v": _TOKEN_VERSION, "rv": version, "start": f"{last_key}\0"}
     return base64.urlsafe_b64encode(msgspec.json.encode(content)).rstrip(b"=").decode()
 
 
 def _parse_token(token: str) -> tuple[int, str]:
-    """The version and the start key in a continue token. Raises BadRequest."""
+    """Return the version and the start key in a continue token. Raises BadRequest."""
     problem = "invalid continue token: continue key is not valid"
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except ValueError as error:
-        # Go names the first byte that does not belong there.
+        # Go's text has the index of the first wrong byte.
         wrong = next((index for index, mark in enumerate(token) if mark not in _TOKEN_MARKS), 0)
         why = f"illegal base64 data at input byte {wrong}"
         raise BadRequest(f"{problem}: {why}") from error

@@ -1,4 +1,4 @@
-"""The state of one server, and the values that a write passes through its steps."""
+"""The state of one server, and the values that the steps of a write pass on."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Admission(Protocol):
     """The admission plugins of a server; see `fakeapi.admission`."""
 
     def mutate(self, review: Review) -> None:
-        """Let the plugins change the object. Raises ApiError if one refuses it."""
+        """Let the plugins change the object. Raises ApiError if one denies it."""
 
     def validate(self, review: Review) -> None:
-        """Let the plugins judge the finished object. Raises ApiError if one refuses it."""
+        """Let the plugins validate the finished object. Raises ApiError if one denies it."""
 
     def afresh(self) -> Admission:
-        """Return the same plugins for another store, without what they know of this one."""
+        """Return the same plugins for another store, without the state of this one."""
 
     def follow(self, registry: Registry, /) -> None:
         """Let the plugins read the state and follow its changes."""
@@ -46,7 +46,7 @@ class Admission(Protocol):
 
 @dataclasses.dataclass(slots=True)
 class Registry:
-    """The state of one server and the rules it works by."""
+    """The state of one server and the parts that change it."""
 
     kinds: KindTable
     store: Store
@@ -56,26 +56,26 @@ class Registry:
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
-    #: Whether new Services come with addresses that another server has given them.
+    #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False
-    #: Called with the registry, or a copy of it, to follow its objects.
+    #: Called with the registry or a copy of it; each follows the objects of a kind.
     controllers: tuple[Callable[[Registry], object], ...] = ()
-    #: State that other rooms keep for this server, by its type (`extension`).
+    #: State that other packages keep for this server, by its type (`extension`).
     extensions: dict[type, object] = dataclasses.field(default_factory=dict)
 
     def extension(self, kind: type[_T]) -> _T:
-        """Return the one `kind` of this server; it is made by `kind()` on first use."""
+        """Return this server's object of type `kind`, made by `kind()` on first use."""
         found = self.extensions.get(kind)
         if not isinstance(found, kind):
             found = self.extensions[kind] = kind()
         return found
 
     def now(self) -> str:
-        """The current time as a metav1.Time."""
+        """Return the current time as a metav1.Time."""
         return times.timestamp(self.clock.now())
 
     def view(self, kind: Kind) -> View:
-        """The wire form of a kind's objects."""
+        """Return the wire form of a kind's objects."""
         key = (kind.group, kind.version, kind.plural)
         found = self.views.get(key)
         if found is None or found.kind is not kind:
@@ -83,18 +83,17 @@ class Registry:
         return found
 
     def collection(self, kind: Kind) -> Collection:
-        """Where a kind's objects are."""
         return self.store.collection(kind.storage_key)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Revision:
-        """The newest revision of an object. Raises NotFound, or BadRequest if it is no name."""
+        """Return an object's newest revision. Raises NotFound; BadRequest for invalid names."""
         found = self.newest(kind, namespace, name)
         if found is None:
             raise NotFound(kind.plural, kind.group, name)
         return found
 
     def newest(self, kind: Kind, namespace: str, name: str) -> Revision | None:
-        """The newest revision of an object if it is there. Raises BadRequest if it is no name."""
+        """Return an object's newest revision or None. Raises BadRequest for invalid names."""
         found = self.store.get(kind.storage_key, namespace, name)
         if found is None:
             problems = path_segment(name)
@@ -105,26 +104,26 @@ class Registry:
 
 
 class Target(Record, frozen=True):
-    """What a write is aimed at, from the URL and the query."""
+    """The target of a write, from the URL and the query."""
 
     kind: Kind
     namespace: str
     name: str
     options: WriteOptions
     subresource: str = ""
-    #: Who owns what the write changes; None leaves managedFields as the object has them.
+    #: The field manager; None leaves managedFields as they are.
     manager: str | None = None
-    #: Warnings for the writer, sent with the answer.
+    #: Warnings to send with the answer.
     warnings: list[str] = msgspec.field(default_factory=list)
 
     @property
     def key(self) -> str:
-        """The key in the collection."""
+        """Return the key in the collection."""
         return object_key(self.namespace, self.name)
 
 
 class Written(Record, frozen=True):
-    """The outcome of a write; `revision` is None if nothing is stored (dry run, object gone)."""
+    """The result of a write. `revision` is None if nothing is stored (dry run, object gone)."""
 
     object: Json
     revision: Revision | None = None
@@ -132,13 +131,13 @@ class Written(Record, frozen=True):
 
 
 class Operation(enum.Enum):
-    """What the request is about to do."""
+    """The operation of an admission review."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
     DELETE = "DELETE"
 
-    # Members are one object each; what enum itself does for this is not quick.
+    # Members are compared by identity; Enum's own hash is slow.
     __hash__ = object.__hash__
 
 
@@ -153,11 +152,10 @@ class Review(Record, frozen=True):
 
     @property
     def resource(self) -> ResourceKey:
-        """The resource that is written."""
         return self.target.kind.resource_key
 
     def forbid(self, why: str) -> Forbidden:
-        """The refusal to raise."""
+        """Return the error of a denied write."""
         kind = self.target.kind
         metadata = metadata_of(self.object)
         name = self.target.name or text(metadata.get("name")) or text(metadata.get("generateName"))

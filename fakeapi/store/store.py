@@ -1,14 +1,13 @@
-"""The store: objects by kind and key, one counter of versions, per kind a bounded log of changes.
+"""The store: objects by kind and key, one counter of versions, a bounded log of changes per kind.
 
-Every write takes the next resourceVersion of the one global counter and appends exactly one
-`Change` to the log of its collection. Watches read the log by position, lists at an old version
-undo it:
+Every write takes the next resourceVersion of the global counter and appends exactly one `Change` to
+the log of its collection. Watches read the log by position; lists at an old version undo it:
 
     Collection.revisions     key -> Revision             the state now
-    Collection.log           Change, Change, Change ...  how it came to be, the oldest forgotten
+    Collection.log           Change, Change, Change ...  the newest changes that led to it
 
 A `Revision` is an object as of one resourceVersion and is never changed. Nothing here waits or does
-I/O, so a write is atomic for everything else in the event loop.
+I/O, so a write is atomic for the event loop.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ if TYPE_CHECKING:
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
-#: Changes whose encoded events are kept for watchers that are about to need them.
+#: Encoded events are cached for so many of the newest changes.
 _ENCODINGS_KEPT: Final = 1024
 _PODS: Final = ("", "pods")
-#: Specs of pods that are kept for the pods to come, and the largest of them.
+#: The number of specs of pods that are cached, and the size of the largest.
 _SPECS_MAX: Final = 1024
 _SPEC_BYTES_MAX: Final = 16 * 1024
 _encode = msgspec.json.Encoder().encode
 
 
 class Compacted(Exception):
-    """The log does not reach back to that resourceVersion; it begins after `oldest`."""
+    """The log begins after `oldest`, which is newer than the wanted resourceVersion."""
 
     def __init__(self, wanted: int, oldest: int) -> None:
         super().__init__(f"resourceVersion {wanted} is older than {oldest}")
@@ -48,17 +47,17 @@ class Compacted(Exception):
 
 
 class _Interner:
-    """Equal specs as one object: the pods of a workload have one spec.
+    """Cache of specs: equal specs become one object, to save memory.
 
-    Stored objects are never changed, so they may share parts. The newest specs are kept; larger
-    ones are too rare to be worth a place.
+    The pods of a workload have equal specs. Stored objects are never changed, so they may share
+    parts. Larger specs are too rare to cache.
     """
 
     def __init__(self) -> None:
         self._by_text: dict[bytes, Json] = {}
 
     def interned(self, spec: Json) -> Json:
-        """Return an equal spec that was stored before, or this one."""
+        """Return an equal cached spec, or this one."""
         text = _encode(spec)
         if len(text) > _SPEC_BYTES_MAX:
             return spec
@@ -83,21 +82,21 @@ class Revision:
         self._json: bytes | None = None
 
     def json(self) -> bytes:
-        """The stored form as JSON, encoded once; without kind and apiVersion."""
+        """Return the stored form as JSON, without kind and apiVersion. It is encoded once."""
         if self._json is None:
             self._json = _encode(self.object)
         return self._json
 
     def forget_json(self) -> None:
-        """Give the memory of the encoded form back; it is made anew if it is asked for."""
+        """Free the encoded form; `json` makes it anew."""
         self._json = None
 
 
 class Change:
-    """One entry of a log: what became of one key at one resourceVersion.
+    """One entry of a log: the change of one key at one resourceVersion.
 
     `current` is None after a deletion; `final` is then the object as deleted, with the version of
-    the deletion. `encoded` holds the events watchers were sent, by whatever key they choose.
+    the deletion. `encoded` caches the events that watchers get, by keys of their choice.
     """
 
     __slots__ = ("current", "encoded", "final", "previous", "resource_version", "type")
@@ -119,45 +118,44 @@ class Change:
 
     @property
     def key(self) -> str:
-        """The key of the object that changed."""
         revision = self.current or self.previous
         assert revision is not None
         return revision.key
 
     def forget_encodings(self) -> None:
-        """Give memory back once every watcher has most likely passed."""
+        """Free the encoded events, which most watchers have sent by now."""
         self.encoded.clear()
         if self.previous is not None:
             self.previous.forget_json()
 
 
 class ChangeLog:
-    """The newest changes of a collection, at most `size`; positions count all changes ever made."""
+    """The newest changes of a collection, at most `size`. Positions count all changes ever made."""
 
     def __init__(self, size: int, resource_version: int) -> None:
         self._size = size
         self._changes: list[Change] = []
         self._start = 0  # the position of _changes[0]
-        self._forgotten_version = resource_version  # of the newest change that is no longer there
+        self._forgotten_version = resource_version  # of the newest change that was dropped
 
     @property
     def end(self) -> int:
-        """The position the next change will have."""
+        """Return the position of the next change."""
         return self._start + len(self._changes)
 
     @property
     def first(self) -> int:
-        """The position of the oldest change that is still remembered."""
+        """Return the position of the oldest change in the log."""
         return max(self._start, self.end - self._size)
 
     @property
     def compacted_version(self) -> int:
-        """The resourceVersion the log begins after; anything older has expired."""
+        """Return the resourceVersion after which the log begins; older ones are expired."""
         oldest = self.first - self._start
         return self._changes[oldest - 1].resource_version if oldest else self._forgotten_version
 
     def append(self, change: Change) -> None:
-        """Add a change and forget the oldest beyond the limit."""
+        """Add a change and drop the oldest beyond the limit."""
         changes = self._changes
         changes.append(change)
         if len(changes) > _ENCODINGS_KEPT:
@@ -169,11 +167,11 @@ class ChangeLog:
             self._start += surplus
 
     def at(self, position: int) -> Change:
-        """The change at a position between `first` and `end`."""
+        """Return the change at a position between `first` and `end`."""
         return self._changes[position - self._start]
 
     def position_after(self, resource_version: int) -> int:
-        """Where the changes newer than that version begin. Raises Compacted."""
+        """Return the position of the first change newer than a version. Raises Compacted."""
         if resource_version < self.compacted_version:
             raise Compacted(resource_version, self.compacted_version)
         index = bisect.bisect_right(
@@ -182,18 +180,18 @@ class ChangeLog:
         return self._start + index
 
     def newer_than(self, resource_version: int) -> Iterator[Change]:
-        """The changes after a version, newest first. Raises Compacted."""
+        """Yield the changes after a version, newest first. Raises Compacted."""
         position = self.position_after(resource_version)
         for index in range(len(self._changes) - 1, position - self._start - 1, -1):
             yield self._changes[index]
 
     def compact(self) -> None:
-        """Forget everything that happened so far, as etcd does every five minutes."""
+        """Drop all changes, as etcd does every five minutes."""
         if self._changes:
             self.restart(self._changes[-1].resource_version)
 
     def restart(self, resource_version: int) -> None:
-        """Go on after that version, knowing nothing of what was before."""
+        """Drop all changes; the log begins after that version."""
         self._forgotten_version = resource_version
         self._start = self.end
         self._changes.clear()
@@ -209,11 +207,11 @@ class Collection:
         self.listeners: dict[object, Callable[[], None]] = {}
         self._sorted: list[str] = []
         self._is_sorted = True
-        #: Counts whatever befalls the objects; for those who remember what follows from them.
+        #: A counter of changes and restarts, for caches of derived values.
         self.changes = 0
 
     def record(self, change: Change) -> None:
-        """Apply a change to the state, log it, and tell the listeners."""
+        """Apply a change to the state, log it, and call the listeners."""
         key = change.key
         self.changes += 1
         if change.current is None:
@@ -227,15 +225,32 @@ class Collection:
         for listener in self.listeners.values():
             listener()
 
+    def follow(self, callback: Callable[[], None]) -> None:
+        """Call back now and during each write from now on, but for the callback's own writes."""
+        is_busy = False
+
+        def changed() -> None:
+            nonlocal is_busy
+            if is_busy:
+                return
+            is_busy = True
+            try:
+                callback()
+            finally:
+                is_busy = False
+
+        self.listeners[callback] = changed
+        changed()
+
     def sorted_keys(self, prefix: str = "") -> list[str]:
-        """The keys in order, those with a prefix if one is given; lists sort, writes do not."""
+        """Return the keys with the prefix, in order. Only the first list after a write sorts."""
         if not self._is_sorted:
             self._sorted = sorted(self.revisions)
             self._is_sorted = True
         return with_prefix(self._sorted, prefix)
 
     def at_version(self, resource_version: int) -> dict[str, Revision]:
-        """The state as of an older version, to read. Raises Compacted."""
+        """Return the state as of an older version, to read. Raises Compacted."""
         if self.log.position_after(resource_version) == self.log.end:
             return self.revisions
         state = dict(self.revisions)
@@ -247,11 +262,11 @@ class Collection:
         return state
 
     def rewind(self, resource_version: int) -> None:
-        """Be as it was at an older version, and remember nothing. Raises Compacted."""
+        """Return to the state of an older version and drop the log. Raises Compacted."""
         self.begin(resource_version, dict(self.at_version(resource_version)))
 
     def begin(self, resource_version: int, revisions: dict[str, Revision]) -> None:
-        """Hold these objects as of that version, and know nothing of what was before."""
+        """Replace the objects by those of that version and drop the log."""
         self.revisions = revisions
         self.changes += 1
         self._is_sorted = False
@@ -259,7 +274,7 @@ class Collection:
 
 
 def with_prefix(keys: list[str], prefix: str) -> list[str]:
-    """Those of a sorted list of keys that begin with the prefix."""
+    """Return the keys of a sorted list that begin with the prefix."""
     if not prefix:
         return keys
     start = bisect.bisect_left(keys, prefix)
@@ -267,27 +282,27 @@ def with_prefix(keys: list[str], prefix: str) -> list[str]:
 
 
 def object_key(namespace: str, name: str) -> str:
-    """The key of an object within its collection."""
+    """Return the key of an object within its collection."""
     return f"{namespace}/{name}" if namespace else name
 
 
 class Store:
-    """All collections and the one counter of versions, which never goes back."""
+    """All collections and the counter of versions, which never decreases."""
 
     def __init__(self, *, resource_version: int, log_size: int) -> None:
         self.resource_version = resource_version
-        #: The version before the first; what was never written to knows of all that came later.
+        #: The version before the first write; the logs of unused collections begin after it.
         self.started_at = resource_version
         self._log_size = log_size
         self._collections: dict[ResourceKey, Collection] = {}
         self._specs = _Interner()
-        #: Called after every write, whatever it is to; for those who wait for a version.
+        #: Called after every write.
         self.listeners: dict[object, Callable[[], None]] = {}
-        #: Called with every change before anybody else hears of it.
+        #: Called with every change before it is applied.
         self.observers: list[Callable[[Collection, Change], None]] = []
 
     def collection(self, resource: ResourceKey) -> Collection:
-        """The objects of one resource; an empty collection if nothing was ever stored."""
+        """Return the objects of one resource, an empty collection if none was ever stored."""
         found = self._collections.get(resource)
         if found is None:
             found = Collection(resource, self._log_size, self.started_at)
@@ -295,26 +310,26 @@ class Store:
         return found
 
     def collections(self) -> list[Collection]:
-        """All collections that were ever asked for."""
+        """Return all collections in use."""
         return list(self._collections.values())
 
     def get(self, resource: ResourceKey, namespace: str, name: str) -> Revision | None:
-        """The newest revision of one object, None if there is none."""
+        """Return the newest revision of one object, None if there is none."""
         return self.collection(resource).revisions.get(object_key(namespace, name))
 
     def in_namespace(self, resource: ResourceKey, namespace: str) -> list[Json]:
-        """The objects of one namespace in key order."""
+        """Return the objects of one namespace in key order."""
         collection = self.collection(resource)
         keys = collection.sorted_keys(f"{namespace}/")
         return [collection.revisions[key].object for key in keys]
 
     def put(self, resource: ResourceKey, key: str, obj: Json) -> Revision:
-        """Store a new object, or a new state of one; the resourceVersion is written into it."""
+        """Store a new object, or a new state of one, and set its resourceVersion."""
         collection = self.collection(resource)
         previous = collection.revisions.get(key)
         self.resource_version += 1
         version = self.resource_version
-        # with_metadata without what it takes to remove fields: every write comes here.
+        # Not with_metadata, which is slower because it can remove fields.
         metadata = {**metadata_of(obj), "resourceVersion": str(version)}
         stored = {**obj, "metadata": metadata}
         spec = obj.get("spec")
@@ -326,7 +341,7 @@ class Store:
         return current
 
     def remove(self, resource: ResourceKey, key: str) -> Revision:
-        """Delete an object that is there; answers it with the version of the deletion."""
+        """Delete an object; return it with the version of the deletion."""
         collection = self.collection(resource)
         previous = collection.revisions[key]
         self.resource_version += 1
@@ -337,19 +352,19 @@ class Store:
         return final
 
     def compact(self) -> None:
-        """Forget all past changes: watches and lists of earlier versions have expired."""
+        """Drop all logs: watches and lists of earlier versions are expired."""
         for collection in self._collections.values():
             collection.log.compact()
 
     def go_on(self, resource_version: int, *, started_at: int) -> None:
-        """Count on from a version that another store with the same contents has reached."""
+        """Set the counter to the version of another store with the same contents."""
         self.resource_version = max(self.resource_version, resource_version)
         self.started_at = started_at
 
     def rewind(self, versions: int) -> None:
-        """Lose the newest versions, as far as the logs go back; others will take their numbers.
+        """Undo the newest versions, as far as the logs go back; their numbers are used again.
 
-        It is what restoring a backup does if nobody takes care, and what no server may do.
+        This is what restoring a backup does without care. A server must not do it.
         """
         logs = [collection.log for collection in self._collections.values()]
         oldest = max((log.compacted_version for log in logs), default=self.started_at)

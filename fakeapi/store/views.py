@@ -1,4 +1,4 @@
-"""How stored objects look on the wire: one API version's view of them, as JSON bytes.
+"""The wire form of stored objects: one API version's view, as JSON bytes.
 
 The stored form is encoded once per revision; kind and apiVersion are put in front of those bytes.
 """
@@ -37,7 +37,7 @@ class EventView(Protocol):
 
 
 class View:
-    """One kind as clients of its API version see it."""
+    """The wire form of one kind in its API version."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -49,46 +49,44 @@ class View:
         self._signature = (kind.group, kind.version)
 
     def whole(self, obj: Json) -> Json:
-        """The object as clients know it, with kind and apiVersion."""
+        """Return the object with kind and apiVersion."""
         shown = self.kind.from_stored(obj) if self.kind.from_stored else obj
         return {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **shown}
 
     def item(self, revision: Revision) -> bytes:
-        """The object as an item of a list: without kind and apiVersion."""
+        """Return the object as an item of a list: without kind and apiVersion."""
         if self.kind.from_stored:
             return _encode(self.kind.from_stored(revision.object))
         return revision.json()
 
     def body(self, revision: Revision) -> bytes:
-        """The object as the body of an answer."""
+        """Return the object as the body of an answer."""
         return self._head + self.item(revision)[1:]
 
     def body_of(self, obj: Json) -> bytes:
-        """An object that is not stored (a dry run, a deleted one) as the body of an answer."""
+        """Return an object that is not stored (dry run, deleted) as the body of an answer."""
         return _encode(self.whole(obj))
 
     def listing(self, metadata: Json, revisions: Iterable[Revision]) -> bytes:
-        """A list with that metadata."""
+        """Return a list with that metadata."""
         items = b",".join([self.item(revision) for revision in revisions])
         return b"".join(
             (self._list_head, b',"metadata":', _encode(metadata), b',"items":[', items, b"]}")
         )
 
     def added(self, revision: Revision) -> bytes:
-        """A synthetic ADDED event for an object that was there before the watch."""
         return self._event(b"ADDED", self.body(revision))
 
     def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
-        """A BOOKMARK event: everything up to that version has been sent."""
         metadata: Json = {"resourceVersion": str(resource_version)}
         if ends_initial_events:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         return self._event(b"BOOKMARK", self._head + _encode({"metadata": metadata})[1:])
 
     def event(self, change: Change, selection: Selection) -> bytes:
-        """What watchers with that selection are told of the change, empty if nothing.
+        """Return the event of a change, empty if the selection does not see it.
 
-        An object that enters the selection is ADDED, one that leaves it is DELETED with its old
+        An object that enters the selection is ADDED; one that leaves it is DELETED with its old
         content and the new version. Encoded once for all watchers with the same selection.
         """
         key = (self._signature, selection.signature)
@@ -109,7 +107,7 @@ class View:
         return self._shared_event(change, "DELETED") if was else _NO_EVENT
 
     def _shared_event(self, change: Change, event_type: str) -> bytes:
-        """The event by its type alone, shared by watchers whose selections differ."""
+        """Return the event of a type, cached for watchers with different selections."""
         key = (self._signature, event_type)
         encoded = change.encoded.get(key)
         if encoded is None:
@@ -132,5 +130,5 @@ class View:
 
 
 def status_event(status: Json) -> bytes:
-    """An ERROR event that carries a Status and ends a watch."""
+    """Return an ERROR event with a Status, which ends a watch."""
     return _encode({"type": "ERROR", "object": status}) + b"\n"

@@ -4,9 +4,9 @@
         |  3 s                                             |  log compacted past it
         +------> ERROR 504, EOF                            +------> ERROR 410, EOF
 
-A watcher holds no queue of its own: what it has not sent yet is what the log holds after its
-position. A client that reads slowly stalls only its own task; if the log forgets what it has not
-been sent, the stream ends with an Expired error and the client lists again. Nothing is skipped.
+A watcher has no queue of its own: it has still to send what the log holds after its position. A
+client that reads slowly stalls only its own task. If the log drops changes that were not sent, the
+stream ends with an Expired error and the client lists again. No event is skipped.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 BOOKMARK_SECONDS: Final = 60.0
 BOOKMARK_BEFORE_DEADLINE_SECONDS: Final = 2.0
-#: How long a request waits for a version that has not been reached.
+#: The longest wait for a version that has not been reached.
 PATIENCE_SECONDS: Final = 3.0
-#: Bytes gathered before they are written: enough to be efficient, not so much as to hog the loop.
+#: Bytes gathered for one write: efficient, but short enough for the event loop.
 _CHUNK_BYTES: Final = 128 * 1024
 
 
@@ -47,7 +47,7 @@ class Watcher:
         options: ListOptions,
         clock: Clock,
     ) -> None:
-        """Read the starting point; raises ApiError while a status code can still be sent."""
+        """Parse the starting point. Raises ApiError while a status code can still be sent."""
         self._store = store
         self._collection = collection
         self._view = view
@@ -66,7 +66,7 @@ class Watcher:
 
     @property
     def undelivered(self) -> int:
-        """Log entries this watcher has not looked at, and initial events it has not written."""
+        """Return the number of log entries not read yet and of initial events not written."""
         if self._ended:
             return 0
         return (
@@ -78,13 +78,13 @@ class Watcher:
         )
 
     def send_bookmark(self) -> None:
-        """Push a bookmark as soon as everything before it is sent, if the client allows them."""
+        """Send a bookmark after everything before it, if the client allows bookmarks."""
         if self._options.allow_bookmarks and not self._ended:
             self._bookmark_due = True
             self._woken.set()
 
     def end(self) -> None:
-        """Finish the stream after what is already in the log."""
+        """End the stream after the changes that are already in the log."""
         self._ended = True
         self._woken.set()
 
@@ -143,7 +143,7 @@ class Watcher:
         self._timers.add(timer)
 
     async def _start(self, write: Callable[[bytes], Awaitable[None]]) -> bool:
-        """Find the first position and queue the initial events; False if the stream is over."""
+        """Set the first position and queue the initial events; False if the stream is over."""
         log = self._collection.log
         if self._wants_state:
             if not await self._reached():
@@ -163,7 +163,7 @@ class Watcher:
         return True
 
     async def _reached(self) -> bool:
-        """Wait for the version the client has seen elsewhere, but not for long."""
+        """Wait for the client's version, a few seconds at most."""
         return await wait_for_version(self._store, self._after, self._clock, lambda: self._ended)
 
     def _queue_state(self) -> None:
@@ -181,7 +181,7 @@ class Watcher:
         )
 
     def _next_chunk(self) -> bytes:
-        """The next bytes to write, empty if there is nothing to say. Raises Compacted."""
+        """Return the next bytes to write, empty if there are none. Raises Compacted."""
         if not self._has_news():
             return b""
         parts: list[bytes] = []
@@ -194,7 +194,7 @@ class Watcher:
             self._initial_version = 0
         log = self._collection.log
         if self._position < log.first:
-            if parts:  # deliver what is due before the error
+            if parts:  # written before the error
                 return b"".join(parts)
             raise Compacted(self._after, log.compacted_version)
         while self._position < log.end and size < _CHUNK_BYTES:
@@ -220,7 +220,7 @@ def _expired(gone: Compacted) -> bytes:
 async def wait_for_version(
     store: Store, version: int, clock: Clock, given_up: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Wait until the store has reached a version, at most three seconds; whether it has."""
+    """Wait until the store has reached a version. False after three seconds."""
     if version <= store.resource_version:
         return True
     woken = asyncio.Event()
