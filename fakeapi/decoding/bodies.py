@@ -1,19 +1,15 @@
 """Request bodies: media types, JSON, YAML and protobuf, and the checks on kind and apiVersion.
 
-Errors are ApiError with the words of apiserver pkg/endpoints/handlers and of Go's JSON decoder.
+Errors are ApiError with the texts of apiserver pkg/endpoints/handlers.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Final
 
-import yaml
-
-from fakeapi.decoding import go_json, nesting
-from fakeapi.decoding.yaml_loader import YamlLoader
-from fakeapi.types import gotext, protobuf
+from fakeapi.decoding.parsing import load_json, load_yaml
+from fakeapi.types import protobuf
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
 from fakeapi.types.objects import Json, name_of, text
 from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
@@ -26,9 +22,7 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 _SERVED: Final = f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
 _SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
-#: Go writes a whole number below this as one.
-_WITHOUT_EXPONENT: Final = 1e21
-#: How much of a body that cannot be read is shown.
+#: The part of a body that an error shows.
 _SHOWN_BYTES: Final = 30
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _META_SCHEME: Final = "pkg/apis/meta/internalversion/scheme/register.go:27"
@@ -41,16 +35,16 @@ _TYPE_META: Final = (
 
 @functools.lru_cache(maxsize=512)
 def media_type(header: str | None) -> str:
-    """The bare media type of a Content-Type header; a missing or empty one means JSON."""
+    """Return the media type of a Content-Type header without parameters; the default is JSON."""
     return (header or "").partition(";")[0].strip().lower() or JSON
 
 
 def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED) -> object:
-    """The JSON value in a body; `expected` is the kind, for errors. Raises ApiError."""
+    """Return the JSON value of a body; `expected` is the kind, for errors. Raises ApiError."""
     if content_type == JSON:
         try:
-            return go_json.decode(raw)
-        except go_json.GoJsonError as error:
+            return load_json(raw)
+        except ValueError as error:
             raise _not_json(raw, expected, str(error)) from error
     if content_type == YAML:
         try:
@@ -61,7 +55,7 @@ def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED
 
 
 def unsupported(served: str) -> UnsupportedMediaType:
-    """The refusal of a body of another media type than those."""
+    """Return the error for a body whose media type is not served."""
     return UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {served}"
     )
@@ -79,7 +73,7 @@ def _unrecognized(raw: bytes, expected: str, problem: str) -> BadRequest:
 
 
 def _summary(raw: bytes) -> str:
-    """The beginning of a body: JSON as it is, anything else in hexadecimal."""
+    """Return the beginning of a body: JSON as it is, any other in hexadecimal."""
     shown = raw[:_SHOWN_BYTES]
     text = shown.decode(errors="replace") if raw[:1] == b"{" else shown.hex()
     if len(raw) > _SHOWN_BYTES:
@@ -87,56 +81,8 @@ def _summary(raw: bytes) -> str:
     return text or "<empty>"
 
 
-def load_yaml(raw: bytes) -> object:
-    """The JSON value of the first YAML document. Raises ValueError with one line."""
-    try:
-        nesting.check_yaml(raw)
-        return _first_document(raw)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
-def _first_document(raw: bytes) -> object:
-    loader = YamlLoader(raw)
-    try:
-        return as_json(loader.get_data()) if loader.check_data() else None
-    finally:
-        loader.dispose()
-
-
-def load_yaml_documents(raw: bytes) -> list[object]:
-    """The JSON values of a stream of YAML documents. Raises ValueError with one line."""
-    try:
-        nesting.check_yaml(raw)
-        return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
-def as_json(value: object) -> object:
-    """YAML has keys and values that JSON has not: keys become strings, bytes are refused."""
-    if isinstance(value, dict):
-        return {_key(key, item): as_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [as_json(item) for item in value]
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return int(value) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value
-    raise ValueError(f"a {type(value).__name__} is no JSON value")
-
-
-def _key(key: object, item: object) -> str:
-    if key is None:
-        shown = gotext.quoted(item) if isinstance(item, str) else item
-        raise ValueError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return key if isinstance(key, str) else str(key)
-
-
 def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
-    """The object in the body of a create or update, of the kind of the URL. Raises ApiError."""
+    """Return the object of the body of a create or update. Raises ApiError."""
     if content_type == protobuf.MEDIA_TYPE and kind.schema:
         envelope = _opened(raw, kind.kind)
         check_kind(
@@ -156,9 +102,9 @@ def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) ->
 
 
 def _said_kind(raw: bytes, value: object, expected: str) -> Json:
-    """The object if what it says of its kind and version are texts. Raises BadRequest.
+    """Return the object if its kind and apiVersion are strings. Raises BadRequest.
 
-    To Go a null, such as an empty YAML text, is an object that says nothing.
+    To Go null, such as an empty YAML text, is an empty object.
     """
     if value is None:
         return {}
@@ -174,19 +120,19 @@ def _said_kind(raw: bytes, value: object, expected: str) -> Json:
 
 
 def _check_custom_kind(raw: bytes, value: Json, kind: Kind) -> None:
-    """A custom object must say what it is, and rightly. Raises ApiError."""
+    """Check kind and apiVersion of a custom object, which are required. Raises ApiError."""
     if not value.get("kind"):
         raise _unrecognized(raw, kind.kind, missing_kind(raw.decode(errors="replace")))
     check_custom_kind(value, kind)
 
 
 def missing_kind(shown: str) -> str:
-    """What is said of an object of no kind."""
+    """Return the error text for an object without a kind."""
     return f"Object 'Kind' is missing in '{shown}'"
 
 
 def check_custom_kind(value: Json, kind: Kind) -> None:
-    """A custom object that says its kind says the right one. Raises BadRequest or Invalid."""
+    """Check kind and apiVersion of a custom object. Raises BadRequest or Invalid."""
     version, given = text(value.get("apiVersion")), text(value.get("kind"))
     if version != kind.api_version:
         expected = f"the expected API version ({kind.api_version})"
@@ -204,7 +150,7 @@ def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
 
 
 def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: str) -> Json:
-    """The object in an envelope whose kind is known to be right."""
+    """Return the object of an envelope of the right kind. Raises ApiError."""
     try:
         return protobuf.decode_message(type_name, envelope.message)
     except protobuf.WireError as error:
@@ -212,7 +158,7 @@ def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: st
 
 
 def apply_configuration(raw: bytes) -> Json:
-    """The object in the body of a server-side apply, YAML of which JSON is a part."""
+    """Return the object of the body of a server-side apply, in YAML. Raises BadRequest."""
     try:
         value = load_yaml(raw)
     except ValueError as error:
@@ -228,7 +174,7 @@ def apply_configuration(raw: bytes) -> Json:
 
 
 def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> None:
-    """Refuse a body that says it is something else; one that says nothing is fine."""
+    """Check kind and apiVersion of a body, both of which may be missing. Raises BadRequest."""
     given_kind = text(value.get("kind")) or kind
     given_version = text(value.get("apiVersion")) or api_version
     if (given_kind, given_version) == (kind, api_version):
@@ -246,7 +192,7 @@ def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> No
 
 
 def unknown_in(kind: Kind, value: Json) -> list[str]:
-    """What to say about fields the kind does not have, field by field."""
+    """Return a finding for each field that the kind does not have."""
     if kind.structure is not None:
         return [f'unknown field "{name}"' for name in kind.structure.unknown_fields(value)]
     schema_name = kind.schema or "meta/v1.ObjectMeta"
@@ -256,7 +202,7 @@ def unknown_in(kind: Kind, value: Json) -> list[str]:
 
 
 def _internal_package(group: str) -> str:
-    """What Go calls the package of a group's internal types."""
+    """Return the name of the Go package of a group's internal types."""
     return "core" if group in ("", "events.k8s.io") else group.partition(".")[0]
 
 
@@ -270,10 +216,10 @@ def decode_side_object(
     versions: tuple[str, ...] = (),
     kinds: KindTable | None = None,
 ) -> Json:
-    """A body that is no stored object: a Binding, an Eviction, DeleteOptions. Raises ApiError.
+    """Return a body that is not stored: a Binding, an Eviction, DeleteOptions. Raises ApiError.
 
-    What to say about fields that it does not have goes to `unknown`. With `versions` it may say no
-    other kind or version, and `kinds` are those that there are; the first is what it is by default.
+    Findings about unknown fields are appended to `unknown`. With `kinds`, kind and apiVersion must
+    be `kind` and one of `versions`; the first of `versions` is the default.
     """
     value: object
     if content_type == protobuf.MEDIA_TYPE:

@@ -1,8 +1,8 @@
-"""Field validation: what a body says in vain, because it is said twice or nobody knows it.
+"""Field validation: findings about duplicate and unknown fields of a body.
 
 `fieldValidation=Warn` (the default) turns each finding into a warning, Strict into an error, Ignore
-into nothing. Decoders keep the last of several entries with one key and drop unknown fields, so
-both are looked for separately, and duplicates only in bodies that can have some.
+drops it. Decoders keep the last of duplicate fields and drop unknown ones, so both are searched
+separately.
 
 Source: sigs.k8s.io/json internal/golang/encoding/json and apiserver pkg/endpoints/handlers.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from fakeapi.decoding.yaml_loader import SAFE_LOADER
+from fakeapi.decoding.parsing import SAFE_LOADER
 from fakeapi.types.errors import unhandled
 from fakeapi.types.objects import mappings, metadata_of, text
 
@@ -28,11 +28,11 @@ _PATCH_FIELDS: Final = ("op", "path", "from", "value")
 
 
 class _Pairs(list[tuple[str, object]]):
-    """The entries of a JSON object, every one of them."""
+    """The entries of a JSON object, duplicates included."""
 
 
 class _Repeated(Exception):
-    """An object of a JSON text has a key twice."""
+    """A JSON object has a key twice."""
 
 
 def _unrepeated(pairs: list[tuple[str, object]]) -> None:
@@ -59,9 +59,9 @@ def _duplicates(raw: bytes) -> list[str]:
 
 
 def known(repeated: list[str], unknown: list[str]) -> list[str]:
-    """Those of the findings on repeated fields that are not on unknown ones, or in such.
+    """Return the findings on duplicate fields that are not unknown, nor inside unknown ones.
 
-    Go's decoder looks no further at a field that a type does not have.
+    Go's decoder skips a field that the type does not have.
     """
     names = [finding.removeprefix(_UNKNOWN).removesuffix('"') for finding in unknown]
     within = tuple(_duplicate(name).removesuffix('"') + end for name in names for end in '".[')
@@ -69,7 +69,7 @@ def known(repeated: list[str], unknown: list[str]) -> list[str]:
 
 
 def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
-    """Warn of what a body of a kind in v1 says in vain, or refuse it, as a client wishes.
+    """Append the findings to `warnings` (Warn), or refuse the body of a kind in v1 (Strict).
 
     Raises BadRequest.
     """
@@ -84,7 +84,7 @@ def _duplicate(path: str) -> str:
 
 
 def in_order(raw: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
-    """Two kinds of findings about a JSON text in the order in which they come up in it."""
+    """Return both kinds of findings in the order of their fields in the JSON text."""
     if not repeated or not unknown:
         return repeated + unknown
     positions: dict[str, int] = {}
@@ -121,7 +121,7 @@ def _repeated(value: object, path: str) -> Iterator[str]:
 
 
 def duplicates_in_patch(raw: bytes, operations: object) -> list[str]:
-    """What to say about the operations of a JSON patch: keys that occur twice or mean nothing."""
+    """Return the findings about the operations of a JSON patch: duplicate and unknown keys."""
     found = duplicates(raw)
     if isinstance(operations, list):
         for index, operation in enumerate(operations):
@@ -135,7 +135,7 @@ def duplicates_in_patch(raw: bytes, operations: object) -> list[str]:
 
 
 def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
-    """Drop owner references that are there twice, and say so."""
+    """Drop duplicate owner references; return the warning."""
     metadata = metadata_of(obj)
     owners = mappings(metadata.get("ownerReferences"))
     if len(owners) < 2:

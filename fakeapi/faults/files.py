@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 import yaml
 
-from fakeapi.decoding.yaml_loader import SAFE_LOADER
+from fakeapi.decoding.parsing import SAFE_LOADER
 from fakeapi.faults.errors import FaultError
 from fakeapi.faults.model import Fault, Match, When
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.decoding import bodies
+from fakeapi.decoding.parsing import load_yaml_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,7 +71,7 @@ def _parsed(raw: bytes, origin: str, *, is_json: bool) -> list[Manifest]:
         documents = None  # YAML may begin with a brace
     try:
         if documents is None:
-            documents = bodies.load_yaml_documents(raw)
+            documents = load_yaml_documents(raw)
     except ValueError as error:
         raise LoadError(f"{origin}: {error}") from error
     return [

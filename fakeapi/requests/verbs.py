@@ -13,15 +13,13 @@ import msgspec
 from fakeapi.apply import manager_for
 from fakeapi.apply.reflection import as_unstructured, narrowed
 from fakeapi.decoding import bodies, strictness
-from fakeapi.decoding.go_json import GoJsonError
-from fakeapi.decoding.go_json import decode as decode_json
-from fakeapi.decoding.nesting import TOO_DEEP, nests_too_deep
 from fakeapi.decoding.options import (
     delete_options,
     list_options,
     parse_resource_version,
     write_options,
 )
+from fakeapi.decoding.parsing import TOO_DEEP, load_json, nests_too_deep
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
@@ -171,8 +169,8 @@ def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Cal
 def decoded_patch(raw: bytes) -> object:
     """The JSON of a patch. Raises BadRequest."""
     try:
-        return decode_json(raw)
-    except GoJsonError as error:
+        return load_json(raw)
+    except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
 
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.decoding.go_json import syntax_error
 from fakeapi.decoding.options import parse_resource_version
 from fakeapi.store.store import Compacted, with_prefix
 from fakeapi.types.errors import BadRequest, Expired
@@ -156,7 +155,7 @@ def _parse_token(token: str) -> tuple[int, str]:
     try:
         content = msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{problem}: {syntax_error(raw) or error}") from error
+        raise BadRequest(f"{problem}: {error}") from error
     if not isinstance(content, dict):
         raise BadRequest(f"{problem}: not an object")
     version, start = content.get("rv"), content.get("start")

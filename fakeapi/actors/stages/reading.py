@@ -21,7 +21,7 @@ from fakeapi.actors.stages.selection import (
 )
 from fakeapi.actors.stages.steps import Apply, Finalizers, Patch, StageEvent, StageTemplate, Step
 from fakeapi.actors.templates import TemplateError, parse
-from fakeapi.decoding import bodies
+from fakeapi.decoding.parsing import load_yaml_documents
 from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import (
     Json,
@@ -75,7 +75,7 @@ def read_stages(path: Path) -> list[Stage]:
     except OSError as error:
         raise StageError(f"{path}: {error.strerror or error}") from error
     try:
-        documents = bodies.load_yaml_documents(raw)
+        documents = load_yaml_documents(raw)
         nodes = list(yaml.compose_all(raw.decode(), yaml.SafeLoader))
     except (ValueError, yaml.YAMLError) as error:
         raise StageError(f"{path}: {error}") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.stages.fields import StageError
 from fakeapi.actors.templates import TemplateError, numbered
-from fakeapi.decoding import bodies
+from fakeapi.decoding.parsing import load_yaml
 from fakeapi.types.objects import Json, finalizers_of, mapping, mappings, text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class StageTemplate:
             line = self.first_line + error.line - 1
             raise StageError(f"{self.file}:{line}: {self.where}: {error.message}") from error
         try:
-            return bodies.load_yaml(rendered.encode())
+            return load_yaml(rendered.encode())
         except ValueError as error:
             raise StageError(
                 f"{self.file}:{self.first_line}: {self.where}: {error}: {rendered!r}"

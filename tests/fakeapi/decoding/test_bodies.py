@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from fakeapi.decoding import bodies
 from fakeapi.decoding.bodies import BODY_BYTES_MAX
+from fakeapi.decoding.parsing import load_yaml
 
 from ..objects import CONFIG_MAPS, NODES, PODS, config_map, pod
 
@@ -164,7 +164,7 @@ async def test_a_yaml_timestamp_stays_text(api: ApiClient) -> None:
     ],
 )
 def test_yaml_scalars_are_read_as_upstream_reads_them(scalar: str, value: object) -> None:
-    read = bodies.load_yaml(f"a: {scalar}".encode())
+    read = load_yaml(f"a: {scalar}".encode())
     assert read == {"a": value}
     assert isinstance(read, dict)
     assert type(read["a"]) is type(value)

@@ -1,0 +1,272 @@
+"""JSON and YAML texts to JSON values, as kube-apiserver's libraries read them.
+
+YAML: Go's library differs from YAML 1.1 (`12:30` is a string, `1e3` a number). JSON: a byte that is
+not UTF-8, and half of a surrogate pair, become U+FFFD; errors have the text of `msgspec`.
+
+Depth and aliases are limited before a value is built: a recursive library (libyaml's binding is
+one) crashes on deep documents, and nine lines of aliases to aliases make gigabytes. Upstream's
+limit of depth is 10,000, which Python's stack does not hold. Sources: resolve.go and decode.go
+("document contains excessive aliasing") of go.yaml.in/yaml/v2 2.4.3, Go's encoding/json ("exceeded
+max depth").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from fakeapi.types import gotext
+
+DEPTH_MAX: Final = 200
+TOO_DEEP: Final = f"exceeded max depth of {DEPTH_MAX}"
+#: Characters that open levels without a bracket: indentation, `- - -`, `? ? ?`.
+_RUNS: Final = re.compile(rb"[ \t?\-]{2,}")
+_OTHER_ENCODINGS: Final = (b"\xff\xfe", b"\xfe\xff")
+#: Below these numbers no share of aliases is excessive.
+_REPEATED_MIN: Final = 100
+_NODES_MIN: Final = 1000
+#: Up to the first number of nodes 99 % may be aliases, from the second on 10 %.
+_NODES_FREE: Final = 400_000
+_NODES_STRICT: Final = 4_000_000
+_SHARE_FREE: Final = 0.99
+_SHARE_STRICT: Final = 0.10
+#: Go writes a whole number below this without an exponent.
+_WITHOUT_EXPONENT: Final = 1e21
+
+_STRAY_BYTE: Final = re.compile("[\udc80-\udcff]")
+#: An escaped character: a pair of surrogates, half of one (the group), or any other.
+_ESCAPED: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_decode = msgspec.json.Decoder().decode
+
+
+class NestingError(ValueError):
+    """A document that is too deep, or has too many aliases; with upstream's message."""
+
+
+def load_json(raw: bytes) -> object:
+    """Return the JSON value of a text. Raises ValueError."""
+    try:
+        try:
+            value = _decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = _decode(_with_replacement_characters(raw))
+    except RecursionError as error:
+        raise NestingError(TOO_DEEP) from error
+    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and nests_too_deep(value):
+        raise NestingError(TOO_DEEP)
+    return value
+
+
+def _with_replacement_characters(raw: bytes) -> bytes:
+    text = _STRAY_BYTE.sub("\ufffd", raw.decode(errors="surrogateescape"))
+    return _ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], text.encode())
+
+
+def load_yaml(raw: bytes) -> object:
+    """Return the JSON value of the first YAML document. Raises ValueError with one line."""
+    try:
+        _check_yaml(raw)
+        loader = YamlLoader(raw)
+        try:
+            return as_json(loader.get_data()) if loader.check_data() else None
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def load_yaml_documents(raw: bytes) -> list[object]:
+    """Return the JSON values of a stream of YAML documents. Raises ValueError with one line."""
+    try:
+        _check_yaml(raw)
+        return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def as_json(value: object) -> object:
+    """Return a YAML value as JSON: keys become strings. Raises ValueError for bytes and NaN."""
+    if isinstance(value, dict):
+        return {_key(key, item): as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_json(item) for item in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value
+    raise ValueError(f"a {type(value).__name__} is no JSON value")
+
+
+def _key(key: object, item: object) -> str:
+    if key is None:
+        shown = gotext.quoted(item) if isinstance(item, str) else item
+        raise ValueError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+_TAG: Final = "tag:yaml.org,2002:"
+#: Tags with another pattern than PyYAML's; timestamps and a single `=` are strings.
+_OWN_TAGS: Final = {f"{_TAG}{name}" for name in ("int", "float", "timestamp", "value")}
+_STARTS_OF_NUMBERS: Final = list("0123456789+-")
+_WHOLE: Final = re.compile(
+    r"[-+]?(?:0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|[0-9][0-9_]*)$", re.ASCII
+)
+_FLOAT: Final = re.compile(
+    r"(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+    re.ASCII,
+)
+_BASES: Final = {"0b": 2, "0o": 8, "0x": 16}
+#: libyaml's loader where PyYAML has it; all its scalars are strings.
+SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class YamlLoader(SAFE_LOADER):  # type: ignore[misc]
+    """Safe YAML; plain scalars have the types that Go's library gives them."""
+
+
+def _whole(loader: YamlLoader, node: yaml.ScalarNode) -> object:
+    text = str(loader.construct_scalar(node))
+    plain = text.replace("_", "")
+    digits = plain.lstrip("+-").lower()
+    base = _BASES.get(digits[:2], 8 if digits[:1] == "0" else 10)
+    try:
+        value = int(digits[2:] if digits[:2] in _BASES else digits, base)
+    except ValueError:  # 08, or more digits than int() reads
+        return _float(loader, node)
+    value = -value if plain.startswith("-") else value
+    if -(2**63) <= value < 2**64:
+        return value
+    return text if digits[:2] in _BASES else _float(loader, node)
+
+
+def _float(loader: YamlLoader, node: yaml.ScalarNode) -> object:
+    text = str(loader.construct_scalar(node))
+    plain = text.replace("_", "").lower()
+    if plain.endswith((".inf", ".nan")):
+        return float(plain.replace(".", ""))
+    value = float(plain)
+    return text if math.isinf(value) else value
+
+
+YamlLoader.yaml_implicit_resolvers = {
+    mark: [(tag, pattern) for tag, pattern in resolvers if tag not in _OWN_TAGS]
+    for mark, resolvers in YamlLoader.yaml_implicit_resolvers.items()
+}
+YamlLoader.add_implicit_resolver(f"{_TAG}int", _WHOLE, _STARTS_OF_NUMBERS)
+YamlLoader.add_implicit_resolver(f"{_TAG}float", _FLOAT, [*_STARTS_OF_NUMBERS, "."])
+# y and n are booleans in Go's library.
+YamlLoader.add_implicit_resolver(f"{_TAG}bool", re.compile("[yYnN]$"), list("yYnN"))
+YamlLoader.bool_values = {**YamlLoader.bool_values, "y": True, "n": False}
+YamlLoader.add_constructor(f"{_TAG}int", _whole)
+YamlLoader.add_constructor(f"{_TAG}float", _float)
+
+
+def nests_too_deep(value: object) -> bool:
+    """True if a JSON value is deeper than `DEPTH_MAX`."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        below: list[object] = []
+        for container in level:
+            if isinstance(container, dict):
+                below += [item for item in container.values() if isinstance(item, dict | list)]
+            elif isinstance(container, list):
+                below += [item for item in container if isinstance(item, dict | list)]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def _check_yaml(raw: bytes) -> None:
+    """Check depth and aliases. Raises NestingError; yaml.YAMLError for a text that is not YAML."""
+    if _may_nest(raw) or (b"*" in raw and b"&" in raw):
+        _Survey().of(raw)
+
+
+def _may_nest(raw: bytes) -> bool:
+    """True if a document may be too deep: a cheap upper bound of its depth."""
+    if raw.startswith(_OTHER_ENCODINGS):
+        return True
+    brackets = raw.count(b"{") + raw.count(b"[")
+    # A list may stand in the column of the field that holds it: two levels for each column.
+    return brackets + 2 * max(map(len, _RUNS.findall(raw)), default=0) >= DEPTH_MAX
+
+
+@dataclasses.dataclass(slots=True)
+class _Node:
+    """A node with its aliases written out: the numbers of nodes, aliased nodes and levels."""
+
+    anchor: str | None
+    nodes: int = 1
+    repeated: int = 0
+    levels: int = 1
+
+    def take(self, child: _Node) -> None:
+        """Count a child."""
+        self.nodes += child.nodes
+        self.repeated += child.repeated
+        self.levels = max(self.levels, child.levels + 1)
+
+
+class _Survey:
+    """Checks a stream by its events, without recursion."""
+
+    def __init__(self) -> None:
+        self._open: list[_Node] = []
+        self._anchors: dict[str, _Node] = {}
+
+    def of(self, raw: bytes) -> None:
+        """Raises NestingError."""
+        for event in yaml.parse(raw, SAFE_LOADER):
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._open, self._anchors = [_Node(None)], {}
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._open.append(_Node(event.anchor))
+                self._check_depth(len(self._open) - 1)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._add(self._open.pop())
+            elif isinstance(event, yaml.ScalarEvent):
+                self._add(_Node(event.anchor, levels=0))
+            elif isinstance(event, yaml.AliasEvent):
+                self._repeat(str(event.anchor))
+            elif isinstance(event, yaml.DocumentEndEvent):
+                _check_share(self._open[0])
+
+    def _add(self, node: _Node) -> None:
+        if node.anchor is not None:
+            self._anchors[node.anchor] = node
+        self._open[-1].take(node)
+
+    def _repeat(self, anchor: str) -> None:
+        if any(node.anchor == anchor for node in self._open):
+            raise NestingError(f"yaml: anchor '{anchor}' value contains itself")
+        named = self._anchors.get(anchor)
+        if named is None:
+            raise NestingError(f"yaml: unknown anchor '{anchor}' referenced")
+        self._check_depth(len(self._open) - 1 + named.levels)
+        self._open[-1].take(_Node(None, named.nodes + 1, named.nodes, named.levels))
+
+    @staticmethod
+    def _check_depth(levels: int) -> None:
+        if levels > DEPTH_MAX:
+            raise NestingError(f"yaml: {TOO_DEEP}")
+
+
+def _check_share(document: _Node) -> None:
+    nodes, repeated = document.nodes, document.repeated
+    beyond = min(1.0, max(0, nodes - _NODES_FREE) / (_NODES_STRICT - _NODES_FREE))
+    share = _SHARE_FREE - beyond * (_SHARE_FREE - _SHARE_STRICT)
+    if repeated > _REPEATED_MIN and nodes > _NODES_MIN and repeated > share * nodes:
+        raise NestingError("yaml: document contains excessive aliasing")
