@@ -1,12 +1,12 @@
-"""Rules in CEL (x-kubernetes-validations), evaluated with the optional package `cel`.
+"""Rules in CEL (x-kubernetes-validations), evaluated with the packages of `kubesched[cel]`.
 
-`pip install kubesched[cel]` brings common-expression-language, bindings of a CEL interpreter in
-Rust; without it rules are stored and not looked at, and whoever defines them is told.
+They are common-expression-language, bindings of a CEL interpreter in Rust, and google-re2. Without
+them rules are stored and not evaluated, and the writer of the definition is warned.
 
-What upstream has beyond that package: types are checked when a definition is created (here a rule
-meets a wrong type when it is evaluated), costs are limited, and there are optional values
-(`self.?x`) and the libraries url, quantity, ip, cidr, semver and format. A rule that needs one of
-these is not evaluated, and the definition's author is told so.
+Differences from upstream: types are checked when a rule is evaluated, not when a definition is
+created; costs are not limited; optional values (`self.?x`) and the libraries url, quantity, ip,
+cidr, semver and format are missing. A rule that needs one of these is not evaluated, and the writer
+of the definition is warned.
 
 Source: apiextensions-apiserver pkg/apiserver/schema/cel and apiserver pkg/cel of v0.36.3.
 """
@@ -21,8 +21,8 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from fakeapi.crds import formats, patterns
 from fakeapi.crds.pruning import child_path, items_of
-from fakeapi.types import go_patterns
 from fakeapi.types.errors import OMITTED, FieldError, invalid
 from fakeapi.types.objects import Json, mapping, mappings, text
 
@@ -52,35 +52,32 @@ _STANDARD: Final = frozenset({
     "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes",
     "getSeconds", "getMilliseconds",
 })  # fmt: skip
+_STRING: Final = re.compile(r'"{3}.*?"{3}|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
 _OPTIONAL_SYNTAX = re.compile(r"\.\?|\[\?").search
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
-_UNIT_SECONDS: Final = {
-    "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
-}  # fmt: skip
 
 
 @functools.cache
 def is_available() -> bool:
-    """Whether rules can be evaluated at all."""
-    return importlib.util.find_spec("cel") is not None
+    """True if the packages of `kubesched[cel]` are installed."""
+    return importlib.util.find_spec("cel") is not None and patterns.is_available()
 
 
 def blocks(errors: list[FieldError]) -> list[FieldError]:
-    """What is said instead of evaluating rules, where the object is too wrong for them."""
+    """Return the error that replaces the rules' where the object is too wrong to evaluate them."""
     if any(error.reason in _BLOCKING for error in errors):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     return []
 
 
 class _Program:
-    """One expression that can be evaluated."""
+    """A compiled expression."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
         self.uses_old = "oldSelf" in compiled.variables()
 
     def result(self, value: object, old: object) -> object:
-        """What comes out of it; raises whatever the interpreter raises."""
+        """Evaluate the expression; raises the interpreter's exceptions."""
         context = _library()
         context.update({"self": value, "oldSelf": old})
         return self._compiled.execute(context)
@@ -88,10 +85,10 @@ class _Program:
 
 @functools.lru_cache(maxsize=4096)
 def _program(expression: str) -> _Program | str:
-    """The expression, or why it is not evaluated. Raises ValueError if it is no CEL."""
+    """Compile; return a str that is the reason if it is not evaluated. Raises ValueError."""
     import cel
 
-    if _OPTIONAL_SYNTAX(expression):
+    if _OPTIONAL_SYNTAX(_STRING.sub("''", expression)):
         return "optional values are not known"
     compiled = cel.compile(expression)
     named = {name for name in compiled.functions() if re.fullmatch(r"\w+", name) and name[0] != "_"}
@@ -100,7 +97,7 @@ def _program(expression: str) -> _Program | str:
 
 
 def problem(expression: str) -> str:
-    """Why an expression is no CEL, empty if it is."""
+    """Return the error of an expression that is not CEL, else an empty string."""
     if not is_available():
         return ""
     try:
@@ -111,25 +108,25 @@ def problem(expression: str) -> str:
 
 
 def why_not_evaluated(expression: str) -> str:
-    """Why an expression outside a schema cannot be evaluated, empty if it can.
+    """Return the reason an expression cannot be evaluated, else an empty string.
 
-    Raises ValueError if it is no CEL.
+    Raises ValueError if it is not CEL.
     """
     found = _program(expression.strip())
     return found if isinstance(found, str) else ""
 
 
 def result_of(expression: str, value: object) -> object:
-    """What an expression makes of `self`; raises what the interpreter raises."""
+    """Evaluate an expression with the value as `self`; raises the interpreter's exceptions."""
     found = _program(expression.strip())
     return found if isinstance(found, str) else found.result(value, None)
 
 
 def not_evaluated(node: Json) -> Iterator[str]:
-    """The rules in a schema, at this place, that are not evaluated, and why."""
+    """Return the rules of this node that are not evaluated, with the reasons."""
     for rule in mappings(node.get(RULES)):
         expression = text(rule.get("rule")).strip()
-        found = "no CEL interpreter is installed" if not is_available() else _program(expression)
+        found = "needs pip install 'kubesched[cel]'" if not is_available() else _program(expression)
         if isinstance(found, str):
             yield f"{expression}: {found}"
 
@@ -137,7 +134,7 @@ def not_evaluated(node: Json) -> Iterator[str]:
 def evaluate(
     node: Json, value: object, old: Correlated | None, path: str = "", *, is_root: bool = True
 ) -> Iterator[FieldError]:
-    """The errors of all rules in a schema, for a value and what was there before."""
+    """Return the errors of all rules of a schema, for a value and its old value."""
     if value is None:
         return
     yield from _own_rules(node, value, old, path, is_root=is_root)
@@ -196,14 +193,14 @@ def _title(rule: Json) -> str:
 
 
 def _detail(rule: Json, value: object, old: object) -> str:
-    """What the author says of a failure: a text, or an expression that makes one."""
+    """Return the rule's message: the result of `messageExpression`, or `message`."""
     expression = text(rule.get("messageExpression")).strip()
     program = _program(expression) if expression else ""
     if isinstance(program, _Program):
         try:
             made = program.result(value, old)
         except Exception:
-            made = None  # upstream logs it and goes on with the text
+            made = None  # upstream logs it and uses `message`
         if isinstance(made, str) and made.strip():
             return made
     message = text(rule.get("message")).strip()
@@ -217,7 +214,7 @@ def _runtime_problem(error: Exception) -> str:
 
 
 def _as_cel(node: Json, value: object, *, is_root: bool = False) -> object:
-    """The value as rules see it: typed by the schema, fields under names that CEL allows."""
+    """Convert a value for CEL: typed by the schema, fields with escaped names."""
     kind = node.get("type")
     if isinstance(value, dict):
         return _object_as_cel(node, value, is_root=is_root)
@@ -263,11 +260,10 @@ def _text_as_cel(format_name: str, value: str) -> object:
         if format_name in ("date-time", "datetime", "date"):
             moment = datetime.datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        if format_name == "duration":
+            return datetime.timedelta(seconds=formats.duration_seconds(value))
     except ValueError:
         return value
-    if format_name == "duration" and (parts := _DURATION.findall(value)):
-        seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-        return datetime.timedelta(seconds=-seconds if value.startswith("-") else seconds)
     return value
 
 
@@ -287,13 +283,21 @@ def _is_network(value: str) -> bool:
     return "/" in value
 
 
+def _pattern(text: str) -> patterns.Pattern:
+    """Return a compiled pattern. Raises PatternError."""
+    found = patterns.compiled(text)
+    if found is None:
+        raise patterns.PatternError("the pattern is not supported")
+    return found
+
+
 def _find(value: str, pattern: str) -> str:
-    found = go_patterns.compiled(pattern).search(value)
+    found = _pattern(pattern).search(value)
     return found.group() if found else ""
 
 
 def _find_all(value: str, pattern: str, *limit: int) -> list[str]:
-    found = [match.group() for match in go_patterns.compiled(pattern).finditer(value)]
+    found = [match.group() for match in _pattern(pattern).finditer(value)]
     return found[: limit[0]] if limit and limit[0] >= 0 else found
 
 
@@ -320,7 +324,7 @@ def _replace(value: str, old: str, new: str, *limit: int) -> str:
     return value.replace(old, new, *limit)
 
 
-#: The functions of Kubernetes' own libraries that are known here: lists, regex, strings, isIP.
+#: Functions of Kubernetes' libraries: lists, regex, strings, isIP and isCIDR.
 _FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "isSorted": lambda values: all(a <= b for a, b in itertools.pairwise(values)),
     "sum": lambda values: sum(values[1:], start=values[0]) if values else 0,
@@ -344,7 +348,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
 
 
 def _library() -> Any:
-    """A context with the functions in it, for one evaluation."""
+    """Return a context with the functions, for one evaluation."""
     import cel
 
     context = cel.Context()

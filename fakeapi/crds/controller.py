@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds import definitions
-from fakeapi.crds.definition_rules import is_established
 from fakeapi.decoding.options import DeleteOptions, WriteOptions
 from fakeapi.store.registry import Target
 from fakeapi.types.objects import Json, finalizers_of, is_deleting, name_of, with_metadata
@@ -75,7 +74,7 @@ class DefinitionController:
         wanted = definitions.accepted(revision.object, others, self._state.now())
         if wanted != revision.object:
             self._write_status(revision, wanted)
-        if is_established(wanted):
+        if definitions.is_established(wanted):
             self._serve(key, wanted)
 
     def _serve(self, key: str, definition: Json | None) -> None:
@@ -98,7 +97,7 @@ class DefinitionController:
         definition = revision.object
         if definitions.CLEANUP not in finalizers_of(definition):
             return
-        if not is_established(definition):
+        if not definitions.is_established(definition):
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
         self._serve(key, definition)

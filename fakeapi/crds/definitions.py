@@ -1,8 +1,9 @@
-"""What becomes of a custom resource definition: its conditions and the kinds it serves.
+"""Conditions, defaults and served kinds of a CustomResourceDefinition: pure functions.
 
-Pure functions on definitions; controller.py applies them as definitions come and go.
+controller.py calls them when definitions change.
 
-Source: apiextensions-apiserver pkg/apihelpers, pkg/controller/status/naming_controller.go and
+Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go, pkg/apihelpers,
+pkg/controller/status/naming_controller.go, pkg/registry/customresourcedefinition/strategy.go and
 pkg/apiserver/customresource_handler.go of v0.36.3.
 """
 
@@ -17,6 +18,7 @@ from fakeapi.printing.custom import custom_columns
 from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.types.objects import (
     Json,
+    child,
     finalizers_of,
     mapping,
     mappings,
@@ -38,6 +40,39 @@ _MARKED: Final = (
 )
 _NAME_FIELDS: Final = ("plural", "singular", "kind", "listKind")
 _RESOURCE_FIELDS: Final = ("plural", "singular")
+
+
+def apply_defaults(definition: Json) -> None:
+    """Fill in the defaults of a definition."""
+    spec = child(definition, "spec")
+    own = child(spec, "names")
+    if not own.get("singular"):
+        own["singular"] = text(own.get("kind")).lower()
+        if not own["singular"]:
+            del own["singular"]
+    if not own.get("listKind") and own.get("kind"):
+        own["listKind"] = f"{own['kind']}List"
+    if "conversion" not in spec:
+        spec["conversion"] = {"strategy": "None"}
+    webhook = mapping(mapping(spec["conversion"]).get("webhook"))
+    service = mapping(webhook.get("clientConfig")).get("service")
+    if isinstance(service, dict) and service.get("port") is None:
+        service["port"] = 443
+
+
+def note_storage_version(definition: Json) -> None:
+    """Add the storage version to `status.storedVersions`."""
+    versions = mappings(mapping(definition.get("spec")).get("versions"))
+    name = next((text(version.get("name")) for version in versions if version.get("storage")), "")
+    status = child(definition, "status")
+    stored = texts(status.get("storedVersions"))
+    if name and name not in stored:
+        status["storedVersions"] = [*stored, name]
+
+
+def is_established(definition: Json) -> bool:
+    """True if the resource of the definition is served."""
+    return has_condition(definition, "Established")
 
 
 def with_condition(

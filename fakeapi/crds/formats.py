@@ -1,7 +1,7 @@
-"""The string formats that schemas of custom resources may demand.
+"""Formats of strings and numbers in schemas of custom resources; unknown formats are ignored.
 
 Source: kube-openapi pkg/validation/strfmt and apiextensions-apiserver
-pkg/apiserver/validation/formats.go of v0.36.3. Formats that are not known are ignored.
+pkg/apiserver/validation/formats.go of v0.36.3.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import urllib.parse
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import names
+from fakeapi.types.durations import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +25,14 @@ _UUID: Final = f"{_HEX}{{8}}-?{_HEX}{{4}}-?%s{_HEX}{{3}}-?%s{_HEX}{{3}}-?{_HEX}{
 _DATE_TIME: Final = re.compile(
     r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
 )
-_GO_DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_SCALA_DURATION: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
-_UNITS: Final = (
-    "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "hour",
-    "d", "day", "w", "wk", "week",
+_WORDED_DURATION: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+#: Seconds of a unit, and its names; a word that begins with the last name has the unit, too.
+_UNITS: Final[tuple[tuple[float, tuple[str, ...]], ...]] = (
+    (1e-9, ("ns", "nano")), (1e-6, ("us", "µs", "micro")), (1e-3, ("ms", "milli")),
+    (1, ("s", "sec")), (60, ("m", "min")), (3600, ("h", "hr", "hour")), (86400, ("d", "day")),
+    (604800, ("w", "wk", "week")),
 )  # fmt: skip
-#: One label, with at most one dash, or several of which the last has letters only.
+#: One label with at most one dash, or several labels, the last of letters only.
 _HOST: Final = re.compile(
     r"[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}"
 )
@@ -79,11 +81,28 @@ def _is_date_time(value: str) -> bool:
     return found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
 
 
+def duration_seconds(value: str) -> float:
+    """Parse a duration of Go's form, or of numbers and words (`3 weeks`). Raises ValueError."""
+    try:
+        return parse_duration(value)
+    except ValueError:
+        found = [
+            int(number) * seconds
+            for number, word in _WORDED_DURATION.findall(value.lower())
+            for seconds, names_of_unit in _UNITS
+            if word in names_of_unit or word.startswith(names_of_unit[-1])
+        ]
+        if not found:
+            raise
+        return sum(found)
+
+
 def _is_duration(value: str) -> bool:
-    if _GO_DURATION.fullmatch(value):
-        return True
-    words = [unit.lower() for _, unit in _SCALA_DURATION.findall(value)]
-    return any(word in _UNITS or word.rstrip("s").startswith(_UNITS[1:]) for word in words)
+    try:
+        duration_seconds(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_email(value: str) -> bool:
@@ -137,7 +156,7 @@ def _is_isbn13(value: str) -> bool:
     return sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits)) % 10 == 0
 
 
-#: Format, without dashes -> whether a string has it. What is not here is ignored.
+#: Checks of strings by the names of formats, without dashes.
 _STRINGS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _matching(f"{_HEX}{{24}}"),
     "uri": _is_uri,
@@ -174,13 +193,13 @@ _NUMBERS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def is_known(format_name: str, type_name: str) -> bool:
-    """Whether values of that type are held to the format; if not it is ignored."""
+    """True if the format is enforced for values of that type."""
     if type_name in ("", "string"):
         return format_name.replace("-", "") in _STRINGS
     return format_name in _NUMBERS.get(type_name, ())
 
 
 def matches(format_name: str, value: str) -> bool:
-    """Whether the string has the format; a format that is none of strings is no matter to it."""
-    judge = _STRINGS.get(format_name.replace("-", ""))
-    return judge is None or judge(value)
+    """True if the string has the format, or the format is not one of strings."""
+    check = _STRINGS.get(format_name.replace("-", ""))
+    return check is None or check(value)

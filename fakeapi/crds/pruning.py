@@ -13,7 +13,7 @@ import copy
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import schema
-from fakeapi.types.objects import Json, mapping
+from fakeapi.types.objects import Json, mapping, mappings
 from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ def below(node: Json | None, key: str) -> tuple[Json | None, bool]:
     if isinstance(additional, dict):
         return additional, True
     return None, additional is True
+
+
+def schemas_in(node: Json) -> Iterator[Json]:
+    """Yield a schema and all schemas in it."""
+    yield node
+    inner = list(mapping(node.get("properties")).values())
+    inner += [node.get(name) for name in ("items", "additionalProperties", "not")]
+    for name in ("allOf", "oneOf", "anyOf"):
+        inner += mappings(node.get(name))
+    for schema_node in inner:
+        if isinstance(schema_node, dict):
+            yield from schemas_in(schema_node)
 
 
 def items_of(node: Json | None) -> Json | None:

@@ -20,9 +20,9 @@ from typing import Final
 
 import msgspec
 
-from fakeapi.crds import formats
+from fakeapi.crds import formats, patterns
 from fakeapi.crds.pruning import below, items_of
-from fakeapi.types import go_patterns, gotext
+from fakeapi.types import gotext
 from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
 from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
 
@@ -267,7 +267,7 @@ def _by_string_rules(node: Json, value: str, path: str) -> Findings:
     elif isinstance(shortest, int) and len(value) < shortest:
         why = _says(path, f"should be at least {shortest} chars long")
         found.errors.append(invalid(where, value, why))
-    elif pattern and not go_patterns.compiled(pattern).search(value):
+    elif pattern and (compiled := patterns.compiled(pattern)) and not compiled.search(value):
         found.errors.append(invalid(where, value, _says(path, f"should match '{pattern}'")))
     declared = _format_of(node)
     if declared and not formats.matches(declared, value):

@@ -1,4 +1,4 @@
-"""One version of a custom resource, as its definition says: the `structure` of a `Kind`."""
+"""The `Structure` of a version of a custom resource: pruning, defaults, validation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import cel_rules, pruning, warnings
-from fakeapi.crds.embedded import validate_embedded
-from fakeapi.crds.list_types import validate_lists
-from fakeapi.crds.schema_rules import has_rules
+from fakeapi.crds import cel_rules, pruning
 from fakeapi.crds.schema_validation import Correlated, validate
-from fakeapi.types import gotext, schema
+from fakeapi.crds.values import validate_embedded, validate_lists
+from fakeapi.types import gotext, names, schema
 from fakeapi.types.errors import FieldError, in_order, invalid
-from fakeapi.types.objects import Json, mapping
+from fakeapi.types.objects import Json, finalizers_of, mapping
 from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
@@ -21,13 +19,14 @@ if TYPE_CHECKING:
 
 _ANYTHING: Final[Json] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _REPLICAS_MAX: Final = 2**31 - 1
+_STANDARD_FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
 
 
 class CustomStructure:
     """A structural schema, applied to whole objects.
 
-    `stored` is the schema of the storage version where that is another one: with the conversion
-    strategy None objects keep only what both versions know.
+    `stored` is the schema of another storage version: with the conversion strategy None objects
+    keep the fields that both versions have.
     """
 
     def __init__(
@@ -43,12 +42,14 @@ class CustomStructure:
         self._node = _ANYTHING if node is None else node
         self._stored = stored
         self._scale = scale
-        self._has_rules = has_rules(self._node) and cel_rules.is_available()
+        self._has_rules = cel_rules.is_available() and any(
+            cel_rules.RULES in inner for inner in pruning.schemas_in(self._node)
+        )
 
     def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
-        """The stored form: a fresh object without unknown fields, defaults filled in.
+        """Return the stored form: a new object without unknown fields, with defaults.
 
-        Paths of what it leaves out go to `dropped`. Raises DecodeError.
+        The paths of unknown fields are appended to `dropped`. Raises DecodeError.
         """
         unknown: list[str] = [] if dropped is None else dropped
         schema.check_encodable(value)
@@ -61,7 +62,7 @@ class CustomStructure:
         return self.as_stored(obj) if self._stored is not None else obj
 
     def as_stored(self, obj: Json) -> Json:
-        """The object as the storage version has it; defaults may have come since it was written."""
+        """Return the object as the storage version has it, with the present defaults."""
         node = self._node if self._stored is None else self._stored
         result = copy.deepcopy(obj)
         pruning.drop_nulls(result, node)
@@ -79,10 +80,10 @@ class CustomStructure:
         return result
 
     def unknown_fields(self, value: Json) -> list[str]:
-        """Paths of the fields that `complete` leaves out."""
+        """Return the paths of the fields that `complete` drops."""
         unknown: list[str] = []
         obj = copy.deepcopy(value)
-        with contextlib.suppress(DecodeError):  # `complete` tells
+        with contextlib.suppress(DecodeError):  # `complete` raises it
             pruning.coerce_metadata(obj, self._node, unknown)
         pruning.prune(obj, pruning.as_root(self._node), unknown)
         return sorted(unknown)
@@ -90,7 +91,7 @@ class CustomStructure:
     def validate(
         self, obj: Json, old: Json | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
-        """What is wrong with the object; on an update what was wrong before may stay."""
+        """Return the errors of the object; with `old`, errors of unchanged values are allowed."""
         if subresource == "status":
             return self._status_errors(obj, old)
         whole = {**self._type_meta, **obj}
@@ -107,7 +108,7 @@ class CustomStructure:
     def _rule_errors(
         self, whole: Json, before: Correlated | None, errors: list[FieldError]
     ) -> list[FieldError]:
-        """What the rules in CEL say of an object that is right in all other respects."""
+        """Return the errors of rules in CEL, or one error if others block their evaluation."""
         if not self._has_rules:
             return []
         return cel_rules.blocks(errors) or list(cel_rules.evaluate(self._node, whole, before))
@@ -132,7 +133,7 @@ class CustomStructure:
         return in_order(errors + self._rule_errors(whole, before, errors))
 
     def _scale_errors(self, obj: Json, which: str) -> list[FieldError]:
-        """The numbers that the scale subresource shows have to be numbers of replicas."""
+        """Return the error of a number of replicas that the scale subresource shows."""
         if self._scale is None:
             return []
         path: tuple[str, ...] = getattr(self._scale, which)
@@ -155,8 +156,18 @@ class CustomStructure:
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
         """Return the warnings for the writer of a valid object."""
-        return warnings.of_finalizers(obj, old)
+        before = finalizers_of(old) if old is not None else []
+        found: list[str] = []
+        for name in sorted(set(finalizers_of(obj)) - set(before)):
+            complaints = list(names.qualified_name(name))
+            if "/" not in name and name not in _STANDARD_FINALIZERS:
+                path = " including a path (/)" if "." in name else ""
+                complaints.append(
+                    f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts "
+                    "with other finalizer writers"
+                )
+            found += [f'metadata.finalizers: "{name}": {why}' for why in complaints]
+        return found
 
     def open_api(self) -> Json:
-        """The type as an OpenAPI v3 schema, as clients are shown it."""
         return self._node

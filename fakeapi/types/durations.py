@@ -1,4 +1,4 @@
-"""Durations: as Go writes them (`1h15m`, `1.5s`, `-2ms`), and as kubectl shows them (`5d3h`).
+"""Durations in Go's form (`1h15m`, `1.5s`, `-2ms`), and in kubectl's (`5d3h`).
 
 Source: Go's time.ParseDuration; apimachinery pkg/util/duration/duration.go, HumanDuration.
 """
@@ -25,7 +25,7 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
-_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([^\d.]*)")
+_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([^\d.]*)", re.ASCII)
 
 
 def parse_duration(text: str) -> float:

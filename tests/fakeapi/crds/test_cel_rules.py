@@ -89,7 +89,7 @@ async def test_without_an_interpreter_rules_are_ignored(
 ) -> None:
     monkeypatch.setattr(cel_rules, "is_available", lambda: False)
     made = await api.post(DEFINITIONS, ruled({"rule": "self.size > 5"}, size=INTEGER))
-    assert "no CEL interpreter is installed" in made.headers["Warning"]
+    assert "needs pip install 'kubesched[cel]'" in made.headers["Warning"]
     assert (await api.post(WIDGETS, widget(size=1))).code == 201
 
 
@@ -119,6 +119,8 @@ MAP: Json = {
         ({"type": "array", "items": STRING}, "self.indexOf('b') == 1", ["a", "b"], 1),
         (STRING, "self.lowerAscii() == 'abc' && self.find('[A-Z]') == 'A'", "Abc", 1),
         (STRING, "self.split(',').size() == 3", "a,b,c", 1),
+        (STRING, 'self.matches(r"""^(?i)x\\.?$""")', "X.", 1),
+        (STRING, 'self.matches("a.?")', "b", 0),
         ({"type": "string", "format": "duration"}, "self < duration('1h')", "90m", 0),
         (
             {"type": "string", "format": "date-time"},

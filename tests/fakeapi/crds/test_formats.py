@@ -1,43 +1,10 @@
-"""Go's regular expressions and string formats, in Python."""
+"""Formats of strings and numbers."""
 
 from __future__ import annotations
 
 import pytest
 
 from fakeapi.crds import formats
-from fakeapi.types.go_patterns import PatternError, compiled
-from fakeapi.types.gotext import number
-
-
-@pytest.mark.parametrize(
-    ("pattern", "value", "found"),
-    [
-        ("^a$", "a", True),
-        ("^a$", "a\n", False),
-        (r"^a\z", "a", True),
-        (r"\d+", "٣", False),
-        ("[[:alpha:]]+$", "abc", True),
-        ("^[[:digit:][:space:]]+$", "1 2", True),
-        (r"^[^\]$]+$", "ab", True),
-        ("^[$]$", "$", True),
-        (r"^\pL+$", "é", True),
-        (r"^\p{L}$", "1", False),
-        (r"^\Qa.b\E$", "a.b", True),
-        (r"^\x{41}$", "A", True),
-        ("(?P<name>x)", "x", True),
-        ("(?i)abc", "ABC", True),
-        ("^.$", "\n", False),
-        ("^[]a]+$", "]a", True),
-    ],
-)
-def test_patterns(pattern: str, value: str, *, found: bool) -> None:
-    assert (compiled(pattern).search(value) is not None) is found
-
-
-@pytest.mark.parametrize("pattern", ["(", "(?=a)", "(?<!a)b", r"(a)\1", "[[:nope:]]", "a**"])
-def test_what_is_no_pattern_of_go(pattern: str) -> None:
-    with pytest.raises(PatternError, match="error parsing regexp"):
-        compiled(pattern)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +48,8 @@ def test_formats_belong_to_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.0, "1"), (0.0, "0"), (-0.5, "-0.5"), (123456.0, "123456"), (1e6, "1e+06"),
-        (1234567.0, "1.234567e+06"), (0.0001, "0.0001"), (1e-5, "1e-05"), (1e30, "1e+30"),
-    ],
-)  # fmt: skip
-def test_floats_as_go_prints_them(value: float, text: str) -> None:
-    assert number(value) == text
+    ("text", "seconds"),
+    [("90m", 5400), ("3 weeks", 1814400), ("2 days 1 hour", 176400), ("5 MILLIS", 0.005)],
+)
+def test_durations_may_have_words(text: str, seconds: float) -> None:
+    assert formats.duration_seconds(text) == seconds

@@ -1,0 +1,71 @@
+"""Regular expressions of schemas and of CEL: Go's syntax, matched by Google's RE2.
+
+RE2 is the package `google-re2` of `kubesched[cel]`. Without it, and for the few patterns that only
+Go compiles, a pattern is accepted and not enforced, and the writer of the definition is warned.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MEMORY_MAX_BYTES: Final = 256 * 1024 * 1024
+#: Errors of RE2 for patterns that Go compiles: large ones, and Unicode classes by alias.
+_GO_COMPILES: Final = (
+    "pattern too large",
+    r"invalid character class range: \p",
+    r"invalid character class range: \P",
+)
+
+
+class PatternError(ValueError):
+    """A pattern that Go does not compile."""
+
+
+class Match(Protocol):
+    """A place where a pattern matches."""
+
+    def group(self) -> str:
+        """Return the text of the match."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, value: str) -> Match | None:
+        """Return the first match."""
+
+    def finditer(self, value: str) -> Iterator[Match]:
+        """Return all matches."""
+
+
+@functools.cache
+def is_available() -> bool:
+    """True if RE2 is installed."""
+    return importlib.util.find_spec("re2") is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Pattern | None:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY_MAX_BYTES
+    try:
+        found: Pattern = re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace")
+        if why.startswith(_GO_COMPILES):
+            return None
+        raise PatternError(f"error parsing regexp: {why}") from error
+    return found
+
+
+def compiled(pattern: str) -> Pattern | None:
+    """Return the pattern, None if it cannot be enforced. Raises PatternError."""
+    return _compiled(pattern) if is_available() else None

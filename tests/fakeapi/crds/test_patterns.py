@@ -1,0 +1,80 @@
+"""Patterns of schemas: enforced by RE2 in Go's syntax, accepted with a warning without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakeapi.crds import patterns
+from fakeapi.crds.patterns import PatternError, compiled
+
+from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
+
+if TYPE_CHECKING:
+    from ..api_client import ApiClient, Json
+
+
+def patterned(pattern: str) -> Json:
+    """A definition whose `spec.title` has this pattern."""
+    title = {"type": "string", "pattern": pattern}
+    spec = {"type": "object", "properties": {"title": title}}
+    return definition(version(node=schema(spec=spec), subresources={}))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "found"),
+    [
+        ("^a$", "a", True),
+        ("^a$", "a\n", False),
+        (r"^a\z", "a", True),
+        (r"\d+", "٣", False),
+        ("^[[:digit:][:space:]]+$", "1 2", True),
+        (r"^\pL+$", "é", True),
+        (r"^\p{Greek}+$", "αβ", True),
+        (r"^\p{Greek}+$", "ab", False),
+        (r"^\Qa.b\E$", "a.b", True),
+        (r"^\x{41}$", "A", True),
+        ("(?P<name>x)", "x", True),
+        ("^(?i)abc$", "ABC", True),
+        ("(?U)^a+$", "aa", True),
+        ("^.$", "\n", False),
+        (r"^\p{L}{100}" * 30, "", False),
+    ],
+)
+def test_a_pattern_has_gos_syntax(pattern: str, value: str, *, found: bool) -> None:
+    match = compiled(pattern)
+    assert match is not None
+    assert (match.search(value) is not None) is found
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", "(?<!a)b", r"(a)\1", "[[:nope:]]", "a**"])
+def test_a_pattern_that_go_does_not_compile_is_an_error(pattern: str) -> None:
+    with pytest.raises(PatternError, match="error parsing regexp"):
+        compiled(pattern)
+
+
+async def test_values_must_match(api: ApiClient) -> None:
+    made = await api.post(DEFINITIONS, patterned(r"^(?i)a\p{Greek}+$"))
+    assert (made.code, "Warning" in made.headers) == (201, False)
+    assert (await api.post(WIDGETS, widget(title="Aβ"))).code == 201
+    refused = await api.post(WIDGETS, widget("x", title="b"))
+    assert refused.causes == [("FieldValueInvalid", "spec.title")]
+
+
+async def test_a_unicode_class_that_only_go_knows_is_accepted_with_a_warning(
+    api: ApiClient,
+) -> None:
+    made = await api.post(DEFINITIONS, patterned(r"^\p{Letter}$"))
+    assert (made.code, "does not enforce" in made.headers["Warning"]) == (201, True)
+    assert (await api.post(WIDGETS, widget(title="1"))).code == 201
+
+
+async def test_without_re2_patterns_are_accepted_with_a_warning(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "is_available", lambda: False)
+    made = await api.post(DEFINITIONS, patterned("(?U)^a+$"))
+    assert made.code == 201
+    assert "pip install 'kubesched[cel]'" in made.headers["Warning"]
+    assert (await api.post(WIDGETS, widget(title="b"))).code == 201
