@@ -10,23 +10,172 @@
 
     scheduler.run(plugins=[GpuGuard])
 
-The names of this package are for plugin authors; everything else may change.
+The names of this package are for plugin authors; everything else may change. They are those of
+`scheduler.framework`, which is imported when the first of them is used (PEP 562).
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
-
-from scheduler import framework
-from scheduler.framework import *  # noqa: F403 # one list of names, in `framework`
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.framework import Plugin
+    from scheduler.framework import (
+        MAX_NODE_SCORE,
+        MIN_NODE_SCORE,
+        PODS_TO_ACTIVATE,
+        ActionType,
+        ArgsWithDefaults,
+        BindPlugin,
+        BoolArray,
+        ClusterEvent,
+        ClusterEventWithHint,
+        Code,
+        Codes,
+        Condition,
+        CycleState,
+        EnqueueExtensions,
+        EventResource,
+        FilterNodesPlugin,
+        FilterPlugin,
+        FitError,
+        Handle,
+        IntArray,
+        Kind,
+        Lister,
+        Node,
+        NodeInfo,
+        Nodes,
+        NodeToStatus,
+        NominatingInfo,
+        NominatingMode,
+        NormalizeScorePlugin,
+        PermitPlugin,
+        Plugin,
+        Pod,
+        PodInfo,
+        PostBindPlugin,
+        PostFilterPlugin,
+        PostFilterResult,
+        PreBindPlugin,
+        PreBindPreFlightPlugin,
+        PreBindPreFlightResult,
+        PreEnqueuePlugin,
+        PreFilterExtensions,
+        PreFilterPlugin,
+        PreFilterResult,
+        PreScorePlugin,
+        QueuedPod,
+        QueueingHint,
+        QueueingHintFn,
+        QueueSortPlugin,
+        Rejections,
+        Remedy,
+        RemedyPlugin,
+        ReservePlugin,
+        ScoreNodesPlugin,
+        ScorePlugin,
+        SharedHintsPlugin,
+        Snapshot,
+        SortKeyPlugin,
+        StateKey,
+        Status,
+        Unstructured,
+        ValidatedArgs,
+        Victims,
+        WaitingPod,
+        Worlds,
+        as_kind,
+        default_normalize_score,
+        pending,
+        reject,
+        reject_by,
+        reject_together,
+        skip,
+        unresolvable,
+        unschedulable,
+        wait,
+    )
 
-__all__ = ["run"]
-__all__ += framework.__all__
+__all__ = [
+    "MAX_NODE_SCORE",
+    "MIN_NODE_SCORE",
+    "PODS_TO_ACTIVATE",
+    "ActionType",
+    "ArgsWithDefaults",
+    "BindPlugin",
+    "BoolArray",
+    "ClusterEvent",
+    "ClusterEventWithHint",
+    "Code",
+    "Codes",
+    "Condition",
+    "CycleState",
+    "EnqueueExtensions",
+    "EventResource",
+    "FilterNodesPlugin",
+    "FilterPlugin",
+    "FitError",
+    "Handle",
+    "IntArray",
+    "Kind",
+    "Lister",
+    "Node",
+    "NodeInfo",
+    "NodeToStatus",
+    "Nodes",
+    "NominatingInfo",
+    "NominatingMode",
+    "NormalizeScorePlugin",
+    "PermitPlugin",
+    "Plugin",
+    "Pod",
+    "PodInfo",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreBindPreFlightPlugin",
+    "PreBindPreFlightResult",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueuedPod",
+    "QueueingHint",
+    "QueueingHintFn",
+    "Rejections",
+    "Remedy",
+    "RemedyPlugin",
+    "ReservePlugin",
+    "ScoreNodesPlugin",
+    "ScorePlugin",
+    "SharedHintsPlugin",
+    "Snapshot",
+    "SortKeyPlugin",
+    "StateKey",
+    "Status",
+    "Unstructured",
+    "ValidatedArgs",
+    "Victims",
+    "WaitingPod",
+    "Worlds",
+    "as_kind",
+    "default_normalize_score",
+    "pending",
+    "reject",
+    "reject_by",
+    "reject_together",
+    "run",
+    "skip",
+    "unresolvable",
+    "unschedulable",
+    "wait",
+]
 
 
 def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | None = None) -> None:
@@ -39,3 +188,16 @@ def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | Non
     from scheduler.cli import run as run_command
 
     run_command(plugins=plugins, args=args)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module("scheduler.framework"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,18 +9,45 @@ import msgspec
 
 from scheduler import (
     ActionType,
+    BindPlugin,
     ClusterEvent,
     ClusterEventWithHint,
     CycleState,
+    EnqueueExtensions,
     EventResource,
+    FilterNodesPlugin,
+    FilterPlugin,
+    IntArray,
+    Lister,
+    Node,
     NodeInfo,
     Nodes,
+    NormalizeScorePlugin,
+    PermitPlugin,
     Plugin,
+    Pod,
     PodInfo,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreBindPreFlightPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
     QueueingHint,
+    QueueSortPlugin,
     Rejections,
+    RemedyPlugin,
+    ReservePlugin,
+    ScoreNodesPlugin,
+    ScorePlugin,
+    SharedHintsPlugin,
+    SortKeyPlugin,
     StateKey,
     Status,
+    Unstructured,
     reject,
     unschedulable,
     wait,
@@ -50,9 +77,11 @@ class FastGpuGuard(Plugin):
         return [ClusterEventWithHint(node_label, self.is_schedulable_after_node_change)]
 
     def is_schedulable_after_node_change(
-        self, pod: PodInfo, old: object, new: object
+        self, pod: PodInfo, old: Node | None, new: Node | None
     ) -> QueueingHint:
-        return QueueingHint.QUEUE
+        was_gpu = old is not None and "gpu" in old.metadata.labels
+        is_gpu = new is not None and "gpu" in new.metadata.labels
+        return QueueingHint.QUEUE if was_gpu != is_gpu else QueueingHint.QUEUE_SKIP
 
 
 class PreferFastDisks(Plugin):
@@ -69,18 +98,102 @@ class PreferFastDisks(Plugin):
         state.write(self.KEY, self.args.nvme)
         return None
 
-    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> object:
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         best: int = state.read(self.KEY)
         return nodes.labels("disk").map({"nvme": best, "ssd": self.args.ssd})
 
 
 class Patience(Plugin):
-    """Hold pods for a while, and let somebody else decide."""
+    """Hold pods for a while, and let others decide."""
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         return wait(10.0) if pod.priority < 0 else None
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        await self.handle.sleep(1.0)
+        return None
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         self.handle.event_recorder.event(
             pod.pod, type="Normal", reason="Patience", action="Binding", note="it was worth it"
         )
+
+
+class Quota(Plugin):
+    """Count the pods of a namespace against a custom object; objects and hints have types."""
+
+    reads = (Pod, "quotas.v1.example.com", "configmaps.v1")
+    required = ("quotas.v1.example.com",)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterResult | Status | None:
+        pods: Lister[Pod] = self.handle.lister(Pod)
+        running = [p for p in pods.list(pod.namespace) if p.spec.node_name]
+        quota = self.handle.lister("quotas.v1.example.com").get("pods", pod.namespace)
+        if quota is not None and len(running) >= int(quota["spec"]["limit"]):
+            return unschedulable(f"quota {quota.metadata.name} is used up")
+        return None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        changed = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
+        return [
+            ClusterEventWithHint.on("quotas.v1.example.com", changed, self.after_quota_change),
+            ClusterEventWithHint.on(Pod, ActionType.DELETE, self.after_pod_deleted),
+        ]
+
+    def after_quota_change(
+        self, pod: PodInfo, old: Unstructured | None, new: Unstructured | None
+    ) -> QueueingHint:
+        grows = new is None or old is None or new["spec"]["limit"] > old["spec"]["limit"]
+        return QueueingHint.QUEUE if grows else QueueingHint.QUEUE_SKIP
+
+    def after_pod_deleted(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> QueueingHint:
+        same = old is not None and old.metadata.namespace == pod.namespace
+        return QueueingHint.QUEUE if same else QueueingHint.QUEUE_SKIP
+
+
+class Mistaken(Plugin):
+    """mypy finds these mistakes; an unused `ignore` here would be an error."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: Nodes) -> Status | None:  # type: ignore[override]
+        return None
+
+    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:  # type: ignore[override]
+        return None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        wrong = self.after_pod_deleted
+        return [ClusterEventWithHint.on(Node, ActionType.DELETE, wrong)]  # type: ignore[arg-type]
+
+    def after_pod_deleted(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> QueueingHint:
+        return QueueingHint.QUEUE
+
+
+def a_plugin_satisfies_every_contract(
+    plugin: Plugin,
+) -> tuple[
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    SortKeyPlugin,
+    EnqueueExtensions,
+    SharedHintsPlugin,
+    PreFilterPlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    FilterNodesPlugin,
+    PostFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    ScoreNodesPlugin,
+    NormalizeScorePlugin,
+    ReservePlugin,
+    PermitPlugin,
+    PreBindPreFlightPlugin,
+    PreBindPlugin,
+    BindPlugin,
+    PostBindPlugin,
+    RemedyPlugin,
+]:
+    """The declarations in `Plugin` are those of the protocols."""
+    return (plugin,) * 21

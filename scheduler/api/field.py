@@ -7,6 +7,7 @@ Source: apimachinery `pkg/util/validation/field/errors.go`, `pkg/util/errors/err
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,6 +23,12 @@ _ESCAPES: Final = {
 
 #: The characters that Go escapes in JSON, because a browser could take them for markup.
 GO_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return ` (did you mean "x"?)` for the word most like `word`; an empty text if none is."""
+    found = difflib.get_close_matches(word, list(words), n=1)
+    return f' (did you mean "{found[0]}"?)' if found else ""
 
 
 class FieldError(ValueError):

@@ -156,9 +156,12 @@ class SchedulerApp:
 
     @property
     def last_resource_versions(self) -> dict[str, str]:
-        """The last resource version of each informer, by kind."""
-        informers = self._base.informers.by_kind
-        return {kind: informer.last_resource_version for kind, informer in informers.items()}
+        """The last resource version of each informer by kind, without kinds that do not exist."""
+        return {
+            kind: informer.last_resource_version
+            for kind, informer in self._base.informers.by_kind.items()
+            if informer.is_available
+        }
 
     def statistics(self) -> AppStatistics:
         return AppStatistics(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.background import BackgroundTasks
@@ -27,7 +27,7 @@ from scheduler.client import (
     InformerFactory,
     RestClient,
 )
-from scheduler.client.kinds import resource_named
+from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.api.core import Pod
-    from scheduler.client import Connection
+    from scheduler.api.unstructured import Kind, Unstructured
+    from scheduler.client import Connection, Resource
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.handle import Lister
@@ -56,13 +57,15 @@ if TYPE_CHECKING:
     from scheduler.runtime.handle import DryRun
     from scheduler.snapshot import PodInfo
 
+T = TypeVar("T")
+
 #: Finished pods need no node and use no resources.
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _USER_AGENT: Final = "kubesched/scheduler"
 
 
 class Informers:
-    """The informers of the scheduler, by the plural of the kind they watch."""
+    """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
 
     def __init__(self, factory: InformerFactory) -> None:
         self.factory: Final = factory
@@ -73,14 +76,36 @@ class Informers:
         self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
         self._is_complete = False
 
-    def lister(self, kind: str) -> Lister:
+    @overload
+    def lister(self, kind: type[T], /) -> Lister[T]: ...
+
+    @overload
+    def lister(self, kind: str, /) -> Lister[Unstructured]: ...
+
+    def lister(self, kind: Kind, /) -> Lister[Any]:
         """Return the objects of a kind, watched from now on if plugins are still being created.
 
         Raises `KeyError` for a kind that is not watched.
         """
-        if kind not in self.by_kind and not self._is_complete:
-            self.by_kind[kind] = self.factory.informer(resource_named(kind))
-        return self.by_kind[kind].lister
+        key = kind_key(kind)
+        if key not in self.by_kind and not self._is_complete:
+            self._watch(resource_named(kind), required=False)
+        return self.by_kind[key].lister
+
+    def _watch(
+        self, resource: Resource[Any] | GroupVersionResource, *, required: bool
+    ) -> Informer[Any]:
+        """Return the informer of a kind, made if there is none yet."""
+        informer = self.by_kind.get(resource.key)
+        if informer is None:
+            if isinstance(resource, GroupVersionResource):
+                informer = self.factory.discovered(resource)
+            else:
+                informer = self.factory.informer(resource)
+            informer.required = False
+            self.by_kind[resource.key] = informer
+        informer.required |= required
+        return informer
 
     def watch_other_kinds(
         self,
@@ -89,8 +114,8 @@ class Informers:
         metrics: SchedulerMetrics,
     ) -> None:
         """Watch the kinds that plugins read or register for; events go to the queue."""
-        for resource, events in kinds_to_watch(profiles):
-            informer = self.by_kind[resource.plural] = self.factory.informer(resource)
+        for resource, events, required in kinds_to_watch(profiles):
+            informer = self._watch(resource, required=required)
             for name, actions in events.items():
                 handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)
                 informer.add_event_handler(

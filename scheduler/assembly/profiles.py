@@ -18,6 +18,7 @@ from scheduler.runtime import (
     Registry,
     load_plugin_class,
 )
+from scheduler.runtime.extension_points import require_extension_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +53,7 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
             names.append(plugin)
             continue
         plugin_class = load_plugin_class(plugin) if isinstance(plugin, str) else plugin
+        require_extension_point(plugin_class)
         registry.register(plugin_class)
         names.append(plugin_class.name)
     return registry, names

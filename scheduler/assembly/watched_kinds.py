@@ -1,23 +1,25 @@
 """Compute the kinds of objects to watch, and the changes of them that are cluster events.
 
 Pods and nodes are always watched, by handlers of their own. Another kind is watched if a plugin
-lists it (`Plugin.reads`) or has registered for events of it.
+lists it (`Plugin.reads`, `Plugin.required`) or has registered for events of it.
 Source: `unionedGVKs` in `pkg/scheduler/scheduler.go`, `addAllEventHandlers`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
-from scheduler.client.kinds import kind_of_event, resource_named
+from scheduler.client.kinds import GroupVersionResource, kind_of_event, resource_named
 from scheduler.framework.events import ALL_EVENTS, ActionType
+from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scheduler.framework.interface import EnqueueExtensions, Plugin
+    from scheduler.api.unstructured import Kind
+    from scheduler.framework.interface import Plugin
     from scheduler.runtime import Framework
 
 #: Kinds with handlers of their own.
@@ -25,55 +27,67 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 
 
 class WatchedKind(NamedTuple):
-    """A kind, and the registered changes of it, by the name of the kind in events."""
+    """A kind, and the registered changes of it, by the name of the kind in events.
 
-    resource: Resource[Any]
-    events: Mapping[str, ActionType]
+    Nothing is scheduled before the objects of a `required` kind are known. Any other kind may not
+    exist yet, or may be forbidden.
+    """
+
+    resource: Resource[Any] | GroupVersionResource
+    events: dict[str, ActionType]
+    required: bool
 
 
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
-    Raises `PluginSetupError` for an unknown kind.
+    The kinds of in-tree plugins are required, and those in a plugin's `required`. Raises
+    `PluginSetupError` for a kind that cannot exist.
     """
-    found: dict[str, tuple[Resource[Any], dict[str, ActionType]]] = {}
+    found: dict[str, WatchedKind] = {}
+
+    def watch(
+        resource: Resource[Any] | GroupVersionResource, *, required: bool
+    ) -> dict[str, ActionType]:
+        kind = found.get(resource.key) or WatchedKind(resource, {}, required)
+        found[resource.key] = kind._replace(required=kind.required or required)
+        return kind.events
+
     for framework in profiles.values():
         for plugin in framework.instances:
             for name in plugin.reads:
-                resource = _read_by(plugin, name)
-                found.setdefault(resource.plural, (resource, {}))
+                watch(_read_by(plugin, name), required=_is_in_tree(plugin))
+            for name in plugin.required:
+                watch(_read_by(plugin, name), required=True)
         for plugin in framework.rejecting_plugins:
             for event_resource, actions in _registered(plugin):
                 kind = _event_kind(plugin, event_resource)
                 if kind is not None:
-                    _, events = found.setdefault(kind.plural, (kind, {}))
+                    events = watch(kind, required=_is_in_tree(plugin))
                     events[event_resource] = events.get(event_resource, ActionType.NONE) | actions
-    return [WatchedKind(*kind) for name, kind in found.items() if name not in _OWN_HANDLERS]
+    return [kind for key, kind in found.items() if key not in _OWN_HANDLERS]
+
+
+def _is_in_tree(plugin: Plugin) -> bool:
+    return IN_TREE.get(plugin.name) is type(plugin)
 
 
 def _registered(plugin: Plugin) -> Iterable[tuple[str, ActionType]]:
-    if hasattr(plugin, "events_to_register"):
-        registered = cast("EnqueueExtensions", plugin).events_to_register()
-    else:
-        registered = ALL_EVENTS
+    registered = (
+        plugin.events_to_register() if hasattr(plugin, "events_to_register") else ALL_EVENTS
+    )
     return [(event.resource, event.action_type) for event, _ in registered]
 
 
-def _read_by(plugin: Plugin, name: str) -> Resource[Any]:
+def _read_by(plugin: Plugin, kind: Kind) -> Resource[Any] | GroupVersionResource:
     try:
-        return resource_named(name)
-    except (KeyError, ValueError) as error:
-        raise PluginSetupError(
-            f'plugin "{plugin.name}": reads: {name!r} is no kind that is known; '
-            "expected a plural or <plural>.<version>.<group>"
-        ) from error
+        return resource_named(kind)
+    except ValueError as error:
+        raise PluginSetupError(f'plugin "{plugin.name}": reads: {error}') from error
 
 
-def _event_kind(plugin: Plugin, event_resource: str) -> Resource[Any] | None:
+def _event_kind(plugin: Plugin, event_resource: str) -> Resource[Any] | GroupVersionResource | None:
     try:
         return kind_of_event(event_resource)
-    except (KeyError, ValueError) as error:
-        raise PluginSetupError(
-            f'plugin "{plugin.name}": events of {event_resource!r}: '
-            "expected a known resource or <plural>.<version>.<group>"
-        ) from error
+    except ValueError as error:
+        raise PluginSetupError(f'plugin "{plugin.name}": events: {error}') from error

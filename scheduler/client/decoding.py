@@ -20,6 +20,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.unstructured import Unstructured
 from scheduler.client.errors import ApiError, DecodeError, error_of_status
 from scheduler.client.kinds import ApiObject, Resource
 from scheduler.client.objects import ApiStatus, ListMeta
@@ -84,9 +85,9 @@ class ObjectDecoder(Generic[T]):
     def __init__(self, resource: Resource[T]) -> None:
         self._resource = resource
         kind: type[T] = resource.type
-        self._objects = msgspec.json.Decoder(kind)
-        self._pages = msgspec.json.Decoder(Page[kind])  # type: ignore[valid-type]
-        self._events = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type]
+        self._objects = msgspec.json.Decoder(kind, dec_hook=_unstructured)
+        self._pages = msgspec.json.Decoder(Page[kind], dec_hook=_unstructured)  # type: ignore[valid-type]
+        self._events = msgspec.json.Decoder(WatchEvent[kind], dec_hook=_unstructured)  # type: ignore[valid-type]
         # The order in which the real server and every known fake write these fields.
         head = f'"object":{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'
         self._prefixes: dict[EventType, bytes] = {
@@ -103,6 +104,9 @@ class ObjectDecoder(Generic[T]):
         """Decode a list. Raises DecodeError for a `Table` or a list of another kind."""
         expected = f"{self._resource.kind}List"
         page = _decode(self._pages, body, url=url, kind=expected)
+        if self._resource.type is Unstructured and page.kind.endswith("List"):
+            # A CustomResourceDefinition may name the kind of its lists; discovery does not have it.
+            return page
         if page.kind not in {expected, ""}:
             raise DecodeError(
                 url=url, kind=expected, detail=f"expected kind {expected}, got {page.kind!r}"
@@ -150,6 +154,13 @@ class ObjectDecoder(Generic[T]):
         return WatchEvent(kind_of_event, self.object(body, url=url))
 
 
+def _unstructured(kind: type, value: object) -> object:
+    """Decode an object of a kind without a type of its own."""
+    if kind is not Unstructured or not isinstance(value, dict):
+        raise NotImplementedError(f"no decoding of {kind} from {type(value).__name__}")
+    return Unstructured(value)
+
+
 def _decode(decoder: msgspec.json.Decoder[D], body: bytes, *, url: str, kind: str) -> D:
     try:
         return decoder.decode(body)
@@ -164,7 +175,7 @@ def _decode_without_nulls(
 ) -> D:
     try:
         untyped: object = msgspec.json.decode(body)
-        return msgspec.convert(_without_nulls(untyped), decoder.type)
+        return msgspec.convert(_without_nulls(untyped), decoder.type, dec_hook=_unstructured)
     except msgspec.DecodeError as error:
         raise DecodeError(url=url, kind=kind, detail=str(error)) from error
 

@@ -6,6 +6,7 @@
     |   |-- ConnectionRefused        no server at the address: nothing was executed
     |   `-- StreamInterrupted        a watch broke off, perhaps in the middle of an event
     |-- DecodeError                  the answer is no valid object
+    |-- KindNotFound                 the server does not have this kind of objects
     `-- ApiError                     the server refused
         |-- Unauthorized             401  no valid credentials
         |-- Forbidden                403  the credentials do not allow this
@@ -79,6 +80,10 @@ class DecodeError(ClientError):
         self.url = url
         self.kind = kind
         self.detail = detail
+
+
+class KindNotFound(ClientError):
+    """The server's discovery does not name this kind."""
 
 
 class ApiError(ClientError):

@@ -17,6 +17,9 @@ What an informer promises
   list did not contain the object, and `obj` is the last state in the store. Objects that were never
   in the store are not reported.
 - `has_synced` is true once the handlers were called for everything that the first list contained.
+- A kind that does not exist, or that may not be read, has no objects. The reflector keeps trying;
+  once the list succeeds, its objects are added. `wait_for_sync` does not wait for such a kind
+  unless the informer is `required`.
 
 What it does not promise
 ------------------------
@@ -39,6 +42,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Protocol, TypeVar
 
+from scheduler.client.discovery import DiscoveredKind
 from scheduler.client.kinds import ApiObject, ListOptions, Resource, object_key
 from scheduler.client.reflector import Reflector
 from scheduler.client.store import Store
@@ -47,7 +51,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import AsyncGenerator, Callable
 
+    from scheduler.api.unstructured import Unstructured
     from scheduler.client.decoding import Page, WatchEvent
+    from scheduler.client.kinds import GroupVersionResource
     from scheduler.client.reflector import Source
     from scheduler.client.rest import RestClient
     from scheduler.clock import Clock
@@ -98,15 +104,25 @@ class Informer(Generic[T]):
     ) -> None:
         self.name: Final = name
         self.lister: Final[Store[T]] = Store()
+        #: False while the kind does not exist or may not be read.
+        self.is_available = True
+        #: True if `wait_for_sync` waits for a kind that is not available. To be set before `run`.
+        self.required = True
         self._transform = transform
         self._handlers: list[_Handlers[T]] = []
-        self._synced = asyncio.Event()
+        self._has_synced = False
+        self._may_start = asyncio.Event()
         self._reflector = Reflector(source, self, name=name, clock=clock, rng=rng)
 
     @property
     def has_synced(self) -> bool:
         """True once the handlers were called for everything that the first list contained."""
-        return self._synced.is_set()
+        return self._has_synced
+
+    @property
+    def may_start(self) -> bool:
+        """True once scheduling need not wait for this kind."""
+        return self._may_start.is_set()
 
     @property
     def last_resource_version(self) -> str:
@@ -124,8 +140,8 @@ class Informer(Generic[T]):
         self._handlers.append(_Handlers(on_add, on_update, on_delete))
 
     async def wait_for_sync(self) -> None:
-        """Return once `has_synced` is true."""
-        await self._synced.wait()
+        """Return once `may_start` is true."""
+        await self._may_start.wait()
 
     async def run(self) -> NoReturn:
         """Keep the copy up to date until cancelled."""
@@ -141,7 +157,7 @@ class Informer(Generic[T]):
         """
         if self._transform is not None:
             objects = [self._transform(obj) for obj in objects]
-        is_initial = not self._synced.is_set()
+        is_initial = not self._has_synced
         before = self.lister.replace(objects)
         changes = [(before.pop(object_key(obj), None), obj) for obj in objects]
         handled = 0
@@ -158,7 +174,14 @@ class Informer(Generic[T]):
             handled += 1
             if handled % _CHANGES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        self._synced.set()
+        self.is_available = self._has_synced = True
+        self._may_start.set()
+
+    def unavailable(self) -> None:
+        """Take note that the kind does not exist or may not be read."""
+        self.is_available = False
+        if not self.required:
+            self._may_start.set()
 
     def put(self, obj: T) -> None:
         """Add or replace an object, and call the handlers."""
@@ -247,13 +270,28 @@ class InformerFactory:
     ) -> Informer[T]:
         """Make the informer of a kind, before `start`."""
         name = resource.group_resource
-        informer = Informer(
-            _Selection(self._client, resource, field_selector),
-            name=f"{name} where {field_selector}" if field_selector else name,
-            clock=self._clock,
-            rng=self._rng,
-            transform=transform,
+        return self._add(
+            Informer(
+                _Selection(self._client, resource, field_selector),
+                name=f"{name} where {field_selector}" if field_selector else name,
+                clock=self._clock,
+                rng=self._rng,
+                transform=transform,
+            )
         )
+
+    def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]:
+        """Make the informer of a kind that the server's discovery has to find, before `start`."""
+        return self._add(
+            Informer(
+                DiscoveredKind(self._client, name),
+                name=name.group_resource,
+                clock=self._clock,
+                rng=self._rng,
+            )
+        )
+
+    def _add(self, informer: Informer[T]) -> Informer[T]:
         self._informers.append(informer)
         return informer
 
@@ -264,10 +302,10 @@ class InformerFactory:
 
     @property
     def has_synced(self) -> bool:
-        """True once all informers have synced."""
-        return all(informer.has_synced for informer in self._informers)
+        """True once scheduling need not wait for any kind."""
+        return all(informer.may_start for informer in self._informers)
 
     async def wait_for_sync(self) -> None:
-        """Return once all informers have synced."""
+        """Return once `has_synced` is true."""
         for informer in self._informers:
             await informer.wait_for_sync()

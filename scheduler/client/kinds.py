@@ -3,9 +3,9 @@
     core group     /api/v1/namespaces/{namespace}/pods/{name}/{subresource}
     other groups   /apis/{group}/{version}/nodes/{name}
 
-`KINDS` are the kinds that plugins can read, by the plural name in `Plugin.reads`; the scheduler
-keeps a local copy of those that a plugin reads. Plugins can register for events of further kinds,
-`plural.version.group`; only the metadata of those is read.
+`KINDS` are the kinds with a type of their own. Plugins can read any other kind and register for
+its events: `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. Its objects are
+`Unstructured`, and the server's discovery says what it is (`discovery`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import functools
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from scheduler.api.core import Namespace, Node, ObjectMeta, ObjectReference, Pod, Struct
+from scheduler.api import field
+from scheduler.api.core import Namespace, Node, ObjectMeta, ObjectReference, Pod
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.storage import (
     CSIDriver,
@@ -30,6 +31,7 @@ from scheduler.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from scheduler.api.unstructured import Unstructured
 from scheduler.api.workloads import (
     PodDisruptionBudget,
     ReplicaSet,
@@ -41,6 +43,8 @@ from scheduler.client.objects import Event, Lease
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from scheduler.api.unstructured import Kind
 
 
 class ApiObject(Protocol):
@@ -78,6 +82,13 @@ class Resource(Generic[T]):
     def api_version(self) -> str:
         """`v1`, or `group/version`."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def key(self) -> str:
+        """The plural, or `<plural>.<version>.<group>` of a kind without a type of its own."""
+        if self.type is Unstructured:
+            return GroupVersionResource(self.group, self.version, self.plural).key
+        return self.plural
 
     @functools.cached_property
     def group_resource(self) -> str:
@@ -188,12 +199,6 @@ _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
 
 
-class PartialObject(Struct, frozen=True):
-    """The metadata of an object of any kind."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 _ALL: Final[tuple[Resource[Any], ...]] = (
     PODS,
     NODES,
@@ -224,28 +229,87 @@ KINDS: Final[Mapping[str, Resource[Any]]] = MappingProxyType({r.plural: r for r 
 KINDS_BY_NAME: Final[Mapping[str, Resource[Any]]] = MappingProxyType({r.kind: r for r in _ALL})
 
 
-def resource_named(name: str) -> Resource[Any]:
-    """Return a kind by its plural, or by `plural.version.group` (`schema.ParseResourceArg`).
+#: By the type that the objects are decoded into.
+_BY_TYPE: Final[Mapping[type, Resource[Any]]] = MappingProxyType({r.type: r for r in _ALL})
 
-    Raises KeyError for an unknown plural, ValueError for a text of another form.
+_BY_API_NAME: Final = MappingProxyType({(r.group, r.version, r.plural): r for r in _ALL})
+
+_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
+
+#: Resources of events that are no kinds: states of pods, every kind, and a kind not built yet.
+_SPECIAL_RESOURCES: Final = frozenset(
+    {"AssignedPod", "UnschedulablePod", "*", "scheduling.k8s.io/PodGroup"}
+)
+
+
+class GroupVersionResource(NamedTuple):
+    """A kind that is known by its name only, until the server's discovery names its `kind`."""
+
+    group: str
+    version: str
+    plural: str
+
+    @property
+    def key(self) -> str:
+        """The name as `Plugin.reads` has it: `<plural>.<version>.<group>`."""
+        return ".".join(filter(None, (self.plural, self.version, self.group)))
+
+    @property
+    def group_resource(self) -> str:
+        """`quotas.example.com`, as in error messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def discovery_path(self) -> str:
+        """The path of the list of all kinds of this group and version."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def resource(self, kind: str, *, namespaced: bool) -> Resource[Unstructured]:
+        """Return the kind with what discovery knows of it."""
+        return Resource(
+            self.group, self.version, self.plural, kind, Unstructured, namespaced=namespaced
+        )
+
+
+def resource_named(kind: Kind) -> Resource[Any] | GroupVersionResource:
+    """Return a kind by its type, its plural, or `<plural>.<version>.<group>`.
+
+    Raises ValueError, with the nearest match, for a kind that cannot exist. Source:
+    `schema.ParseResourceArg`; `<plural>.<version>` of the core group is ours.
     """
-    if "." not in name:
-        return KINDS[name]
-    plural, _, rest = name.partition(".")
+    if not isinstance(kind, str):
+        if kind not in _BY_TYPE:
+            raise ValueError(f"{kind!r} is no type of a kind of objects")
+        return _BY_TYPE[kind]
+    if kind in KINDS:
+        return KINDS[kind]
+    plural, _, rest = kind.partition(".")
     version, _, group = rest.partition(".")
-    if not (plural and version and group):
-        raise ValueError(f"{name!r}: expected <plural>.<version>.<group>")
-    return Resource(group, version, plural, plural, PartialObject, namespaced=False)
+    if not (plural and _VERSION(version)):
+        raise ValueError(
+            f"{kind!r} is no kind that is known{field.nearest(plural, (*KINDS, *KINDS_BY_NAME))}; "
+            "expected a plural or <plural>.<version>.<group>, "
+            "for the core group <plural>.<version>"
+        )
+    name = GroupVersionResource(group, version, plural)
+    return _BY_API_NAME.get(name, name)
 
 
-def kind_of_event(resource: str) -> Resource[Any] | None:
+def kind_key(kind: Kind) -> str:
+    """Return the key of a kind's lister; raises ValueError as `resource_named` does."""
+    if isinstance(kind, str) and kind in KINDS:
+        return kind
+    return resource_named(kind).key
+
+
+def kind_of_event(resource: str) -> Resource[Any] | GroupVersionResource | None:
     """Return the kind that an event's resource names; None for the special resources.
 
-    Raises ValueError for an unknown kind.
+    Raises ValueError, with the nearest match, for an unknown kind.
     """
     kind = resource.rpartition("/")[2]
     if kind in KINDS_BY_NAME:
         return KINDS_BY_NAME[kind]
-    if "." in resource and "/" not in resource:
-        return resource_named(resource)
-    return None
+    if resource in _SPECIAL_RESOURCES:
+        return None
+    return resource_named(resource)

@@ -20,6 +20,9 @@
       |
       +---> WATCH-LIST
 
+A kind that does not exist, or that may not be read, is listed again after each PAUSE. The log names
+it once, and again only after it was available.
+
 PAUSE grows from 0.8 s to 30 s, each time up to doubled by jitter, and is reset after two minutes
 without one. A list never follows a watch that can be resumed from the last version.
 
@@ -57,6 +60,9 @@ from scheduler.client.errors import (
     ClientError,
     ConnectionRefused,
     Expired,
+    Forbidden,
+    KindNotFound,
+    NotFound,
     ResourceVersionTooLarge,
     StreamInterrupted,
     TooManyRequests,
@@ -115,6 +121,8 @@ class ReflectorStore(Protocol[T]):
 
     def delete(self, obj: T) -> None: ...
 
+    def unavailable(self) -> None: ...
+
 
 class _VeryShortWatch(ClientError):
     """A watch ended at once without an event."""
@@ -158,6 +166,8 @@ class Reflector(Generic[T]):
         self._sends_bookmarks = False
         # The server paged a list that it could have served whole from a cache: it has no cache.
         self._paginated = False
+        # The last reason in the log why the kind cannot be read.
+        self._reported = ""
 
     @property
     def last_resource_version(self) -> str:
@@ -171,15 +181,33 @@ class Reflector(Generic[T]):
                 await self.list_and_watch()
             except Expired as error:
                 _log.info("%s: %s; listing again", self._name, error)
+            except (KindNotFound, NotFound, Forbidden) as error:
+                self._report_unavailable(error)
             except ClientError as error:
                 _log.warning("%s: %s", self._name, error)
             await self._backoff.pause()
+
+    def _report_unavailable(self, error: ClientError) -> None:
+        """Tell the informer that there is nothing to read, and log each reason once."""
+        self._store.unavailable()
+        if str(error) == self._reported:
+            return
+        self._reported = str(error)
+        if isinstance(error, Forbidden):
+            rule = _rule_to_grant(self._name)
+            _log.error(
+                "%s: %s; grant the scheduler a role with the rule %s", self._name, error, rule
+            )
+        else:
+            _log.warning("%s: %s; trying again until it exists", self._name, error)
 
     async def list_and_watch(self) -> NoReturn:
         """Fill the store and follow the changes. Raises the ClientError that forces a new list."""
         stream: AsyncGenerator[WatchEvent[T], None] | None = None
         try:
             stream = await self._fill_by_watch_list()
+        except KindNotFound:
+            raise
         except ClientError as error:
             _log.debug("%s: no watch-list, listing instead: %s", self._name, error)
             await self._fill_by_list()
@@ -263,6 +291,7 @@ class Reflector(Generic[T]):
                 version,
             )
         await self._store.replace(objects, restarted=restarted)
+        self._reported = ""
         self._version = version
         self._version_unavailable = self._history_lost = False
 
@@ -393,3 +422,9 @@ class _InitialEvents:
 def _goes_back(before: str, after: str) -> bool:
     """Return True if versions went back. Only numbers can be compared."""
     return before.isdecimal() and after.isdecimal() and int(after) < int(before)
+
+
+def _rule_to_grant(name: str) -> str:
+    """Return the rule of a role that allows an informer to read its kind."""
+    plural, _, group = name.split()[0].partition(".")
+    return f'{{apiGroups: ["{group}"], resources: ["{plural}"], verbs: ["list", "watch"]}}'

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
 from scheduler.client import NODES, PODS, Store
-from scheduler.client.kinds import KINDS
+from scheduler.client.kinds import kind_key
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.api.unstructured import Kind
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
@@ -63,8 +64,9 @@ _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 class World:
     """A cluster in memory: nodes, the pods on them, and the profiles that decide further pods.
 
-    `others` maps the plural of a kind to its objects. With `nominates`, a pod that preempts others
-    is nominated to its node, as in the scheduler; recorded runs have no nominations.
+    `others` maps the key of a kind (`kind_key`) to its objects. With `nominates`, a pod that
+    preempts others is nominated to its node, as in the scheduler; recorded runs have no
+    nominations.
     """
 
     def __init__(
@@ -103,9 +105,12 @@ class World:
                 self._nominator.add_nominated_pod(PodInfo(pod), None)
         self._cache.update_snapshot(self.snapshot)
 
-    def _make_handle(self, stores: Mapping[str, Store[Any]]) -> MakeHandle:
+    def _make_handle(self, stores: dict[str, Store[Any]]) -> MakeHandle:
         clock, metrics, rng = SystemClock(), SchedulerMetrics(), random.Random(0)
         waiting_pods, pods_in_pre_bind = WaitingPods(clock, metrics), PodsInPreBind()
+
+        def lister(kind: Kind, /) -> Store[Any]:
+            return stores.setdefault(kind_key(kind), Store())
 
         def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
             return PluginHandle(
@@ -121,7 +126,7 @@ class World:
                 waiting_pods=waiting_pods,
                 pods_in_pre_bind=pods_in_pre_bind,
                 worlds=worlds,
-                lister=stores.__getitem__,
+                lister=lister,
                 activate=_ignore,
                 spawn=_close,
                 run_in_parallel=_run_in_sequence,
@@ -221,8 +226,8 @@ class World:
 
 
 def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:
-    """Return a store per kind that plugins can list; kinds without objects are empty."""
-    return {plural: Store(objects.get(plural, ())) for plural in KINDS}
+    """Return a store per kind that has objects, by the key of the kind (`kind_key`)."""
+    return {key: Store(of_kind) for key, of_kind in objects.items()}
 
 
 class _NoApi:

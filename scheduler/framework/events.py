@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -59,7 +59,7 @@ class ActionType(enum.IntFlag):
 
 
 class EventResource(enum.StrEnum):
-    """The kind of the changed object. Other kinds are plain strings, `plural.version.group`."""
+    """The kind of the changed object. Other kinds are texts, `<plural>.<version>.<group>`."""
 
     POD = "Pod"
     #: A pod with a node. Plugins register for `POD`; only events carry this and the next.
@@ -79,6 +79,10 @@ class EventResource(enum.StrEnum):
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     WILDCARD = "*"
+
+
+#: The resources of events, by the name of the kind.
+_RESOURCES: Final = {resource.rpartition("/")[2]: resource for resource in EventResource}
 
 
 class ClusterEvent(NamedTuple):
@@ -114,12 +118,11 @@ class QueueingHint(enum.IntEnum):
         return "Queue" if self else "QueueSkip"
 
 
+T = TypeVar("T")
+
 #: Called with the waiting pod and the object before and after the event (None where there is none).
 #: It must decide from these alone. An exception counts as `QUEUE`.
-QueueingHintFn = Callable[["PodInfo", object, object], QueueingHint]
-
-
-T = TypeVar("T")
+QueueingHintFn: TypeAlias = "Callable[[PodInfo, T | None, T | None], QueueingHint]"
 
 
 def as_kind(kind: type[T], old: object, new: object) -> tuple[T | None, T | None]:
@@ -137,7 +140,32 @@ class ClusterEventWithHint(NamedTuple):
     """An event that a plugin registers for. Without a hint every such event retries the pod."""
 
     event: ClusterEvent
-    queueing_hint_fn: QueueingHintFn | None = None
+    #: The type of the objects is known to the author of the hint, and checked by `on`.
+    queueing_hint_fn: QueueingHintFn[Any] | None = None
+
+    @overload
+    @staticmethod
+    def on(
+        kind: type[T], action_type: ActionType, hint: QueueingHintFn[T] | None = None
+    ) -> ClusterEventWithHint: ...
+
+    @overload
+    @staticmethod
+    def on(
+        kind: str, action_type: ActionType, hint: QueueingHintFn[Unstructured] | None = None
+    ) -> ClusterEventWithHint: ...
+
+    @staticmethod
+    def on(
+        kind: Kind, action_type: ActionType, hint: QueueingHintFn[Any] | None = None
+    ) -> ClusterEventWithHint:
+        """Register for changes of the objects of a kind: a type, or `<plural>.<version>.<group>`.
+
+        `hint` gets objects of that type, and `Unstructured` objects for a kind without one.
+        """
+        if not isinstance(kind, str):
+            kind = _RESOURCES.get(kind.__name__, kind.__name__)
+        return ClusterEventWithHint(ClusterEvent(kind, action_type), hint)
 
 
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"

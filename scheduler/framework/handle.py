@@ -6,7 +6,7 @@ Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectReference, Pod
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import Rejections
@@ -156,14 +157,18 @@ class Background(Protocol):
         ...
 
 
-class Lister(Protocol):
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Lister(Protocol[T_co]):
     """The objects of one kind in an informer; they may be newer than the snapshot."""
 
-    def get(self, name: str, namespace: str = "") -> object | None:
+    def get(self, name: str, namespace: str = "") -> T_co | None:
         """Return an object; None if there is none."""
         ...
 
-    def list(self, namespace: str = "") -> Iterable[object]:
+    def list(self, namespace: str = "") -> Sequence[T_co]:
         """Return all objects, or those of one namespace."""
         ...
 
@@ -171,6 +176,23 @@ class Lister(Protocol):
         """Return the next cursor and the changed keys (`namespace/name`, or `name`).
 
         None instead of keys means that any object may have changed, as for the cursor -1.
+        """
+        ...
+
+
+class Listers(Protocol):
+    """The listers of the kinds that plugins read."""
+
+    @overload
+    def __call__(self, kind: type[T], /) -> Lister[T]: ...
+
+    @overload
+    def __call__(self, kind: str, /) -> Lister[Unstructured]: ...
+
+    def __call__(self, kind: Kind, /) -> Lister[object]:
+        """Return the lister of a kind, written as in `Plugin.reads`.
+
+        Raises `KeyError` if the kind is not watched.
         """
         ...
 
@@ -307,8 +329,13 @@ class Handle(Protocol):
         """Sleep on the scheduler's clock. For the binding cycle only."""
         ...
 
-    def lister(self, resource: str) -> Lister:
-        """Return the objects of a kind (`pods`); raises `KeyError` if it is not watched."""
+    @property
+    def lister(self) -> Listers:
+        """`lister(kind)`: the objects of a kind of `Plugin.reads`, such as `Pod`.
+
+        For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
+        `Unstructured`. Raises `KeyError` if the kind is not watched.
+        """
         ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:

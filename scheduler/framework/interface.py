@@ -22,13 +22,14 @@ Source: `k8s.io/kube-scheduler/framework/interface.go`, v1.36.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Iterable, Sequence
 
     import msgspec
 
+    from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import ClusterEventWithHint
@@ -52,11 +53,15 @@ class Plugin:
     inner `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it,
     then completes it (`ArgsWithDefaults`) and validates it (`ValidatedArgs`) if it has the methods.
     `args` and `handle` are set before `__init__` runs, which takes no arguments.
-    `reads` names the kinds, by their plural, whose objects the plugin lists (`handle.lister`).
+    `reads` lists the kinds whose objects the plugin reads with `handle.lister`: a type such as
+    `Pod`, or a name `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. A kind
+    that does not exist yet has no objects. The kinds of `required` are read too, and no pod is
+    scheduled before they exist and their objects are known.
     """
 
     name: ClassVar[str]
-    reads: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[Kind, ...]] = ()
+    required: ClassVar[tuple[Kind, ...]] = ()
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None
@@ -69,6 +74,50 @@ class Plugin:
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
+
+    if TYPE_CHECKING:
+        # The methods that a plugin may define, for editors and type checkers. They do not exist at
+        # run time: a plugin takes part in the points whose methods its class defines. Each contract
+        # is described in the protocol with this method.
+        def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
+        def less(self, first: QueuedPod, second: QueuedPod) -> bool: ...
+        def sort_key(self, queued: QueuedPod) -> tuple[float, ...]: ...
+        def events_to_register(self) -> Iterable[ClusterEventWithHint]: ...
+        def hints_depend_on(self, pod: PodInfo) -> Hashable: ...
+        def pre_filter(
+            self, state: CycleState, pod: PodInfo, nodes: Nodes
+        ) -> PreFilterResult | Status | None: ...
+        def add_pod(
+            self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+        ) -> Status | None: ...
+        def remove_pod(
+            self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+        ) -> Status | None: ...
+        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None: ...
+        def filter_nodes(
+            self, state: CycleState, pod: PodInfo, nodes: Nodes
+        ) -> Rejections | None: ...
+        async def post_filter(
+            self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+        ) -> tuple[PostFilterResult | None, Status | None]: ...
+        def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None: ...
+        def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
+        def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray: ...
+        def normalize_score(
+            self, state: CycleState, pod: PodInfo, scores: IntArray
+        ) -> IntArray: ...
+        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+        def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+        def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+        def pre_bind_pre_flight(
+            self, state: CycleState, pod: PodInfo, node_name: str
+        ) -> PreBindPreFlightResult | Status | None: ...
+        async def pre_bind(
+            self, state: CycleState, pod: PodInfo, node_name: str
+        ) -> Status | None: ...
+        async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+        async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+        def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]: ...
 
 
 @runtime_checkable
@@ -361,3 +410,29 @@ class RemedyPlugin(Protocol):
         The scheduler itself never calls it. All remedies together make the node acceptable.
         """
         ...
+
+
+#: The contracts of all methods that a plugin may define, in the order of the calls.
+CONTRACTS: Final = (
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    SortKeyPlugin,
+    EnqueueExtensions,
+    SharedHintsPlugin,
+    PreFilterPlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    FilterNodesPlugin,
+    PostFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    ScoreNodesPlugin,
+    NormalizeScorePlugin,
+    ReservePlugin,
+    PermitPlugin,
+    PreBindPreFlightPlugin,
+    PreBindPlugin,
+    BindPlugin,
+    PostBindPlugin,
+    RemedyPlugin,
+)

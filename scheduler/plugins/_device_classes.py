@@ -6,7 +6,7 @@ Source: `shouldDelegateResourceToDRA` in `noderesources/fit.go` and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from scheduler.api import resources
 from scheduler.api.dynamic_resources import DeviceClass, is_backed_by
@@ -31,5 +31,5 @@ def backed_by_devices(handle: Handle, names: Iterable[str]) -> frozenset[str]:
     candidates = [name for name in names if name not in _NATIVE]
     if not candidates or DRA_EXTENDED_RESOURCE not in handle.feature_gates:
         return frozenset()
-    classes = cast("list[DeviceClass]", list(handle.lister("deviceclasses").list()))
+    classes = handle.lister(DeviceClass).list()
     return frozenset(name for name in candidates if is_backed_by(classes, name))

@@ -8,11 +8,12 @@ Mirrors `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from scheduler.api.core import Pod
+from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
@@ -38,7 +39,6 @@ from scheduler.snapshot.claims_and_disks import volumes_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-    from scheduler.api.storage import PersistentVolumeClaim
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -94,10 +94,10 @@ class VolumeRestrictions(Plugin):
         """Skip pods with neither inline disks nor a ReadWriteOncePod claim in use."""
         names: set[str] = set()
         for name in pod.volumes.claims:
-            claim = self.handle.lister("persistentvolumeclaims").get(name, pod.namespace)
+            claim = self.handle.lister(PersistentVolumeClaim).get(name, pod.namespace)
             if claim is None:
                 return unresolvable(f'persistentvolumeclaim "{name}" not found')
-            if _READ_WRITE_ONCE_POD in cast("PersistentVolumeClaim", claim).spec.access_modes:
+            if _READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 names.add(name)
         index = self.handle.snapshot.volume_index
         in_use = sum(index.claim_users(pod.namespace, name) > 0 for name in names)

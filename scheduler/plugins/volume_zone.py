@@ -8,7 +8,7 @@ Mirrors `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`, v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -116,26 +116,25 @@ class VolumeZone(Plugin):
         """Return the claim's volume, or a rejection; None if the claim waits for its pod's node."""
         if not claim_name:
             return _CLAIM_WITHOUT_NAME
-        found = self.handle.lister("persistentvolumeclaims").get(claim_name, namespace)
-        if found is None:
+        claim = self.handle.lister(PersistentVolumeClaim).get(claim_name, namespace)
+        if claim is None:
             return unresolvable(f'persistentvolumeclaim "{claim_name}" not found')
-        claim = cast("PersistentVolumeClaim", found)
         volume_name = claim.spec.volume_name
         if not volume_name:
             return self._status_of_unbound(claim)
-        volume = self.handle.lister("persistentvolumes").get(volume_name)
+        volume = self.handle.lister(PersistentVolume).get(volume_name)
         if volume is None:
             return unresolvable(f'persistentvolume "{volume_name}" not found')
-        return cast("PersistentVolume", volume)
+        return volume
 
     def _status_of_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
         class_name = claim_class(claim)
         if not class_name:
             return _NEITHER_VOLUME_NOR_CLASS
-        found = self.handle.lister("storageclasses").get(class_name)
+        found = self.handle.lister(StorageClass).get(class_name)
         if found is None:
             return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
-        mode = cast("StorageClass", found).volume_binding_mode
+        mode = found.volume_binding_mode
         if mode is None:
             return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return None if mode == WAIT_FOR_FIRST_CONSUMER else _NOT_BOUND

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from scheduler.api.core import Pod
+from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.framework.cycle_state import StateKey
 from scheduler.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from scheduler.framework.types import (
@@ -32,10 +34,8 @@ from scheduler.preemption.importance import Candidate, Choice, pick_one_node_for
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from scheduler.api.core import Pod
-    from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle, PreemptionExtender, Victims
     from scheduler.preemption.executor import Executor
@@ -93,11 +93,11 @@ class Evaluator:
         not eligible. With a result and a rejection no preemption helps, and the nomination is
         cleared.
         """
-        known = self._handle.lister("pods").get(pod.name, pod.namespace)
+        known = self._handle.lister(Pod).get(pod.name, pod.namespace)
         if known is None:
             return None, Status(Code.ERROR, f'pod "{pod.name}" not found')
         if known is not pod.pod:
-            pod = PodInfo(cast("Pod", known))
+            pod = PodInfo(known)
         reason = self._ineligibility(pod, statuses)
         if reason is not None:
             return None, unschedulable(reason)
@@ -160,12 +160,12 @@ class Evaluator:
         if not len(rows):
             return [], outcome, []
         offset, num_candidates = self._offset_and_num_candidates(len(rows))
-        listed = self._handle.lister("poddisruptionbudgets").list()
+        listed = self._handle.lister(PodDisruptionBudget).list()
         dry_run = DryRun(
             self._handle,
             state,
             pod,
-            budgets=Budgets(cast("Iterable[PodDisruptionBudget]", listed)),
+            budgets=Budgets(listed),
             rules=self._rules,
             now=self._handle.now(),
         )

@@ -13,16 +13,15 @@ Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from scheduler.api.core import ObjectReference
+from scheduler.api.core import ObjectReference, Pod
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.api.core import Pod
     from scheduler.framework.handle import Handle
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
@@ -54,8 +53,8 @@ class Executor:
         if last is None:
             return True
         metadata = last.metadata
-        known = self._handle.lister("pods").get(metadata.name, metadata.namespace)
-        return known is not None and cast("Pod", known).metadata.deletion_timestamp is None
+        known = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
+        return known is not None and known.metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: PodInfo) -> Status | None:
         """Evict the victims, in the background if that feature is on; returns a status on failure.

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from scheduler.api.core import Pod
 from scheduler.framework.events import (
@@ -73,7 +73,7 @@ class QueueingHintFunction(NamedTuple):
     """
 
     plugin_name: str
-    queueing_hint_fn: QueueingHintFn
+    queueing_hint_fn: QueueingHintFn[Any]
     depends_on: DependsOn | None = None
 
 

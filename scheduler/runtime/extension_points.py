@@ -8,12 +8,18 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `u
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.api import field
+from scheduler.framework.interface import CONTRACTS
 from scheduler.runtime.errors import PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.config.types import Plugins, PluginSet
     from scheduler.framework.interface import Plugin
@@ -48,9 +54,93 @@ EXTENSION_POINTS: Final = (
 )
 
 
+#: The methods of plugins and their contracts, by name.
+METHODS: Final[Mapping[str, Callable[..., object]]] = MappingProxyType(
+    {
+        name: method
+        for contract in CONTRACTS
+        for name, method in vars(contract).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+)
+
+#: Two forms of one method: a plugin has at most one of them.
+_TWINS: Final = (("filter", "filter_nodes"), ("score", "score_nodes"))
+
+#: A name this similar to a method's (`difflib`), with as many parameters, is a misspelt method.
+_SIMILARITY_MIN: Final = 0.8
+
+
+def check_methods(plugin_class: type[Plugin]) -> None:
+    """Check the names of a plugin's methods.
+
+    Raises `PluginSetupError` for both forms of one method, and for a method whose name is nearly
+    that of an extension point.
+    """
+    name = plugin_class.name
+    for simple, fast in _TWINS:
+        if _defines(plugin_class, simple) and _defines(plugin_class, fast):
+            raise PluginSetupError(
+                f'plugin "{name}" defines both {simple} and {fast}: keep one, '
+                "the framework derives the other"
+            )
+    for other in _other_methods(plugin_class):
+        if meant := _meant(plugin_class, other):
+            raise PluginSetupError(
+                f'plugin "{name}" defines {other}, which is no extension point '
+                f'(did you mean "{meant}"?); a helper needs a name that is less alike, or a '
+                "leading underscore"
+            )
+
+
+def require_extension_point(plugin_class: type[Plugin]) -> None:
+    """Raise `PluginSetupError` for a plugin without any extension point."""
+    if not any(implements(plugin_class, point) for point in EXTENSION_POINTS):
+        hints = (field.nearest(_snake_case(n), METHODS) for n in _other_methods(plugin_class))
+        hint = next(filter(None, hints), "")
+        raise PluginSetupError(
+            f'plugin "{plugin_class.name}" defines no extension point{hint}: '
+            "expected a method such as filter, score or permit "
+            "(scheduler/framework/interface.py describes them)"
+        )
+
+
+def _other_methods(plugin_class: type[Plugin]) -> list[str]:
+    """Return the public methods of a plugin that are not called by the framework."""
+    return [
+        name
+        for name in dir(plugin_class)
+        if name not in METHODS and not name.startswith("_") and _defines(plugin_class, name)
+    ]
+
+
+def _defines(plugin: Plugin | type[Plugin], method: str) -> bool:
+    return callable(getattr(plugin, method, None))
+
+
+def _meant(plugin_class: type[Plugin], name: str) -> str:
+    """Return the extension method that a method is nearly called; an empty text for none."""
+    snake_case = _snake_case(name)
+    similar = difflib.get_close_matches(snake_case, METHODS, n=1, cutoff=_SIMILARITY_MIN)
+    if not similar:
+        return ""
+    is_same_word = similar[0] == snake_case
+    own, contract = getattr(plugin_class, name), METHODS[similar[0]]
+    return similar[0] if is_same_word or _arity(own) == _arity(contract) else ""
+
+
+def _arity(method: Callable[..., object]) -> int:
+    """Return the number of a method's parameters; -1 for a class and other callables."""
+    return len(inspect.signature(method).parameters) if inspect.isfunction(method) else -1
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
 def implements(plugin: Plugin | type[Plugin], point: ExtensionPoint) -> bool:
     """True if a plugin defines a method of the point."""
-    return any(callable(getattr(plugin, method, None)) for method in point.methods)
+    return any(_defines(plugin, method) for method in point.methods)
 
 
 def expand(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ApiWriter,
         EventSink,
         Handle,
-        Lister,
+        Listers,
         PodInPreBind,
         PodNominator,
         PreemptionExtender,
@@ -63,7 +63,7 @@ class PluginHandle:
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
     worlds: DryRun
-    lister: Callable[[str], Lister]
+    lister: Listers
     activate: Callable[[Mapping[str, PodInfo]], None]
     spawn: Callable[[Coroutine[None, None, None], str], None]
     run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]

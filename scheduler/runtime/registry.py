@@ -11,25 +11,25 @@ import functools
 import importlib
 import importlib.metadata
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
-
-import msgspec
 
 from scheduler.api import field
 from scheduler.framework.interface import ArgsWithDefaults, Plugin, ValidatedArgs
 from scheduler.runtime.errors import PluginSetupError
+from scheduler.runtime.extension_points import check_methods, require_extension_point
+from scheduler.runtime.plugin_args import decode_plugin_args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
+
+    import msgspec
 
     from scheduler.config.types import FeatureGates
     from scheduler.framework.handle import Handle
 
 #: The entry point group of plugins in packages: `[project.entry-points."scheduler.plugins"]`.
 ENTRY_POINT_GROUP: Final = "scheduler.plugins"
-
-#: Two forms of one method: a plugin has at most one of them.
-_TWINS: Final = (("filter", "filter_nodes"), ("score", "score_nodes"))
 
 
 class Registry:
@@ -51,14 +51,7 @@ class Registry:
         name = plugin_class.name
         if name in self._classes:
             raise PluginSetupError(f"a plugin named {name} already exists")
-        for simple, fast in _TWINS:
-            if callable(getattr(plugin_class, simple, None)) and callable(
-                getattr(plugin_class, fast, None)
-            ):
-                raise PluginSetupError(
-                    f'plugin "{name}" defines both {simple} and {fast}: keep one, '
-                    "the framework derives the other"
-                )
+        check_methods(plugin_class)
         self._classes[name] = plugin_class
 
     def register_entry_points(self) -> list[str]:
@@ -113,6 +106,7 @@ def _import(reference: str) -> object:
 
 def _checked(found: object, reference: str) -> type[Plugin]:
     if isinstance(found, type) and issubclass(found, Plugin) and found is not Plugin:
+        require_extension_point(found)
         return found
     raise PluginSetupError(
         f'plugin "{reference}": expected a subclass of scheduler.Plugin, got {found!r}'
@@ -139,9 +133,9 @@ def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | 
         return None
     if isinstance(args, expected):
         return args
-    if isinstance(args, dict):
+    if isinstance(args, Mapping):
         args = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
-    return msgspec.convert(args or {}, expected)
+    return decode_plugin_args(expected, args or {})
 
 
 @functools.lru_cache(maxsize=8)

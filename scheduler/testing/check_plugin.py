@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import msgspec
 import numpy as np
 
+from scheduler.client.kinds import kind_key
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.status import Rejections, Status
 from scheduler.framework.types import PreFilterResult
+from scheduler.runtime.extension_points import require_extension_point
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot.columns import World
 from scheduler.snapshot.pod_info import PodInfo
@@ -41,6 +43,7 @@ from scheduler.testing.random_cluster import random_cluster
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scheduler.api.unstructured import Kind
     from scheduler.framework.interface import Plugin
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.snapshot import Snapshot
@@ -74,6 +77,7 @@ def check_plugin(
     example the vectorised form of the rule. `labels` maps further label keys to their values: nodes
     and pods get them at random, beside `app`, `disk`, `gpu` and zones.
     """
+    require_extension_point(plugin_class)
     for seed in seeds:
         cluster = random_cluster(seed, labels=labels)
         first = _Trial(plugin_class, args, seed, cluster)
@@ -99,7 +103,9 @@ class _Trial:
         self.name: Final = plugin_class.name
         self._seed: Final = seed
         self._snapshot: Final = snapshot_of(cluster.nodes, cluster.running)
-        listers = {name: FakeLister() for name in plugin_class.reads}
+        listers: dict[Kind, FakeLister] = {
+            kind_key(kind): FakeLister() for kind in (*plugin_class.reads, *plugin_class.required)
+        }
         listers["pods"] = FakeLister((*cluster.running, *cluster.incoming))
         handle = FakeHandle(self._snapshot, seed=seed, listers=listers)
         self._plugin: Final = Registry([plugin_class]).create(plugin_class.name, args, handle)

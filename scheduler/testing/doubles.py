@@ -7,9 +7,10 @@ import dataclasses
 import heapq
 import itertools
 import random
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from scheduler.api.core import Pod
+from scheduler.client.kinds import kind_key
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta, ObjectReference
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Lister, PreemptionExtender, Worlds
@@ -106,23 +108,20 @@ class _ApiObject(Protocol):
 
 
 class FakeLister:
-    """A lister over a fixed list of objects."""
+    """A lister over a fixed list of objects: structs, or `Unstructured` ones."""
 
     def __init__(self, objects: Iterable[_ApiObject] = ()) -> None:
         self._objects: dict[tuple[str, str], _ApiObject] = {
             (o.metadata.namespace, o.metadata.name): o for o in objects
         }
 
-    def get(self, name: str, namespace: str = "") -> object | None:
-        """One object."""
+    def get(self, name: str, namespace: str = "") -> Any:
         return self._objects.get((namespace, name))
 
-    def list(self, namespace: str = "") -> Iterable[object]:
-        """All objects, or those of one namespace."""
+    def list(self, namespace: str = "") -> Sequence[Any]:
         return [o for (ns, _), o in self._objects.items() if not namespace or ns == namespace]
 
     def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
-        """Nothing ever changes."""
         return 0, None if cursor < 0 else ()
 
 
@@ -211,8 +210,9 @@ class FakeApi:
 class FakeHandle(PluginHandle):
     """The handle of one plugin on its own, made of fakes that record the plugin's actions.
 
-    Writes are in `api`, events in `event_recorder`, activated pods in `activated`, work for the
-    background in `spawned`. For dry runs it needs a framework: `make` is its `make_handle`.
+    `listers` are by kind, written as in `Plugin.reads`. Writes are in `api`, events in
+    `event_recorder`, activated pods in `activated`, work for the background in `spawned`. For dry
+    runs it needs a framework: `make` is its `make_handle`.
     """
 
     api: FakeApi
@@ -230,7 +230,7 @@ class FakeHandle(PluginHandle):
         profile_name: str = "default-scheduler",
         seed: int = 0,
         clock: VirtualClock | None = None,
-        listers: Mapping[str, Lister] | None = None,
+        listers: Mapping[Kind, Lister[Any]] | None = None,
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
         extenders: Sequence[PreemptionExtender] = (),
     ) -> None:
@@ -238,7 +238,7 @@ class FakeHandle(PluginHandle):
         self.dry_run: DryRun | None = None
         self.activated: Final[dict[str, PodInfo]] = {}
         self.spawned: Final[list[Coroutine[None, None, None]]] = []
-        self.listers: Final = dict(listers or {})
+        self.listers: Final = {kind_key(kind): lister for kind, lister in (listers or {}).items()}
         unassigned = Pod()
         super().__init__(
             profile_name=profile_name,
@@ -254,7 +254,7 @@ class FakeHandle(PluginHandle):
             waiting_pods=WaitingPods(clock, metrics),
             pods_in_pre_bind=PodsInPreBind(),
             worlds=self._worlds,
-            lister=self.listers.__getitem__,
+            lister=self._lister,
             activate=self.activated.update,
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
@@ -276,6 +276,9 @@ class FakeHandle(PluginHandle):
             )
 
         return make_handle
+
+    def _lister(self, kind: Kind, /) -> Lister[Any]:
+        return self.listers[kind_key(kind)]
 
     def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
         assert self.dry_run is not None, "the handle belongs to no framework"

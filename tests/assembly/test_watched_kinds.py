@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.api.storage import StorageClass
+from scheduler.api.workloads import Service
 from scheduler.assembly.event_handlers import ObjectEventHandler
 from scheduler.assembly.profiles import build_profiles
 from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.client.kinds import KINDS, GroupVersionResource
 from scheduler.config import default_config
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
@@ -58,19 +60,39 @@ def test_what_is_read_and_what_is_waited_for_is_watched() -> None:
     actions = watched["storageclasses"].events[EventResource.STORAGE_CLASS]
     assert actions & _CLASS_CHANGE.action_type == _CLASS_CHANGE.action_type
     things = watched["things"]
-    assert things.resource.collection_path() == "/apis/example.com/v1/things"
+    assert things.resource == GroupVersionResource("example.com", "v1", "things")
     assert things.events == {"things.v1.example.com": ActionType.DELETE}
     assert not {"pods", "nodes"} & watched.keys()
+
+
+def test_a_kind_is_written_as_a_type_a_plural_or_a_name() -> None:
+    gizmos, maps = "gizmos.v1.example.com", "configmaps.v1"
+    plugin = type(
+        "Reader", (Picky,), {"reads": (Service, "services.v1", maps), "required": (gizmos,)}
+    )
+    watched = {kind.resource.key: kind for kind in kinds_to_watch(_profiles(plugin))}
+    assert list(watched).count("services") == 1
+    assert watched["services"].resource is KINDS["services"]
+    assert watched["services"].required  # by in-tree plugins
+    assert (watched[gizmos].required, watched[maps].required) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
         ({"reads": ("gizmos",)}, "reads: 'gizmos' is no kind that is known"),
-        ({"reads": ("gizmos.v1",)}, "reads: 'gizmos.v1' is no kind that is known"),
         (
-            {"waits_for": (ClusterEventWithHint(ClusterEvent("things.v1", ActionType.ADD)),)},
-            "events of 'things.v1': expected a known resource or <plural>.<version>.<group>",
+            {"reads": ("servics",)},
+            r"reads: 'servics' is no kind .* \(did you mean \"services\"\?\)",
+        ),
+        (
+            {"reads": ("things.example.com",)},
+            "reads: 'things.example.com' is no kind that is known",
+        ),
+        ({"required": (int,)}, "reads: <class 'int'> is no type of a kind of objects"),
+        (
+            {"waits_for": (ClusterEventWithHint(ClusterEvent("Nod", ActionType.ADD)),)},
+            r"events: 'Nod' is no kind that is known \(did you mean \"Node\"\?\)",
         ),
     ],
 )

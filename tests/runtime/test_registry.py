@@ -24,7 +24,31 @@ HERE = "tests.runtime.test_registry"
 
 
 class Guard(Plugin):
-    pass
+    def post_filter(self) -> None: ...  # type: ignore[override]
+
+
+class Toleration(msgspec.Struct):
+    max_seconds: int = 0
+
+
+class Detailed(Plugin):
+    """Arguments with nested types."""
+
+    class Args(msgspec.Struct, frozen=True):
+        node_label: str = ""
+        tolerations: list[Toleration] | None = None
+        by_zone: dict[str, Toleration] = msgspec.field(default_factory=dict)
+
+    args: Args
+
+
+class Empty(Plugin):
+    def quotas(self) -> bool:
+        return True
+
+
+class Fliter(Plugin):
+    def fliter(self, state: object, pod: object, node: object) -> None: ...
 
 
 class Strict(Plugin):
@@ -49,6 +73,8 @@ class Limited(Plugin):
 class Outer:
     class Inner(Plugin):
         name = "example.com/Inner"
+
+        def reserve(self) -> None: ...  # type: ignore[override]
 
 
 NOT_A_PLUGIN = 7
@@ -119,15 +145,77 @@ def test_arguments_may_come_decoded_or_as_written(args: object, size: int) -> No
 @pytest.mark.parametrize(
     ("name", "args", "text"),
     [
-        ("Strict", {"sise": 5}, "Object contains unknown field `sise`"),
+        ("Strict", {"sise": 5}, 'unknown field "sise" (did you mean "size"?)'),
+        (
+            "Detailed",
+            {"nodelabel": "x", "byZone": {"a": {"max": 1}}, "tolerations": [{"maxSecond": 1}]},
+            'unknown field "nodelabel" (did you mean "node_label"?), unknown field "byZone.a.max", '
+            'unknown field "tolerations[0].maxSecond" (did you mean "max_seconds"?)',
+        ),
+        ("Detailed", {"nodeLabel": "x", "node_label": "y"}, 'duplicate field "node_label"'),
+        ("Detailed", {"nodeLabel": 3}, "Expected `str`, got `int` - at `$.node_label`"),
         ("Strict", [1], "Expected `object`, got `array`"),
         ("Guard", {"size": 5}, "takes no arguments, but pluginConfig has some"),
     ],
 )
 def test_arguments_that_do_not_fit_name_the_plugin(name: str, args: object, text: str) -> None:
     with pytest.raises(PluginSetupError) as refusal:
-        Registry([Strict, Guard]).create(name, args, FakeHandle())
+        Registry([Strict, Guard, Detailed]).create(name, args, FakeHandle())
     assert str(refusal.value) == f'initializing plugin "{name}": {text}'
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"nodeLabel": "x", "tolerations": [{"maxSeconds": 3}], "byZone": {"a": {"maxSeconds": 4}}},
+        {
+            "node_label": "x",
+            "tolerations": [{"max_seconds": 3}],
+            "by_zone": {"a": {"maxSeconds": 4}},
+        },
+    ],
+)
+def test_arguments_may_be_written_in_camel_case_and_in_snake_case(args: object) -> None:
+    made = Registry([Detailed]).create("Detailed", args, FakeHandle())
+    assert made.args == Detailed.Args("x", [Toleration(3)], {"a": Toleration(4)})
+
+
+@pytest.mark.parametrize(
+    ("method", "arity", "meant"),
+    [
+        ("fliter", 4, "filter"),
+        ("pre_filterr", 4, "pre_filter"),
+        ("postBind", 4, "post_bind"),
+        ("PreFilter", 4, "pre_filter"),
+        ("filter_node", 4, "filter_nodes"),
+        ("event_to_register", 1, "events_to_register"),
+        ("EventsToRegister", 1, "events_to_register"),
+    ],
+)
+def test_a_method_that_is_nearly_an_extension_point_is_refused(
+    method: str, arity: int, meant: str
+) -> None:
+    bodies = {1: lambda self: None, 4: lambda self, state, pod, node: None}
+    misspelt = type("Misspelt", (Plugin,), {method: bodies[arity], "score": bodies[4]})
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([misspelt])
+    assert str(refusal.value).startswith(
+        f'plugin "Misspelt" defines {method}, which is no extension point (did you mean "{meant}"?)'
+    )
+
+
+def test_a_helper_of_another_form_may_have_a_similar_name() -> None:
+    helpers = {"reserved": lambda self, namespace: 0, "_fliter": lambda self, a, b, c: None}
+    Registry([answering("Quota", filter=None), type("Other", (Plugin,), helpers)])
+
+
+def test_a_plugin_without_extension_point_is_refused() -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        load_plugin_class(f"{HERE}:Empty")
+    assert str(refusal.value).startswith('plugin "Empty" defines no extension point: expected')
+    with pytest.raises(PluginSetupError) as refusal:
+        load_plugin_class(f"{HERE}:Fliter")
+    assert 'defines no extension point (did you mean "filter"?)' in str(refusal.value)
 
 
 @pytest.mark.parametrize(("gates", "limit"), [(DEFAULT_FEATURE_GATES, 100), (frozenset(), 10)])
@@ -222,7 +310,11 @@ def _install(packages: Path, module: str, source: str, *entry_points: str) -> No
 
 
 def test_installed_packages_announce_plugins(packages: Path) -> None:
-    source = "from scheduler.framework import Plugin\nclass Announced(Plugin): ...\n"
+    source = (
+        "from scheduler.framework import Plugin\n"
+        "class Announced(Plugin):\n"
+        "    def filter(self, state, pod, node): ...\n"
+    )
     _install(packages, "announcing", source, "any-name = announcing:Announced")
     registry = registry_of({"Sort": SORT}, [Guard])
     assert list(registry) == ["Sort", "Guard", "Announced"]

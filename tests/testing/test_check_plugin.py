@@ -229,8 +229,11 @@ class Reserves(GpuGuard):
         (answering("P", score_nodes=[1.5] * 3), "integers"),
         (answering("P", score_nodes=5), "score_nodes answered 5: expected"),
         (answering("P", score=0, normalize_score=None), "normalize_score answered None: expected"),
-        (answering("P", events_to_register=5), "expected events with hints"),
-        (answering("P", events_to_register=["Node"]), "expected a ClusterEventWithHint"),
+        (answering("P", filter=None, events_to_register=5), "expected events with hints"),
+        (
+            answering("P", filter=None, events_to_register=["Node"]),
+            "expected a ClusterEventWithHint",
+        ),
     ],
 )
 def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: str) -> None:

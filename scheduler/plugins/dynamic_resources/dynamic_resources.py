@@ -10,7 +10,7 @@ Mirrors `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go` a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -291,8 +291,8 @@ class DynamicResources(Plugin):
 
     def _claim(self, pod: Pod, reference: ClaimReference) -> ResourceClaim:
         name, namespace = reference.name, pod.metadata.namespace
-        claim = self.handle.lister("resourceclaims").get(name, namespace)
-        if not isinstance(claim, ResourceClaim):
+        claim = self.handle.lister(ResourceClaim).get(name, namespace)
+        if claim is None:
             raise ClaimError(f'could not find ResourceClaim "{namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
@@ -301,8 +301,7 @@ class DynamicResources(Plugin):
         return claim
 
     def _claims(self, namespace: str) -> Iterable[ResourceClaim]:
-        claims = self.handle.lister("resourceclaims").list(namespace)
-        return cast("Iterable[ResourceClaim]", claims)
+        return self.handle.lister(ResourceClaim).list(namespace)
 
     def _extended_resources(self, pod: PodInfo) -> _ExtendedResources:
         requests = pod.spec_requests

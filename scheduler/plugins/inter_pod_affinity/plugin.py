@@ -208,7 +208,7 @@ class InterPodAffinity(Plugin):
         return preferred
 
     def _clear_if_namespaces_changed(self) -> None:
-        lister = self.handle.lister("namespaces")
+        lister = self.handle.lister(Namespace)
         self._namespaces_cursor, changed = lister.changes_since(self._namespaces_cursor)
         if changed is None or changed:
             self._required.clear()
@@ -225,15 +225,15 @@ class InterPodAffinity(Plugin):
         selects = term.namespace_selector.matches
         names = {
             found.metadata.name
-            for found in self.handle.lister("namespaces").list()
-            if isinstance(found, Namespace) and selects(found.metadata.labels)
+            for found in self.handle.lister(Namespace).list()
+            if selects(found.metadata.labels)
         }
         return term._replace(namespaces=term.namespaces | names)
 
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
         """Return the labels, none for a missing namespace. Source: `GetNamespaceLabelsSnapshot`."""
-        found = self.handle.lister("namespaces").get(name)
-        return found.metadata.labels if isinstance(found, Namespace) else _NO_LABELS
+        found = self.handle.lister(Namespace).get(name)
+        return _NO_LABELS if found is None else found.metadata.labels
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         pod_change = ClusterEvent(

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from scheduler.api.storage import CSINode, VolumeAttachment
 from scheduler.plugins.node_volume_limits.csi_volumes import (
     CLAIMS,
     CLASSES,
@@ -35,7 +36,6 @@ from scheduler.snapshot.columns import BoolArray, IntArray, grown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from scheduler.api.storage import CSINode, VolumeAttachment
     from scheduler.framework.handle import Handle
     from scheduler.snapshot.node_table import NodeTable
     from scheduler.snapshot.nodes import Nodes
@@ -261,11 +261,11 @@ class AttachedVolumes:
             self._limits[name][slot] = _NOT_INSTALLED
         self._has_csi_node[slot] = self._has_limits[slot] = False
         node = self._name_of.get(slot)
-        found = self._handle.lister(CSI_NODES).get(node) if node is not None else None
+        found = self._handle.lister(CSINode).get(node) if node is not None else None
         if found is None:
             return
         self._has_csi_node[slot] = True
-        drivers = cast("CSINode", found).spec.drivers
+        drivers = found.spec.drivers
         self._drivers[slot] = tuple(driver.name for driver in drivers)
         for driver in drivers:
             count = driver.allocatable.count if driver.allocatable is not None else None
@@ -278,10 +278,9 @@ class AttachedVolumes:
     def _changed_attachments(self) -> set[int]:
         """Group VolumeAttachments by node; return the slots of nodes with a change."""
         names = self._changes(ATTACHMENTS)
-        lister = self._handle.lister(ATTACHMENTS)
+        lister = self._handle.lister(VolumeAttachment)
         if names is None:
-            listed = cast("Iterable[VolumeAttachment]", lister.list())
-            names = {a.metadata.name for a in listed} | self._attached_to.keys()
+            names = {a.metadata.name for a in lister.list()} | self._attached_to.keys()
         changed: set[str] = set()
         for name in names:
             old = self._attached_to.pop(name, None)
@@ -290,9 +289,8 @@ class AttachedVolumes:
                 if not self._attachments[old]:
                     del self._attachments[old]
                 changed.add(old)
-            found = lister.get(name)
-            if found is not None:
-                attachment = cast("VolumeAttachment", found)
+            attachment = lister.get(name)
+            if attachment is not None:
                 node = attachment.spec.node_name
                 self._attachments.setdefault(node, {})[name] = attachment
                 self._attached_to[name] = node

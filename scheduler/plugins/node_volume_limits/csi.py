@@ -8,12 +8,12 @@ Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from scheduler.api.core import Pod
-from scheduler.api.storage import CSINode, VolumeAttachment
+from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
@@ -58,7 +58,6 @@ from scheduler.snapshot.claims_and_disks import volumes_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from scheduler.api.storage import CSIDriver
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -153,10 +152,10 @@ class NodeVolumeLimits(Plugin):
 
     def _is_required(self, driver: str) -> bool:
         """True if the driver's volumes are rejected on nodes without the driver."""
-        found = self.handle.lister(_CSI_DRIVERS).get(driver)
+        found = self.handle.lister(CSIDriver).get(driver)
         if found is None:
             return False
-        return bool(cast("CSIDriver", found).spec.prevent_pod_scheduling_if_missing)
+        return bool(found.spec.prevent_pod_scheduling_if_missing)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [

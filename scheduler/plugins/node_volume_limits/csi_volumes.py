@@ -9,8 +9,9 @@ Source: `filterAttachableVolumes`, `getCSIDriverInfo` in `nodevolumelimits/csi.g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from scheduler.api.volumes import claim_class, claim_name, is_for_pod
 from scheduler.plugins._csi_translation import (
     AZURE_FILE,
@@ -25,7 +26,6 @@ from scheduler.plugins._csi_translation import (
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod, Volume
-    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
     from scheduler.framework.handle import Handle
 
 #: The kinds of objects that are looked up.
@@ -112,14 +112,14 @@ class CsiVolumes:
             raise AttachableVolumeError("PersistentVolumeClaim had no name")
         namespace = pod.metadata.namespace
         lookups.add((CLAIMS, f"{namespace}/{name}"))
-        found = self._handle.lister(CLAIMS).get(name, namespace)
+        found = self._handle.lister(PersistentVolumeClaim).get(name, namespace)
         if found is None:
             if is_new:
                 raise ClaimNotFoundError(
                     f'looking up PVC {namespace}/{name}: persistentvolumeclaim "{name}" not found'
                 )
             return None
-        claim = cast("PersistentVolumeClaim", found)
+        claim = found
         if volume.persistent_volume_claim is None and not is_for_pod(claim, pod):
             raise AttachableVolumeError(
                 f"PVC {namespace}/{name} was not created for pod "
@@ -150,10 +150,10 @@ class CsiVolumes:
         if not name:
             return None
         lookups.add((CLASSES, name))
-        found = self._handle.lister(CLASSES).get(name)
+        found = self._handle.lister(StorageClass).get(name)
         if found is None:
             return None
-        provisioner = cast("StorageClass", found).provisioner
+        provisioner = found.provisioner
         if provisioner in CSI_DRIVERS:
             if not has_csi_node or provisioner in _NEVER_MIGRATED:
                 return None
@@ -163,7 +163,7 @@ class CsiVolumes:
 
     def _volume(self, name: str, lookups: set[Lookup]) -> PersistentVolume | None:
         lookups.add((VOLUMES, name))
-        return cast("PersistentVolume | None", self._handle.lister(VOLUMES).get(name))
+        return self._handle.lister(PersistentVolume).get(name)
 
 
 def _inline(volume: Volume) -> CsiVolume | None:

@@ -22,12 +22,13 @@ from scheduler.api.selectors import (
     parse_label_selector,
     selector_from_set,
 )
+from scheduler.api.workloads import Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import LabelSelector, OwnerReference
-    from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+    from scheduler.api.workloads import ReplicaSet, ReplicationController, StatefulSet
     from scheduler.framework.handle import Handle
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
@@ -163,7 +164,7 @@ def default_selector(pod: PodInfo, handle: Handle) -> Selector:
     A missing controller, or one with a malformed selector, is ignored.
     """
     labels: dict[str, str] = {}
-    services = cast("Iterable[Service]", handle.lister("services").list(pod.namespace))
+    services = handle.lister(Service).list(pod.namespace)
     for service in services:
         selected = service.spec.selector
         if selected and selected.items() <= pod.labels.items():

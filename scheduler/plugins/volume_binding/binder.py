@@ -12,13 +12,16 @@ Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from scheduler.api.core import Node, Pod
 from scheduler.api.field import quoted
 from scheduler.api.storage import (
     WAIT_FOR_FIRST_CONSUMER,
+    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageClass,
 )
 from scheduler.api.volumes import (
     ANN_SELECTED_NODE,
@@ -49,8 +52,8 @@ from scheduler.plugins.volume_binding.reachability import affinity_mismatch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from scheduler.api.core import Node, Pod, Volume
-    from scheduler.api.storage import CSINode, StorageClass, VolumeNodeAffinity
+    from scheduler.api.core import Volume
+    from scheduler.api.storage import VolumeNodeAffinity
     from scheduler.framework.handle import Handle
 
 _K = TypeVar("_K", PersistentVolume, PersistentVolumeClaim)
@@ -205,12 +208,12 @@ class VolumeBinder:
         Reads the informers, not the assume caches: another pod may have assumed the same volumes
         since. Source: `checkBindings`.
         """
-        node = cast("Node | None", self._handle.lister("nodes").get(pod.spec.node_name))
+        node = self._handle.lister(Node).get(pod.spec.node_name)
         if node is None:
             name = quoted(pod.spec.node_name)
             raise VolumeBindingError(f"failed to get node {name}: node {name} not found")
         name, namespace = pod.metadata.name, pod.metadata.namespace
-        if self._handle.lister("pods").get(name, namespace) is None:
+        if self._handle.lister(Pod).get(name, namespace) is None:
             raise VolumeBindingError(f"pod does not exist any more: pod {quoted(name)} not found")
         return all(self._is_binding_done(binding, node) for binding in bindings) and all(
             self._is_provision_done(claim, node) for claim in claims
@@ -262,8 +265,7 @@ class VolumeBinder:
         """Return a volume's affinity, translated if its plugin is migrated on the node."""
         plugin = in_tree_plugin(volume.spec)
         if plugin is not None:
-            csi_nodes = self._handle.lister("csinodes")
-            csi_node = cast("CSINode | None", csi_nodes.get(node.metadata.name))
+            csi_node = self._handle.lister(CSINode).get(node.metadata.name)
             if csi_node is not None and plugin in migrated_plugins(csi_node):
                 return migrated_node_affinity(volume, plugin)
         return volume.spec.node_affinity
@@ -288,7 +290,7 @@ class VolumeBinder:
         name = claim_class(claim)
         if not name:
             return False
-        found = cast("StorageClass | None", self._handle.lister("storageclasses").get(name))
+        found = self._handle.lister(StorageClass).get(name)
         if found is None:
             return False
         if found.volume_binding_mode is None:

@@ -7,10 +7,13 @@ Source: `FindPodVolumes` in `pkg/scheduler/framework/plugins/volumebinding/binde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from scheduler.api.storage import (
+    CSINode,
+)
 from scheduler.api.volumes import ANN_SELECTED_NODE
 from scheduler.framework.status import reject_together, unresolvable
 from scheduler.plugins._csi_translation import (
@@ -28,10 +31,9 @@ from scheduler.plugins.volume_binding.unbound_claims import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.api.storage import (
-        CSINode,
         CSIStorageCapacity,
         PersistentVolume,
         PersistentVolumeClaim,
@@ -191,7 +193,7 @@ class PodVolumeSearch:
         plugin = in_tree_plugin(volume.spec)
         if plugin is None:
             return reaching
-        csi_nodes = cast("Iterable[CSINode]", self._handle.lister("csinodes").list())
+        csi_nodes = self._handle.lister(CSINode).list()
         names = [n.metadata.name for n in csi_nodes if plugin in migrated_plugins(n)]
         migrated = nodes.name_codes.isin(names)
         if not (migrated & undecided).any():

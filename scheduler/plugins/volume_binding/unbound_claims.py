@@ -12,13 +12,18 @@ Source: `checkVolumeProvisions`, `hasEnoughCapacity` in the same file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from scheduler.api.field import FieldErrors, quoted
 from scheduler.api.quantity import parse_quantity, value
 from scheduler.api.selectors import SelectorError, parse_label_selector
+from scheduler.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    StorageClass,
+)
 from scheduler.api.volumes import (
     AVAILABLE,
     NOT_SUPPORTED_PROVISIONER,
@@ -45,11 +50,8 @@ if TYPE_CHECKING:
 
     from scheduler.api.selectors import Selector
     from scheduler.api.storage import (
-        CSIDriver,
-        CSIStorageCapacity,
         PersistentVolume,
         PersistentVolumeClaim,
-        StorageClass,
     )
     from scheduler.framework.handle import Handle
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -208,9 +210,7 @@ class ProvisionCheck:
             name = claim_class(claim)
             self._pools = [
                 pool
-                for pool in cast(
-                    "Iterable[CSIStorageCapacity]", handle.lister("csistoragecapacities").list()
-                )
+                for pool in handle.lister(CSIStorageCapacity).list()
                 if pool.storage_class_name == name and _is_large_enough(pool, size)
             ]
             self._reachable = FirstReachable(
@@ -248,10 +248,10 @@ def _class_of(claim: PersistentVolumeClaim, handle: Handle) -> StorageClass:
     name = claim_class(claim)
     if not name:
         raise ProvisionError(f"no class for claim {quoted(claim_key(claim))}")
-    found = handle.lister("storageclasses").get(name)
+    found = handle.lister(StorageClass).get(name)
     if found is None:
         raise ProvisionError(f"failed to find storage class {quoted(name)}")
-    return cast("StorageClass", found)
+    return found
 
 
 def _allowed_by(storage_class: StorageClass) -> NodeTerms:
@@ -266,5 +266,5 @@ def _counts_storage(claim: PersistentVolumeClaim, handle: Handle) -> bool:
     if "storage" not in claim.spec.resources.requests:
         return False
     storage_class = _class_of(claim, handle)
-    driver = cast("CSIDriver | None", handle.lister("csidrivers").get(storage_class.provisioner))
+    driver = handle.lister(CSIDriver).get(storage_class.provisioner)
     return driver is not None and bool(driver.spec.storage_capacity)

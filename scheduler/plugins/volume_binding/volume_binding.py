@@ -9,7 +9,7 @@ Mirrors `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`, v1.36
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -168,7 +168,7 @@ class VolumeBinding(Plugin):
 
     def _check_claims(self, pod: Pod) -> tuple[bool, str]:
         """Return True if the pod has claims, and the reason why the first bad one is rejected."""
-        lister, namespace = self.handle.lister("persistentvolumeclaims"), pod.metadata.namespace
+        lister, namespace = self.handle.lister(PersistentVolumeClaim), pod.metadata.namespace
         has_claims = False
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
@@ -176,7 +176,7 @@ class VolumeBinding(Plugin):
                 continue
             has_claims = True
             is_ephemeral = volume.persistent_volume_claim is None
-            claim = cast("PersistentVolumeClaim | None", lister.get(name, namespace))
+            claim = lister.get(name, namespace)
             if reason := _reason_against(claim, name, pod, is_ephemeral=is_ephemeral):
                 return True, reason
         return has_claims, ""

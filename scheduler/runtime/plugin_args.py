@@ -1,0 +1,86 @@
+"""Decode the arguments of a plugin that is not in-tree: strictly, into any `msgspec.Struct`.
+
+Fields may be written in camelCase, as in-tree plugins have them, or in snake_case. Unknown fields
+are errors, all of them in one message, each with the nearest field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from scheduler.api import field
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def decode_plugin_args(expected: type[S], args: object) -> S:
+    """Return the arguments; raises `ValueError` for unknown fields and for wrong types."""
+    reader = _FieldNames()
+    renamed = reader.renamed(inspect.type_info(expected), args, "")
+    if reader.errors:
+        raise ValueError(", ".join(reader.errors))
+    return msgspec.convert(renamed, expected)
+
+
+class _FieldNames:
+    """Replaces each field's name by the one that msgspec expects, and collects the errors."""
+
+    def __init__(self) -> None:
+        self.errors: Final[list[str]] = []
+
+    def renamed(self, kind: inspect.Type, value: object, path: str) -> object:
+        """Return a value with the expected names in all structs within it."""
+        match kind:
+            case inspect.UnionType():
+                member = next((m for m in kind.types if _is_meant(m, value)), None)
+                return value if member is None else self.renamed(member, value, path)
+            case inspect.StructType() if isinstance(value, Mapping):
+                return self._struct(kind, value, path)
+            case inspect.DictType() if isinstance(value, Mapping):
+                return {
+                    key: self.renamed(kind.value_type, item, field.child_path(path, str(key)))
+                    for key, item in value.items()
+                }
+            case inspect.CollectionType() if isinstance(value, list | tuple):
+                return [
+                    self.renamed(kind.item_type, item, f"{path}[{index}]")
+                    for index, item in enumerate(value)
+                ]
+        return value
+
+    def _struct(
+        self, kind: inspect.StructType, value: Mapping[object, object], path: str
+    ) -> dict[str, object]:
+        fields = {name: f for f in kind.fields for name in _spellings(f)}
+        found: dict[str, object] = {}
+        for key, item in value.items():
+            if key == kind.tag_field:
+                found[str(key)] = item
+                continue
+            below = field.child_path(path, str(key))
+            if (expected := fields.get(str(key))) is None:
+                hint = field.nearest(str(key), [f.encode_name for f in kind.fields])
+                self.errors.append(f'unknown field "{below}"{hint}')
+            elif expected.encode_name in found:
+                self.errors.append(f'duplicate field "{below}"')
+            else:
+                found[expected.encode_name] = self.renamed(expected.type, item, below)
+        return found
+
+
+def _is_meant(member: inspect.Type, value: object) -> bool:
+    """True if a value of a union is meant as a value of this member."""
+    if isinstance(member, inspect.StructType) and isinstance(value, Mapping):
+        return member.tag_field is None or value.get(member.tag_field) == member.tag
+    if isinstance(member, inspect.DictType):
+        return isinstance(value, Mapping)
+    return isinstance(member, inspect.CollectionType) and isinstance(value, list | tuple)
+
+
+def _spellings(of: inspect.Field) -> set[str]:
+    first, *rest = of.name.split("_")
+    return {of.encode_name, of.name, first + "".join(word.title() for word in rest)}
