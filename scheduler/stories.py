@@ -47,6 +47,15 @@ class RejectedNodes(NamedTuple):
     nodes: int
 
 
+class PluginFailure(NamedTuple):
+    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
+
+    plugin: str
+    point: str
+    node: str
+    traceback: str
+
+
 class Attempted(NamedTuple):
     """A scheduling cycle. `result` is `scheduled`, `unschedulable` or `error`, as in metrics.
 
@@ -62,9 +71,12 @@ class Attempted(NamedTuple):
     scores: tuple[tuple[str, int], ...] = ()
     message: str = ""
     rejected: tuple[RejectedNodes, ...] = ()
+    failure: PluginFailure | None = None
 
     def as_json(self) -> _Json:
         entry: _Json = {"kind": "attempt", "attempt": self.number, "result": self.result}
+        if self.failure is not None:
+            entry["failure"] = self.failure._asdict()
         if self.result != "scheduled":
             text = f"attempt {self.number}: {self.result}: {self.message}"
             rejected = [nodes._asdict() for nodes in self.rejected]

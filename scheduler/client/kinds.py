@@ -5,7 +5,7 @@
 
 `KINDS` are the kinds with a type of their own. Plugins can read any other kind and register for
 its events: `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. Its objects are
-`Unstructured`, and the server's discovery says what it is (`discovery`).
+`Unstructured`; discovery has its scope and its `kind` (`discovery`).
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class GroupVersionResource(NamedTuple):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def resource(self, kind: str, *, namespaced: bool) -> Resource[Unstructured]:
-        """Return the kind with what discovery knows of it."""
+        """Return the kind with its `kind` and scope from discovery."""
         return Resource(
             self.group, self.version, self.plural, kind, Unstructured, namespaced=namespaced
         )

@@ -188,7 +188,7 @@ class Reflector(Generic[T]):
             await self._backoff.pause()
 
     def _report_unavailable(self, error: ClientError) -> None:
-        """Tell the informer that there is nothing to read, and log each reason once."""
+        """Mark the informer as unavailable, and log each reason once."""
         self._store.unavailable()
         if str(error) == self._reported:
             return

@@ -11,15 +11,26 @@ Source: the calls of `metrics.*` in `pkg/scheduler/schedule_one.go`; stories are
 
 from __future__ import annotations
 
+import logging
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from scheduler.client import ClientError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
-from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, WaitingOnPermit
+from scheduler.runtime.errors import PluginFailedError
+from scheduler.stories import (
+    Attempted,
+    Bound,
+    Nominated,
+    PluginFailure,
+    RejectedNodes,
+    WaitingOnPermit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,6 +49,8 @@ if TYPE_CHECKING:
     from scheduler.runtime.waiting_pods import WaitingPods
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.stories import PodStories
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +88,25 @@ class Attempts:
         self.metrics: Final = metrics
         self.stories: Final = stories
         self._sampler: Final = Sampler()
+        #: The places in the code of plugins whose exceptions are in the log.
+        self._failures: Final[set[tuple[str, str, str]]] = set()
 
     def start(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
         """Return a new attempt for a popped pod. Its duration is measured from now on."""
         state = CycleState(records_plugin_metrics=self._sampler.picks())
         state.write(PODS_TO_ACTIVATE, {})
         return Attempt(framework, queued, state, started=self.metrics.stopwatch(), records=self)
+
+    def is_new_failure(self, error: PluginFailedError) -> bool:
+        """True if no exception of this type has come from this line of a plugin before."""
+        cause = error.__cause__
+        frames = traceback.extract_tb(cause.__traceback__) if cause is not None else ()
+        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        failure = (error.plugin, type(cause).__name__, place)
+        if failure in self._failures:
+            return False
+        self._failures.add(failure)
+        return True
 
 
 class Attempt:
@@ -91,7 +117,7 @@ class Attempt:
     stopwatch.
     """
 
-    __slots__ = ("_records", "framework", "host", "queued", "started", "state")
+    __slots__ = ("_failure", "_records", "framework", "host", "queued", "started", "state")
 
     def __init__(
         self,
@@ -107,6 +133,7 @@ class Attempt:
         self.state: Final = state
         self.started: Final = started
         self.host = ""
+        self._failure: PluginFailure | None = None
         self._records: Final = records
 
     @property
@@ -170,14 +197,43 @@ class Attempt:
         result = "unschedulable" if status.is_rejected else "error"
         self._ended(result)
         rejected = _rejected_nodes(status.cause) if isinstance(status.cause, FitError) else ()
-        attempts = self.queued.attempts
-        entry = Attempted(now, attempts, result, message=status.message, rejected=tuple(rejected))
+        self.plugin_failed(status)
+        entry = Attempted(
+            now,
+            self.queued.attempts,
+            result,
+            message=status.message,
+            rejected=tuple(rejected),
+            failure=self._failure,
+        )
         stories.add(pod, entry)
         if nominating_info is None or nominating_info.mode != NominatingMode.OVERRIDE:
             return
         node_name = nominating_info.nominated_node_name
         if node_name or pod.pod.status.nominated_node_name:
             stories.add(pod, Nominated(now, node_name))
+
+    def plugin_failed(self, status: Status) -> None:
+        """Keep a plugin's exception for the story, and log its traceback.
+
+        Equal exceptions from one line of a plugin are logged once. An error of the API server is no
+        bug of a plugin.
+        """
+        error = status.cause
+        if not isinstance(error, PluginFailedError):
+            return
+        if error.__cause__ is None or isinstance(error.__cause__, ClientError):
+            return
+        self._failure = PluginFailure(error.plugin, error.point, error.node_name, error.traceback())
+        if self._records.is_new_failure(error):
+            _log.error(
+                "Plugin %s failed at %s for pod %s%s; equal failures are not logged again",
+                error.plugin,
+                error.point,
+                self.pod.key,
+                f" on node {error.node_name}" if error.node_name else "",
+                exc_info=error.__cause__,
+            )
 
     def on_host_only(self, status: Status) -> Status:
         """Wrap a rejection by Reserve or Permit in a FitError about the chosen node only.

@@ -90,6 +90,7 @@ async def _run_post_filter_plugins(attempt: Attempt, fit_error: FitError) -> Nom
     fit_error.diagnosis.post_filter_message = status.message
     if status.code == Code.ERROR:
         _log.error("PostFilter of pod %s failed: %s", attempt.pod.key, status.message)
+        attempt.plugin_failed(status)
     return result.nominating_info if result is not None else None
 
 

@@ -221,6 +221,10 @@ def _details(entry: StoryEntry) -> Iterator[str]:
     for verdict in entry.verdicts:
         nodes = f"{verdict.nodes} node{'' if verdict.nodes == 1 else 's'}"
         yield f"{verdict.plugin} on {nodes}: {verdict.code}: {', '.join(verdict.reasons)}"
+    if (failure := entry.failure) is not None:
+        node = f" on node {failure.node}" if failure.node else ""
+        yield f"{failure.plugin} failed at {failure.point}{node}:"
+        yield from failure.traceback.rstrip().splitlines()
     for hint in entry.hints:
         yield f"{hint.plugin} on {hint.event}: {hint.answer}"
 

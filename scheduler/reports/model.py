@@ -188,6 +188,15 @@ class StoryVerdict(_Struct, frozen=True):
     nodes: int = 0
 
 
+class StoryFailure(_Struct, frozen=True):
+    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
+
+    plugin: str = ""
+    point: str = ""
+    node: str = ""
+    traceback: str = ""
+
+
 class StoryEntry(_Struct, frozen=True):
     """One entry of a story. `time` is in seconds since the epoch."""
 
@@ -196,6 +205,7 @@ class StoryEntry(_Struct, frozen=True):
     text: str
     hints: tuple[StoryHint, ...] = ()
     verdicts: tuple[StoryVerdict, ...] = ()
+    failure: StoryFailure | None = None
 
 
 class Story(_Struct, frozen=True):

@@ -97,6 +97,10 @@ def _filtered(
     """Run a filter on all nodes. Return None if PreFilter ended early and left it no state."""
     try:
         return filter_nodes_of(plugin)(state, pod, nodes)
+    except PluginFailedError as error:
+        if may_lack_state and isinstance(error.__cause__, LookupError):
+            return None
+        raise
     except LookupError as error:
         if may_lack_state:
             return None

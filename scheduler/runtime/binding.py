@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.framework.status import Code, Status, as_verdict, error, skip
 from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.meter import measured
 from scheduler.runtime.pods_in_pre_bind import PodCanceled
 
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import (
-        BindPlugin,
-        PermitPlugin,
         Plugin,
-        PostBindPlugin,
-        PreBindPlugin,
-        PreBindPreFlightPlugin,
-        ReservePlugin,
     )
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.pod_info import PodInfo
@@ -85,7 +80,7 @@ class BindingPlugins:
             with self.meter.plugin(state, plugin.name, "Reserve") as timing:
                 status = timing.status = _run(reserve, state, pod, node_name)
             if status is not None:
-                return _failure(status, plugin, f'running Reserve plugin "{plugin.name}": ')
+                return _failure(status, plugin, "Reserve", node_name)
         return None
 
     @measured("Unreserve")
@@ -96,9 +91,14 @@ class BindingPlugins:
                 continue
             try:
                 with self.meter.plugin(state, plugin.name, "Unreserve"):
-                    cast("ReservePlugin", plugin).unreserve(state, pod, node_name)
+                    plugin.unreserve(state, pod, node_name)
             except Exception:
-                _log.exception("Unreserve of plugin %s failed for pod %s", plugin.name, pod.key)
+                _log.exception(
+                    "Unreserve of plugin %s failed for pod %s on node %s",
+                    plugin.name,
+                    pod.key,
+                    node_name,
+                )
 
     @measured("Permit", status=_permit_status)
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
@@ -106,13 +106,13 @@ class BindingPlugins:
         wait_seconds: dict[str, float] = {}
         for plugin in self._permit:
             with self.meter.plugin(state, plugin.name, "Permit") as timing:
-                status = _run(cast("PermitPlugin", plugin).permit, state, pod, node_name)
+                status = _run(plugin.permit, state, pod, node_name)
                 timing.status = status
             if status is None:
                 continue
             if not status.is_wait:
-                failed = f'running Permit plugin "{plugin.name}": '
-                return PermitOutcome(_failure(status, plugin, failed).with_plugin(plugin.name), {})
+                failure = _failure(status, plugin, "Permit", node_name)
+                return PermitOutcome(failure.with_plugin(plugin.name), {})
             wait_seconds[plugin.name] = min(status.timeout_seconds, _PERMIT_TIMEOUT_MAX_SECONDS)
         return PermitOutcome(None, wait_seconds)
 
@@ -156,15 +156,14 @@ class BindingPlugins:
     async def _pre_bind_one(
         self, plugin: Plugin, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
-        run = cast("PreBindPlugin", plugin).pre_bind
+        run = plugin.pre_bind
         with self.meter.plugin(state, plugin.name, "PreBind") as timing:
             try:
                 status = await _run_async(run, state, pod, node_name)
             except asyncio.CancelledError as canceled:
                 status = error(PodCanceled.from_cancellation(canceled))
             timing.status = status
-        failed = f'running PreBind plugin "{plugin.name}": '
-        return None if status is None else _failure(status, plugin, failed)
+        return None if status is None else _failure(status, plugin, "PreBind", node_name)
 
     @measured("Bind")
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -172,13 +171,13 @@ class BindingPlugins:
         status: Status | None = skip()
         for plugin in self._bind:
             with self.meter.plugin(state, plugin.name, "Bind") as timing:
-                status = await _run_async(cast("BindPlugin", plugin).bind, state, pod, node_name)
+                status = await _run_async(plugin.bind, state, pod, node_name)
                 timing.status = status
             if status is None or not status.is_skip:
                 break
         if status is None or status.is_skip:
             return status
-        return _failure(status, plugin, f'running Bind plugin "{plugin.name}": ')
+        return _failure(status, plugin, "Bind", node_name)
 
     @measured("PostBind")
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -186,9 +185,14 @@ class BindingPlugins:
         for plugin in self._post_bind:
             try:
                 with self.meter.plugin(state, plugin.name, "PostBind"):
-                    await cast("PostBindPlugin", plugin).post_bind(state, pod, node_name)
+                    await plugin.post_bind(state, pod, node_name)
             except Exception:
-                _log.exception("PostBind of plugin %s failed for pod %s", plugin.name, pod.key)
+                _log.exception(
+                    "PostBind of plugin %s failed for pod %s on node %s",
+                    plugin.name,
+                    pod.key,
+                    node_name,
+                )
 
 
 async def _first_failure(runs: Sequence[Awaitable[Status | None]]) -> Status | None:
@@ -220,7 +224,7 @@ def _run(
     try:
         return as_verdict(method(state, pod, node_name))
     except Exception as failure:
-        return error(failure)
+        return error(_raised(failure))
 
 
 async def _run_async(
@@ -232,14 +236,33 @@ async def _run_async(
     try:
         return as_verdict(await method(state, pod, node_name))
     except Exception as failure:
-        return error(failure)
+        return error(_raised(failure))
 
 
-def _failure(status: Status, plugin: Plugin, failed: str) -> Status:
+def _raised(failure: Exception) -> PluginFailedError:
+    """Return an exception of a plugin as the cause of a status, apart from statuses it returns."""
+    error = PluginFailedError(str(failure))
+    error.__cause__ = failure
+    return error
+
+
+def _failure(status: Status, plugin: Plugin, point: str, node_name: str) -> Status:
     """Return a rejection under the plugin's name, and any other status as an Error status."""
     if status.is_rejected:
         return status.with_plugin(plugin.name)
-    return Status(Code.ERROR, f"{failed}{status.message}", cause=status.cause)
+    text = f'running {point} plugin "{plugin.name}": {status.message}'
+    return _error_status(text, plugin, point, node_name, status.cause)
+
+
+def _error_status(
+    text: str, plugin: Plugin, point: str, node_name: str, cause: BaseException | None
+) -> Status:
+    """Return an Error status. The cause of an exception names plugin, point and node."""
+    if isinstance(cause, PluginFailedError):
+        raised = cause.__cause__
+        cause = PluginFailedError(text, plugin=plugin.name, point=point, node_name=node_name)
+        cause.__cause__ = raised
+    return Status(Code.ERROR, text, cause=cause)
 
 
 def _pre_flight_answer(
@@ -248,14 +271,14 @@ def _pre_flight_answer(
     """Call a plugin's PreBindPreFlight; a status is returned for a failure only."""
     if not hasattr(plugin, "pre_bind_pre_flight"):
         return PreBindPreFlightResult()
-    pre_flight = cast("PreBindPreFlightPlugin", plugin).pre_bind_pre_flight
+    pre_flight = plugin.pre_bind_pre_flight
     try:
         given = pre_flight(state, pod, node_name)
         if isinstance(given, PreBindPreFlightResult):
             return given
         answer = as_verdict(given)
     except Exception as failure:
-        answer = error(failure)
+        answer = error(_raised(failure))
     if answer is None:
         return PreBindPreFlightResult()
     if answer.is_skip:
@@ -267,4 +290,4 @@ def _pre_flight_answer(
             f'PreBindPreFlight {plugin.name} returned "{answer.code}", which is unsupported. '
             "It is supposed to return Success, Skip, or Error status"
         )
-    return Status(Code.ERROR, text, cause=answer.cause)
+    return _error_status(text, plugin, "PreBindPreFlight", node_name, answer.cause)

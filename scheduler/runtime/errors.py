@@ -7,6 +7,9 @@ FrameworkError
 
 from __future__ import annotations
 
+import traceback
+from typing import Final
+
 
 class FrameworkError(Exception):
     """The base of this package's errors; the text is upstream's."""
@@ -17,4 +20,21 @@ class PluginSetupError(FrameworkError):
 
 
 class PluginFailedError(FrameworkError):
-    """A plugin failed while a pod was scheduled. Its exception is the cause."""
+    """A plugin failed while a pod was scheduled. Its exception is the cause.
+
+    `point` is upstream's name of the extension point. `node_name` is empty if the plugin was not
+    called for a single node.
+    """
+
+    def __init__(
+        self, text: str, *, plugin: str = "", point: str = "", node_name: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.plugin: Final = plugin
+        self.point: Final = point
+        self.node_name: Final = node_name
+
+    def traceback(self) -> str:
+        """Return the traceback of the plugin's exception; an empty text without an exception."""
+        cause = self.__cause__
+        return "".join(traceback.format_exception(cause)) if cause is not None else ""

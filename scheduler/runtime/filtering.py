@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import PodNominator
     from scheduler.framework.interface import (
-        FilterNodesPlugin,
-        FilterPlugin,
         Plugin,
-        PreFilterPlugin,
     )
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
@@ -85,7 +82,7 @@ class PreFilters:
             try:
                 answer = run(state, pod, nodes)
             except Exception as error:
-                raise PluginFailedError(f'running PreFilter plugin "{name}": {error}') from error
+                raise _pre_filter_failed(name, error) from error
             if answer is None:
                 evaluations[0] += 1
                 continue
@@ -122,15 +119,19 @@ def _interpreted(name: str, answer: object) -> PreFilterResult | Status | None:
     if isinstance(answer, PreFilterResult):
         return answer
     if not isinstance(answer, Status):
-        raise PluginFailedError(
-            f'running PreFilter plugin "{name}": '
-            f"expected a PreFilterResult, a Status or None, got {answer!r}"
+        raise _pre_filter_failed(
+            name, f"expected a PreFilterResult, a Status or None, got {answer!r}"
         )
     if answer.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
         return answer.with_plugin(name)
     if answer.is_success:
         return None
-    raise PluginFailedError(f'running PreFilter plugin "{name}": {answer.message}')
+    raise _pre_filter_failed(name, answer.message)
+
+
+def _pre_filter_failed(name: str, reason: object) -> PluginFailedError:
+    text = f'running PreFilter plugin "{name}": {reason}'
+    return PluginFailedError(text, plugin=name, point="PreFilter")
 
 
 class _FilterPlugin(NamedTuple):
@@ -277,7 +278,8 @@ class PerNodeFilter:
     run (`in_worlds`).
     """
 
-    def __init__(self, plugin: FilterPlugin) -> None:
+    def __init__(self, plugin: Plugin) -> None:
+        self._name: Final = plugin.name
         self._filter: Final = plugin.filter
         self.follows_pods: Final = hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
 
@@ -287,25 +289,31 @@ class PerNodeFilter:
     def in_worlds(
         self, state_of: Callable[[int], CycleState], pod: PodInfo, nodes: Nodes
     ) -> Rejections | None:
-        """Filter each node with the state of its world; `state_of` gets the node's `base_row`."""
+        """Filter each node with the state of its world; `state_of` gets the node's `base_row`.
+
+        Raises `PluginFailedError`, which names the node.
+        """
         codes = np.full(len(nodes), ABSENT, dtype=np.int32)
         index_of: dict[Status, int] = {}
         for position, node in enumerate(nodes):
-            answer = self._filter(state_of(node.base_row), pod, node)
-            if answer is not None and (status := as_verdict(answer)) is not None:
-                codes[position] = index_of.setdefault(status, len(index_of))
+            try:
+                answer = self._filter(state_of(node.base_row), pod, node)
+                if answer is not None and (status := as_verdict(answer)) is not None:
+                    codes[position] = index_of.setdefault(status, len(index_of))
+            except Exception as error:
+                raise _filter_failed(self._name, error, node.name) from error
         return Rejections(codes, list(index_of)) if index_of else None
 
 
 def filter_nodes_of(plugin: Plugin) -> FilterNodes:
     """Return the plugin's filter over many nodes, derived from `filter` if it has only that."""
     if callable(getattr(plugin, "filter_nodes", None)):
-        return cast("FilterNodesPlugin", plugin).filter_nodes
-    return PerNodeFilter(cast("FilterPlugin", plugin))
+        return plugin.filter_nodes
+    return PerNodeFilter(plugin)
 
 
 def _pre_filter_plugin_of(plugin: Plugin, meter: Meter) -> _PreFilterPlugin:
-    run, name = cast("PreFilterPlugin", plugin).pre_filter, plugin.name
+    run, name = plugin.pre_filter, plugin.name
     timed_run = meter.timed(run, name, "PreFilter")
     return _PreFilterPlugin(name, run, timed_run, meter.evaluations(name, "PreFilter"))
 
@@ -353,20 +361,22 @@ def _call(
             rejections = filter_nodes.in_worlds(state.of, pod, nodes)
         else:
             rejections = filter_nodes(state.shared, pod, nodes)
+    except PluginFailedError:
+        raise
     except Exception as error:
-        raise PluginFailedError(f'running "{name}" filter plugin: {error}') from error
+        raise _filter_failed(name, error) from error
     if rejections is None:
         return None
     if not isinstance(rejections, Rejections):
-        raise PluginFailedError(
-            f'running "{name}" filter plugin: expected Rejections or None, got {rejections!r}'
-        )
+        raise _filter_failed(name, f"expected Rejections or None, got {rejections!r}")
     for status in rejections.statuses:
         if not status.is_rejected:
-            raise PluginFailedError(f'running "{name}" filter plugin: {status.message}')
+            raise _filter_failed(name, status.message)
     if len(rejections.codes) != len(nodes):
-        raise PluginFailedError(
-            f'running "{name}" filter plugin: '
-            f"{len(rejections.codes)} verdicts on {len(nodes)} nodes"
-        )
+        raise _filter_failed(name, f"{len(rejections.codes)} verdicts on {len(nodes)} nodes")
     return rejections
+
+
+def _filter_failed(name: str, reason: object, node_name: str = "") -> PluginFailedError:
+    text = f'running "{name}" filter plugin: {reason}'
+    return PluginFailedError(text, plugin=name, point="Filter", node_name=node_name)

@@ -12,7 +12,7 @@ from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.framework.types import NominatingMode
 from scheduler.runtime.binding import BindingPlugins
-from scheduler.runtime.errors import PluginSetupError
+from scheduler.runtime.errors import PluginFailedError, PluginSetupError
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
 from scheduler.runtime.meter import Meter, measured
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import (
         Plugin,
-        PostFilterPlugin,
         QueueSortPlugin,
         SortKeyPlugin,
     )
@@ -131,12 +130,14 @@ class Framework:
         rejector = ""
         for plugin in self.plugins["post_filter"]:
             try:
-                run = cast("PostFilterPlugin", plugin).post_filter
+                run = plugin.post_filter
                 with self.meter.plugin(state, plugin.name, "PostFilter") as timing:
                     result, status = await run(state, pod, statuses)
                     timing.status = status
             except Exception as error:
-                return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=error)
+                failure = PluginFailedError(str(error), plugin=plugin.name, point="PostFilter")
+                failure.__cause__ = error
+                return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=failure)
             if status is None or status.is_success:
                 return result, status or Status(Code.SUCCESS)
             if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:

@@ -5,7 +5,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreScorePlugins`, `R
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import (
-        NormalizeScorePlugin,
         Plugin,
-        PreScorePlugin,
-        ScoreNodesPlugin,
-        ScorePlugin,
     )
     from scheduler.framework.status import Status
     from scheduler.runtime.meter import Meter
@@ -117,29 +113,40 @@ class Scores:
             try:
                 status = run(state, pod, nodes)
             except Exception as error:
-                raise PluginFailedError(f'running PreScore plugin "{name}": {error}') from error
+                raise _pre_score_failed(name, error) from error
             if status is None:
                 evaluations[0] += 1
                 continue
             if not status.is_skip:
-                raise PluginFailedError(f'running PreScore plugin "{name}": {status.message}')
+                raise _pre_score_failed(name, status.message)
             state.skip_score_plugins.add(name)
+
+
+def _pre_score_failed(name: str, reason: object) -> PluginFailedError:
+    text = f'running PreScore plugin "{name}": {reason}'
+    return PluginFailedError(text, plugin=name, point="PreScore")
 
 
 def score_nodes_of(plugin: Plugin) -> ScoreNodes:
     """Return the plugin's score over many nodes, derived from its `score` if it has only that."""
     if callable(getattr(plugin, "score_nodes", None)):
-        return cast("ScoreNodesPlugin", plugin).score_nodes
-    score = cast("ScorePlugin", plugin).score
+        return plugin.score_nodes
+    score, name = plugin.score, plugin.name
 
     def score_nodes(state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return np.array([score(state, pod, node) for node in nodes])
+        scores = []
+        for node in nodes:
+            try:
+                scores.append(score(state, pod, node))
+            except Exception as error:
+                raise _score_failed(name, error, node.name) from error
+        return np.array(scores)
 
     return score_nodes
 
 
 def _pre_scorer_of(plugin: Plugin, meter: Meter) -> _PreScorer:
-    run, name = cast("PreScorePlugin", plugin).pre_score, plugin.name
+    run, name = plugin.pre_score, plugin.name
 
     def pre_score(state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         return as_verdict(run(state, pod, nodes))
@@ -168,23 +175,30 @@ def _score_of(plugin: Plugin) -> ScoreNodes:
     def score(state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         try:
             return _checked(score_nodes(state, pod, nodes), len(nodes))
+        except PluginFailedError:
+            raise
         except Exception as error:
-            raise PluginFailedError(
-                f'running Score plugins: plugin "{name}" failed with: {error}'
-            ) from error
+            raise _score_failed(name, error) from error
 
     return score
 
 
+def _score_failed(name: str, reason: object, node_name: str = "") -> PluginFailedError:
+    text = f'running Score plugins: plugin "{name}" failed with: {reason}'
+    return PluginFailedError(text, plugin=name, point="Score", node_name=node_name)
+
+
 def _normalize_of(plugin: Plugin) -> _Normalize:
-    name, normalize_score = plugin.name, cast("NormalizeScorePlugin", plugin).normalize_score
+    name, normalize_score = plugin.name, plugin.normalize_score
 
     def normalize(state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         try:
             return _checked(normalize_score(state, pod, scores), len(scores))
         except Exception as error:
             raise PluginFailedError(
-                f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
+                f'running Normalize on Score plugins: plugin "{name}" failed with: {error}',
+                plugin=name,
+                point="ScoreExtensionNormalize",
             ) from error
 
     return normalize
@@ -218,7 +232,9 @@ def _weighted(scorer: _Scorer, scores: IntArray) -> IntArray:
         raise PluginFailedError(
             f"applying score defaultWeights on Score plugins: "
             f'plugin "{scorer.name}" returns an invalid score {wrong}, it should in the range of '
-            f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+            f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+            plugin=scorer.name,
+            point="Score",
         )
     if scorer.weight == 1:
         return scores

@@ -184,7 +184,10 @@ class Worlds:
                     raise PluginFailedError(status.message)
             except Exception as error:
                 failure = PluginFailedError(
-                    f'running {upstream_name} on PreFilter plugin "{plugin.name}": {error}'
+                    f'running {upstream_name} on PreFilter plugin "{plugin.name}": {error}',
+                    plugin=plugin.name,
+                    point=upstream_name,
+                    node_name=node.name,
                 )
                 failure.__cause__ = error
                 failures[world] = failure

@@ -106,7 +106,7 @@ class Line:
             nominator=nominator,
             metrics=SchedulerMetrics(),
         )
-        stories = PodStories()
+        self.stories = stories = PodStories()
         self._metrics = SchedulerMetrics()
         self.cycle_parts = CycleParts(
             profiles={"default-scheduler": self.framework},

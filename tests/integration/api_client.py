@@ -26,9 +26,10 @@ class Api:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def of(cls, server: FakeApiServer) -> AsyncIterator[Api]:
+    async def of(cls, server: FakeApiServer, token: str = "") -> AsyncIterator[Api]:
         """Requests to this server, until the block is left."""
-        async with aiohttp.ClientSession() as session:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with aiohttp.ClientSession(headers=headers) as session:
             yield cls(server, session)
 
     async def create(self, path: str, body: dict[str, object]) -> dict[str, object]:
@@ -39,6 +40,16 @@ class Api:
     async def get(self, path: str) -> dict:
         async with self._session.get(self._server.url + path) as answer:
             return await answer.json()
+
+    async def patch(self, path: str, patch: dict[str, object]) -> None:
+        headers = {"Content-Type": "application/merge-patch+json"}
+        url = self._server.url + path
+        async with self._session.patch(url, json=patch, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def delete(self, path: str) -> None:
+        async with self._session.delete(self._server.url + path) as answer:
+            assert answer.status == 200, await answer.text()
 
     async def patch_status(self, path: str, status: dict[str, object]) -> None:
         headers = {"Content-Type": "application/merge-patch+json"}

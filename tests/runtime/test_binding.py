@@ -111,7 +111,7 @@ def test_unreserve_undoes_all_last_plugin_first_whatever_happens(
     with caplog.at_level(logging.ERROR):
         binding.unreserve(CycleState(), POD, "n")
     assert log == ["A.reserve", "C.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
-    assert caplog.messages == ["Unreserve of plugin B failed for pod default/pod"]
+    assert caplog.messages == ["Unreserve of plugin B failed for pod default/pod on node n"]
 
 
 # Permit.
@@ -345,4 +345,4 @@ async def test_postbind_plugins_all_hear_of_it_whatever_happens(
     with caplog.at_level(logging.ERROR):
         await binding.post_bind(CycleState(), POD, "n")
     assert log == ["A.post_bind", "B.post_bind"]
-    assert caplog.messages == ["PostBind of plugin A failed for pod default/pod"]
+    assert caplog.messages == ["PostBind of plugin A failed for pod default/pod on node n"]

@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.framework import CycleState, Plugin, Status, unschedulable
 from scheduler.framework.status import Code
+from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.filtering import filter_nodes_of
 from scheduler.runtime.scoring import score_nodes_of
 from scheduler.snapshot import NodeInfo, PodInfo
@@ -40,7 +41,8 @@ def test_a_per_node_filter_without_objections_has_none() -> None:
 
 @pytest.mark.parametrize("answer", [False, 0, "no"])
 def test_a_per_node_filter_answers_with_a_status_or_not_at_all(answer: object) -> None:
-    with pytest.raises(TypeError, match=f"^expected a Status or None, got {answer!r}$"):
+    text = f'^running "P" filter plugin: expected a Status or None, got {answer!r}$'
+    with pytest.raises(PluginFailedError, match=text):
         filter_nodes_of(answering("P", filter=answer)())(CycleState(), POD, NODES)
 
 

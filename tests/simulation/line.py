@@ -15,7 +15,7 @@ from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
-from scheduler.client.kinds import KINDS
+from scheduler.client.kinds import KINDS, kind_key
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
@@ -194,7 +194,7 @@ class Line:
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=self._pods_in_pre_bind,
             worlds=worlds,
-            lister=listers.__getitem__,
+            lister=lambda kind: listers[kind_key(kind)],
             activate=lambda pods: self._scheduling_queue.activate(pods),
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
