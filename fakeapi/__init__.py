@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fakeapi.clock import Clock, ManualClock, SystemClock, Timer
     from fakeapi.loading.manifests import LoadError
     from fakeapi.security import Security, SecurityError, User
-    from fakeapi.server import FakeApiServer, Statistics
+    from fakeapi.server import FakeApiServer, ServerOptions, Statistics
     from fakeapi.state import StateError
     from fakeapi.state.keeper import StateFiles
     from fakeapi.store.journal import HandledRequest, ObjectChange
@@ -43,6 +43,7 @@ __all__ = [
     "ObjectChange",
     "Security",
     "SecurityError",
+    "ServerOptions",
     "StateError",
     "StateFiles",
     "Statistics",
@@ -68,6 +69,7 @@ _MODULES: Final = {
     "ObjectChange": "fakeapi.store.journal",
     "Security": "fakeapi.security",
     "SecurityError": "fakeapi.security",
+    "ServerOptions": "fakeapi.server",
     "StateError": "fakeapi.state",
     "StateFiles": "fakeapi.state.keeper",
     "Statistics": "fakeapi.server",

@@ -6,7 +6,6 @@ apiserver pkg/server/options/admission.go of v0.36.3 (what the flags mean).
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import AdmissionChain, Plugin
@@ -80,62 +79,44 @@ class AdmissionError(ValueError):
     """A list of plugins makes no sense; the message begins with the flag it came from."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What was asked for. `plugins` is the whole list, if it is given; `enable` wins over off."""
+def admission_chain(
+    plugins: Iterable[str] | None = None, enable: Iterable[str] = (), disable: Iterable[str] = ()
+) -> AdmissionChain:
+    """Return new plugins in upstream's order: exactly `plugins`, or a change to the default ones.
 
-    plugins: tuple[str, ...] | None = None
-    enable: tuple[str, ...] = ()
-    disable: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        plugins: Iterable[str] | None = None,
-        enable: Iterable[str] = (),
-        disable: Iterable[str] = (),
-    ) -> Selection:
-        """Check the names. Raises AdmissionError, which names the flag and what is known."""
-        made = cls(
-            plugins=None if plugins is None else _listed(plugins),
-            enable=_listed(enable),
-            disable=_listed(disable),
+    Each argument is names, or texts with commas between names. Raises AdmissionError.
+    """
+    enabled, disabled = _listed(enable), _listed(disable)
+    _check_known("enable-admission-plugins", enabled)
+    for name in disabled:
+        if name not in _NAMES and name not in ABSENT:
+            raise _unknown("disable-admission-plugins", name, "unknown")
+    both = sorted(set(enabled) & set(disabled))
+    if both:
+        raise AdmissionError(
+            f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins "
+            "overlapped"
         )
-        _check_known("admission-plugins", made.plugins or ())
-        _check_known("enable-admission-plugins", made.enable)
-        for name in made.disable:
-            if name not in _NAMES and name not in ABSENT:
-                raise _unknown("disable-admission-plugins", name, "unknown")
-        both = sorted(set(made.enable) & set(made.disable))
-        if both:
-            raise AdmissionError(
-                f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins "
-                "overlapped"
-            )
-        if made.plugins is not None and (made.enable or made.disable):
-            raise AdmissionError(
-                "admission-plugins is the whole list: nothing can be added to it by "
-                "enable-admission-plugins or taken from it by disable-admission-plugins"
-            )
-        return made
-
-    def chain(self, *, taints_nodes: bool = False) -> AdmissionChain:
-        """The plugins, made anew, in upstream's order whatever the order of the names."""
-        also = {"TaintNodesByCondition"} if taints_nodes else set()
-        if self.plugins is not None:
-            on = also.union(self.plugins)
-        else:
-            on = also.union(set(_NAMES) - OFF - set(self.disable), self.enable)
-        return AdmissionChain(plugin() for plugin in KNOWN if plugin.name in on)
+    if plugins is None:
+        on = (set(_NAMES) - OFF - set(disabled)).union(enabled)
+    elif enabled or disabled:
+        raise AdmissionError(
+            "admission-plugins is the whole list: nothing can be added to it by "
+            "enable-admission-plugins or taken from it by disable-admission-plugins"
+        )
+    else:
+        on = set(_listed(plugins))
+        _check_known("admission-plugins", on)
+    return AdmissionChain(plugin() for plugin in KNOWN if plugin.name in on)
 
 
 def _listed(names: Iterable[str]) -> tuple[str, ...]:
-    """A single text is taken for what a flag says: names with commas between them."""
-    given = names.split(",") if isinstance(names, str) else names
-    return tuple(name for name in dict.fromkeys(item.strip() for item in given) if name)
+    texts = [names] if isinstance(names, str) else names
+    listed = (name.strip() for text in texts for name in text.split(","))
+    return tuple(name for name in dict.fromkeys(listed) if name)
 
 
-def _check_known(flag: str, names: tuple[str, ...]) -> None:
+def _check_known(flag: str, names: Iterable[str]) -> None:
     for name in names:
         if name in ABSENT:
             raise _unknown(flag, name, "not part of this server")

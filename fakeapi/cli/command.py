@@ -1,4 +1,4 @@
-"""The command line: `kubesched-fakeapi` starts a server and runs it until it is told to stop."""
+"""The command `kubesched-fakeapi`: start a server, run it until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -8,180 +8,145 @@ import gc
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from fakeapi.access.errors import SecurityError
+from fakeapi.admission.selection import AdmissionError
 from fakeapi.cli.actor_options import ActorOptions, actor_options
-from fakeapi.cli.admission_options import admission_options
-from fakeapi.cli.file_options import refuse_overwriting
-from fakeapi.cli.security_options import security_options
-from fakeapi.cli.state_options import StateOptions, state_options
+from fakeapi.cli.options import (
+    FAULT_OPTIONS,
+    SECURITY_OPTIONS,
+    SERVER_OPTIONS,
+    STATE_OPTIONS,
+    StateOptions,
+    fault_options_of,
+    security_of,
+    server_options_of,
+    state_options_of,
+)
 from fakeapi.faults import FaultError
 from fakeapi.loading.manifests import LoadError
-from fakeapi.server import DEFAULT_EVENT_LOG_SIZE, FakeApiServer
+from fakeapi.server import FakeApiServer
 from fakeapi.state import StateError
+from fakeapi.state.recording import check_recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     from fakeapi.actors import Actors
-    from fakeapi.admission.selection import Selection
-    from fakeapi.security.options import Security
 
-#: How many objects come before the newest are looked through, and how often the older ones are.
-_GARBAGE_THRESHOLDS = (200_000, 50)
-#: Half of what fits into SQLite's integers: whatever happens then, versions do not outgrow them.
-_VERSION_MAX = 2**62
+#: Thresholds of Python's garbage collector: objects of the store live long and have no cycles.
+_GARBAGE_THRESHOLDS: Final = (200_000, 50)
+#: The standard input, which is no file of that name.
+_STANDARD_INPUT: Final = Path("-")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 picks a free one.",
-)
-@click.option("--print-kubeconfig", is_flag=True, help="Write only a kubeconfig to stdout.")
-@click.option(
-    "--kubeconfig-out",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a kubeconfig to this file.",
-)
-@click.option(
-    "--load",
-    "load",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Manifests to start with: a YAML or JSON file, a directory, or - for the standard input; "
-    "what `kubectl get -o yaml` prints will do. May be repeated.",
-)
-@click.option(
-    "--event-log-size",
-    default=DEFAULT_EVENT_LOG_SIZE,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Changes of each resource that a watch may go back.",
-)
-@click.option(
-    "--taint-nodes-by-condition",
-    is_flag=True,
-    help="Taint new nodes as not ready, as a cluster with a node controller does: short for "
-    "--enable-admission-plugins=TaintNodesByCondition.",
-)
-@click.option(
-    "--managed-fields/--no-managed-fields",
-    default=True,
-    show_default=True,
-    help="Record who wrote which field; without, only of objects that are applied.",
-)
-@click.option(
-    "--seed",
-    type=int,
-    help="Makes uids, generated names and faults by chance the same on every run.",
-)
-@click.option(
-    "--initial-resource-version",
-    type=click.IntRange(1, _VERSION_MAX),
-    help="Where versions begin; by default at the time of day, so that they grow over restarts.",
-)
-@click.option(
-    "--faults",
-    "faults",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Faults to inject: YAML (fakeapi/faults/README.md), or a log of --fault-log whose faults "
-    "are injected again, at the same requests. May be repeated.",
-)
-@click.option(
-    "--fault-log",
-    metavar="FILE.jsonl",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write each injected fault to this file, as JSON lines.",
-)
-@click.option(
-    "--admin-endpoint/--no-admin-endpoint",
-    default=True,
-    show_default=True,
-    help="Serve /_fakeapi/faults, where faults can be set and taken away.",
+_OPTIONS: Final = [
+    click.Option(
+        ["--port"],
+        default=0,
+        show_default=True,
+        type=click.IntRange(0, 65535),
+        help="Port to listen on; 0 picks a free one.",
+    ),
+    click.Option(["--print-kubeconfig"], is_flag=True, help="Write only a kubeconfig to stdout."),
+    click.Option(
+        ["--kubeconfig-out"],
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write a kubeconfig to this file.",
+    ),
+    click.Option(
+        ["--load"],
+        metavar="FILE",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Manifests to start with: a YAML or JSON file, a directory, or - for the standard "
+        "input; what `kubectl get -o yaml` prints will do. May be repeated.",
+    ),
+    click.Option(
+        ["--seed"],
+        type=int,
+        help="Makes uids, generated names and random faults the same on every run.",
+    ),
+]
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[*_OPTIONS, *SERVER_OPTIONS, *FAULT_OPTIONS, *STATE_OPTIONS, *SECURITY_OPTIONS],
 )
 @actor_options
-@admission_options
-@state_options
-@security_options
 def command(
     *,
-    host: str,
     port: int,
     print_kubeconfig: bool,
     kubeconfig_out: Path | None,
     load: tuple[Path, ...],
-    event_log_size: int,
-    taint_nodes_by_condition: bool,
-    managed_fields: bool,
     seed: int | None,
-    initial_resource_version: int | None,
-    faults: tuple[Path, ...],
-    fault_log: Path | None,
-    admin_endpoint: bool,
     actors: ActorOptions,
-    state: StateOptions,
-    security: Security,
-    admission: Selection,
+    **values: Any,
 ) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
         raise click.UsageError("--print-kubeconfig and --kubeconfig-out exclude each other")
-    refuse_overwriting(
-        [("--kubeconfig-out", kubeconfig_out), ("--fault-log", fault_log), *state.written],
+    read = [("--load", load), ("--faults", values["faults"]), ("--stages", actors.stages)]
+    options, faults = server_options_of(values), fault_options_of(values)
+    security, state = security_of(values), state_options_of(values, loads=bool(load))
+    _refuse_overwriting(
+        [("--kubeconfig-out", kubeconfig_out), ("--fault-log", faults.log), *state.written],
         [
-            *_named(("--load", load), ("--faults", faults), ("--stages", actors.stages)),
+            *((flag, path) for flag, paths in read for path in paths),
             *state.read,
             *security.files,
         ],
     )
-    state.check()
-    server = FakeApiServer(
-        host=host,
-        port=port,
-        load=load,
-        event_log_size=event_log_size,
-        admission_plugins=admission.plugins,
-        enable_admission_plugins=admission.enable,
-        disable_admission_plugins=admission.disable,
-        taint_nodes_by_condition=taint_nodes_by_condition,
-        managed_fields=managed_fields,
-        seed=seed,
-        initial_resource_version=initial_resource_version,
-        faults=faults,
-        fault_log=fault_log,
-        admin_endpoint=admin_endpoint,
-        state=state.files,
-        security=security,
-    )
+    if state.replay is not None:
+        check_recording(state.replay)
+    try:
+        server = FakeApiServer(
+            port=port,
+            load=load,
+            seed=seed,
+            faults=faults,
+            security=security,
+            state=state.files,
+            options=options,
+        )
+    except AdmissionError as error:
+        raise click.UsageError(f"--{error}") from error
     with _abandoned_on_failure(server):
         running = actors.actors(server)
-    # What is stored lives long and has no cycles: looking for garbage in it often is wasted time.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, running, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)
 
 
-def _named(*given: tuple[str, tuple[Path, ...]]) -> list[tuple[str, Path]]:
-    """Each of the files with the flag it came by."""
-    return [(flag, path) for flag, paths in given for path in paths]
+def _refuse_overwriting(
+    written: Iterable[tuple[str, Path | None]], read: Iterable[tuple[str, Path | None]]
+) -> None:
+    """Refuse to write a file that another flag names, before any file is opened.
+
+    Both are pairs of a flag and its file, None without one. Raises click.UsageError.
+    """
+    names: dict[Path, str] = {}
+    for flag, path in read:
+        if path is not None and path != _STANDARD_INPUT:
+            names.setdefault(path.resolve(), flag)
+    for flag, path in written:
+        if path is None or (path.exists() and not path.is_file()):
+            continue  # /dev/stderr and the like may be written to by several
+        other = names.setdefault(path.resolve(), flag)
+        if other != flag:
+            raise click.UsageError(f"{flag} would write over {path}, which is the file of {other}")
 
 
 @contextlib.contextmanager
 def _abandoned_on_failure(server: FakeApiServer) -> Iterator[None]:
-    """What goes wrong before the server is entered costs none of its files."""
+    """Leave the server's files as they are if the block fails: it will not be entered."""
     try:
         yield
     except BaseException:
@@ -190,7 +155,7 @@ def _abandoned_on_failure(server: FakeApiServer) -> Iterator[None]:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where there is one (CPython, but not on Windows): less work for each request."""
+    """Return uvloop's event loop, which is faster, if uvloop is installed."""
     try:
         import uvloop
     except ImportError:
@@ -210,7 +175,7 @@ async def _run(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with server, actors, state.running(server, stop):
+    async with server, actors, _keeping_state(server, state, stop):
         if to_file is not None:
             server.write_kubeconfig(to_file)
         if to_stdout:
@@ -221,8 +186,50 @@ async def _run(
         await stop.wait()
 
 
+@contextlib.asynccontextmanager
+async def _keeping_state(
+    server: FakeApiServer, state: StateOptions, stop: asyncio.Event
+) -> AsyncIterator[None]:
+    """Save snapshots on SIGUSR1, replay a recording, and stop if the state cannot be kept.
+
+    Raises StateError at the end for the first failure.
+    """
+    failures: list[StateError] = []
+
+    def fail(error: StateError) -> None:
+        failures.append(error)
+        stop.set()
+
+    async def play(path: Path) -> None:
+        try:
+            await server.replay(path, speed=state.speed)
+        except StateError as error:
+            fail(error)
+
+    server.state.on_failure = fail
+    if state.files.snapshot is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _save, server)
+    playing = asyncio.ensure_future(play(state.replay)) if state.replay is not None else None
+    try:
+        yield
+    finally:
+        if playing is not None:
+            playing.cancel()
+            await asyncio.wait([playing])
+    if failures:
+        raise failures[0]
+
+
+def _save(server: FakeApiServer) -> None:
+    """Save a snapshot on a signal; a failure does not stop the server."""
+    try:
+        server.save_snapshot()
+    except StateError as error:
+        click.echo(f"kubesched-fakeapi: {error}", err=True)
+
+
 def main() -> None:
-    """The entry point: errors of use exit with 2, all others with 1 and one line on stderr."""
+    """Run the command: usage errors exit with 2, others with 1 and one line on stderr."""
     try:
         command()
     except (LoadError, FaultError, StateError, SecurityError) as error:

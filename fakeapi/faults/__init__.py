@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from fakeapi.faults.errors import FaultError
 from fakeapi.faults.files import fault_of, faults_of, read_faults, schema
-from fakeapi.faults.injector import Faults
+from fakeapi.faults.injector import FaultOptions, Faults
 from fakeapi.faults.log import Injection, script_from
 from fakeapi.faults.model import (
     AnswerWith,
@@ -54,6 +54,7 @@ __all__ = [
     "Expire",
     "Fault",
     "FaultError",
+    "FaultOptions",
     "Faults",
     "Garble",
     "Injection",

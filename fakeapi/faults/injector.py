@@ -7,6 +7,7 @@ server.faults.clear()
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from fakeapi.faults.requests import RequestFaults
 from fakeapi.faults.streams import Channel
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from aiohttp import web
 
@@ -32,9 +33,26 @@ if TYPE_CHECKING:
     from fakeapi.store.watch import Watcher
     from fakeapi.types.objects import Json
 
-__all__ = ["Faults"]
+__all__ = ["FaultOptions", "Faults"]
 
 _LOG_SUFFIX: Final = ".jsonl"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FaultOptions:
+    """Options of fault injection."""
+
+    #: Faults to set: values, mappings, files of faults, logs of an earlier run.
+    faults: Iterable[Fault | Json | str | Path] = ()
+    #: File for the injected faults, as JSON lines; it is overwritten when the server starts.
+    log: Path | None = None
+    #: True to serve /_fakeapi/faults, where clients set and remove faults over HTTP.
+    admin_endpoint: bool = True
+
+    @classmethod
+    def from_value(cls, value: FaultOptions | Iterable[Fault | Json | str | Path]) -> FaultOptions:
+        """Return the options; an iterable is the faults alone."""
+        return value if isinstance(value, FaultOptions) else cls(faults=value)
 
 
 class Faults:
@@ -44,20 +62,23 @@ class Faults:
         self,
         registry: Registry,
         clock: Clock,
-        read: Callable[[web.BaseRequest], Awaitable[bytes]],
+        options: FaultOptions,
         *,
         seed: int | None,
     ) -> None:
-        """Set up without faults; `read` reads a body."""
+        """Set the faults of the options. Raises FaultError, OSError."""
         self._registry = registry
         self._clock = clock
         seed = random.randrange(1 << 32) if seed is None else seed
         self._book = Book(clock, seed=str(seed))
-        self._requests = RequestFaults(self._book, registry, clock, read)
+        self._requests = RequestFaults(self._book, registry, clock)
         self._channels: dict[Watcher, Channel] = {}
         self._incidents: Incidents | None = None
         self._timers: dict[str, list[Timer]] = {}
         self._pending: list[SetFault] = []
+        self.add(*options.faults)
+        if options.log is not None:  # after the faults: they may be read from a log of that name
+            self._book.log.write_to(options.log)
 
     @property
     def current(self) -> tuple[Fault, ...]:
@@ -119,10 +140,6 @@ class Faults:
             found += [fault] if isinstance(fault, Fault) else self._read(fault)
         self._book.check_names(found)
         return tuple(self._add(fault) for fault in found)
-
-    def log_to(self, path: Path) -> None:
-        """Write what is injected to a file, anew once it starts. Raises FaultError, OSError."""
-        self._book.log.write_to(path)
 
     def begin_log(self) -> None:
         """The server has its port: the file of the log is written. Raises OSError."""

@@ -19,6 +19,7 @@ from fakeapi.decoding.options import ListOptions, list_options
 from fakeapi.faults import wording
 from fakeapi.faults.facts import name_in, request_facts
 from fakeapi.http import answers
+from fakeapi.http.connections import read_body
 from fakeapi.http.transport import broken
 from fakeapi.store.listing import listing
 from fakeapi.store.views import status_event
@@ -58,12 +59,10 @@ class RequestFaults:
         book: Book,
         registry: Registry,
         clock: Clock,
-        read: Callable[[web.BaseRequest], Awaitable[bytes]],
     ) -> None:
         self._book = book
         self._registry = registry
         self._clock = clock
-        self._read = read
         self.delayed = 0
         self.held = 0
 
@@ -77,7 +76,7 @@ class RequestFaults:
     async def _serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
         facts = request_facts(http, self._registry.kinds)
         if facts.verb == "create" and not facts.name and self._book.asks_for_names:
-            facts = facts._replace(name=name_in(await self._read(http)))
+            facts = facts._replace(name=name_in(await read_body(http, self._clock)))
         strikes = self._book.struck_request(facts)
         delays = [strike for strike in strikes if strike.fault.delay is not None]
         for strike in delays:
@@ -144,7 +143,7 @@ class RequestFaults:
         if carry_out and facts.verb != "watch":
             await serve(http)
         elif http.method not in ("GET", "HEAD"):
-            await self._read(http)
+            await read_body(http, self._clock)
         return web.Response() if error is None else _response(error)
 
     async def _stale(

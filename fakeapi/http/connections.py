@@ -19,18 +19,23 @@ from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
 from fakeapi.http.answers import PLAIN_TEXT
-from fakeapi.types.errors import RequestTimedOut
+from fakeapi.types.errors import EntityTooLarge, RequestTimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from aiohttp import StreamReader
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http import RawRequestMessage
+
     from fakeapi.clock import Clock, Timer
 
     Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-    RequestFactory = Callable[..., web.BaseRequest]
 
 HEADER_SECONDS: Final = 32.0
 BODY_SECONDS: Final = 60.0
+#: Longer than the idle time of Go's client, so that the client closes first and no POST is lost.
+_KEEPALIVE_SECONDS: Final = 120.0
 #: Of a whole head, as with net/http; lines and fields may be as long.
 _HEAD_BYTES_MAX: Final = (1 << 20) + 4096
 _HEADERS_MAX: Final = 1000
@@ -123,26 +128,45 @@ class Connection(web.RequestHandler):
 
 
 class Connections(web.Server):
-    """Makes a Connection for each client that connects."""
+    """The connections of a server: each client that connects gets a `Connection`."""
 
-    def __init__(
-        self, handler: Handler, *, clock: Clock, request_factory: RequestFactory, **options: Any
-    ) -> None:
+    def __init__(self, handler: Handler, *, clock: Clock, body_bytes_max: int) -> None:
+        """Set up within a running event loop."""
         super().__init__(
             functools.partial(_understood, handler),
-            request_factory=request_factory,
+            request_factory=functools.partial(
+                _make_request, asyncio.get_running_loop(), body_bytes_max
+            ),
             handler_cancellation=True,
         )
         self.clock = clock
-        self._options = {
-            "max_line_size": _HEAD_BYTES_MAX,
-            "max_field_size": _HEAD_BYTES_MAX,
-            "max_headers": _HEADERS_MAX,
-            **options,
-        }
 
     def __call__(self) -> Connection:
-        return Connection(self, loop=asyncio.get_running_loop(), **self._options)
+        return Connection(
+            self,
+            loop=asyncio.get_running_loop(),
+            max_line_size=_HEAD_BYTES_MAX,
+            max_field_size=_HEAD_BYTES_MAX,
+            max_headers=_HEADERS_MAX,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            access_log=None,
+            auto_decompress=False,  # upstream does not decompress bodies either
+        )
+
+
+def _make_request(
+    loop: asyncio.AbstractEventLoop,
+    body_bytes_max: int,
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """Return a request as aiohttp makes it, with another limit for its body."""
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=body_bytes_max
+    )
 
 
 async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
@@ -179,12 +203,17 @@ def _goodbye(text: str) -> web.Response:
     return response
 
 
-async def read_patiently(http: web.BaseRequest, clock: Clock) -> bytes:
-    """Return the body of a request once it is complete. Raises RequestTimedOut."""
+async def read_body(http: web.BaseRequest, clock: Clock) -> bytes:
+    """Return the body of a request once it is complete. Raises EntityTooLarge, RequestTimedOut."""
+    if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+        await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        http.writer.output_size = 0  # the response has not begun
     reading = asyncio.ensure_future(http.read())
     timer = clock.call_later(BODY_SECONDS, lambda: _cancel(reading))
     try:
         return await reading
+    except web.HTTPRequestEntityTooLarge as error:
+        raise EntityTooLarge(http.client_max_size) from error
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -20,7 +20,7 @@ from fakeapi.admission import AdmissionChain
 from fakeapi.decoding import bodies
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.loading.dumps import FixedUid, NewUids, cleaned, in_order, is_dumped
-from fakeapi.loading.manifests import LoadError, Manifest
+from fakeapi.loading.manifests import LoadError, Manifest, manifests_of, read_all
 from fakeapi.store.registry import Registry, Target
 from fakeapi.store.store import Store, object_key
 from fakeapi.types.errors import AlreadyExists, ApiError
@@ -32,6 +32,7 @@ from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from fakeapi.types.kind import Kind, ResourceKey
 
@@ -44,13 +45,20 @@ _ADMITTED: Final = AdmissionChain(())
 
 
 def load(
-    state: Registry, manifests: Iterable[Manifest], *, keeps_uids: bool = False, rehearses: bool
+    state: Registry,
+    objects: Iterable[Json | str | Path],
+    *,
+    keeps_uids: bool = False,
+    rehearses: bool,
 ) -> int:
-    """Store the objects and return their number. Raises LoadError for the first that fails.
+    """Store objects and those in files and directories; return their number.
 
-    `keeps_uids` leaves objects the uids that they have. With `rehearses` nothing is stored if one
-    fails; otherwise the objects before it are.
+    With `keeps_uids` objects keep their uids. With `rehearses` nothing is stored if one object is
+    refused; without, the objects before it are. Raises LoadError at the first refused object.
     """
+    given = list(objects)
+    manifests = manifests_of(value for value in given if isinstance(value, dict))
+    manifests += read_all(value for value in given if not isinstance(value, dict))
     everything = in_order(manifests)
     defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
     others = [m for m in everything if m.value.get("kind") != _DEFINITION]

@@ -20,7 +20,6 @@ from fakeapi.access.users import ADMIN, SERVER, User
 from fakeapi.clock import SystemClock
 from fakeapi.security import bootstrap
 from fakeapi.security.gate import Gate
-from fakeapi.security.options import Security
 from fakeapi.security.rbac import RbacAuthorizer
 from fakeapi.writes import pipeline
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fakeapi.security.certificates import Authority, CertificatePair
+    from fakeapi.security.options import Security
     from fakeapi.store.registry import Registry
     from fakeapi.types.objects import Json
 
@@ -49,12 +49,10 @@ class Loopback(NamedTuple):
 class Guard:
     """The security of one server."""
 
-    def __init__(self, given: Security | None, host: str) -> None:
+    def __init__(self, options: Security) -> None:
         """Make certificates and read files. Raises SecurityError."""
-        options = Security() if given is None else given
-        options.check(host)
+        options.check()
         self.options = options
-        self._host = host
         self._now = SystemClock().now()  # certificates are judged by the time of day
         self._own_token = secrets.token_urlsafe()
         self._tokens = self._known_tokens()
@@ -169,7 +167,7 @@ class Guard:
         if options.tls:
             authority = self._authority("kubesched-fakeapi-ca")
             self._ca = authority.certificate
-            _load_pair(context, authority.server(_names_of(self._host)))
+            _load_pair(context, authority.server(_names_of(options.host)))
         else:
             assert options.tls_cert_file is not None
             assert options.tls_private_key_file is not None

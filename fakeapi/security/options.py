@@ -24,31 +24,38 @@ MODES: Final = ("AlwaysAllow", "RBAC")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How a server guards itself; by default not at all, and then it listens on loopback only.
+    """Address, TLS, authentication, authorization and limits; by default only the address.
 
-    `tls` makes an authority and a certificate in memory; so does it for an administrator, who is in
-    the kubeconfig. `tls_cert_file` and `tls_private_key_file` are used instead. `client_ca_file`
-    holds authorities of client certificates. `token` stands for an administrator, `tokens` and
-    `token_auth_file` (kube-apiserver's CSV) for other users. As soon as there is a way to show who
-    one is, everybody has to, unless `anonymous_auth` says otherwise; it is on by default with RBAC
-    only, as upstream. `max_requests_inflight` bounds the requests in work that read, without
-    watches, `max_mutating_requests_inflight` those that write; 0 is no bound. `max_request_bytes`
-    bounds bodies. `insecure_bind_anywhere` lets a server without authentication be reached from
-    other machines.
+    As soon as clients can authenticate, they have to, unless `anonymous_auth` is set.
     """
 
+    #: Address to listen on; addresses other than loopback need authentication.
+    host: str = "127.0.0.1"
+    #: True to serve HTTPS with a new certificate authority, which also signs the kubeconfig's user.
     tls: bool = False
+    #: Certificate to serve HTTPS with, in PEM, followed by those that signed it.
     tls_cert_file: str | Path | None = None
+    #: Private key of `tls_cert_file`.
     tls_private_key_file: str | Path | None = None
+    #: Authorities of client certificates: the common name is the user, organizations are groups.
     client_ca_file: str | Path | None = None
+    #: Bearer token of an administrator; it is in the kubeconfig.
     token: str = ""
+    #: Bearer tokens of users.
     tokens: Mapping[str, User] = dataclasses.field(default_factory=dict)
+    #: Bearer tokens of users in kube-apiserver's CSV format.
     token_auth_file: str | Path | None = None
+    #: True to accept requests without credentials; None for True with RBAC only, as upstream.
     anonymous_auth: bool | None = None
+    #: "AlwaysAllow", or "RBAC" for Roles and ClusterRoles.
     authorization_mode: AuthorizationMode = "AlwaysAllow"
+    #: Limit of reading requests at the same time, without watches; 0 for no limit.
     max_requests_inflight: int = 0
+    #: Limit of writing requests at the same time; 0 for no limit.
     max_mutating_requests_inflight: int = 0
+    #: Limit of a request's body.
     max_request_bytes: int = BODY_BYTES_MAX
+    #: True to allow any `host` without authentication.
     insecure_bind_anywhere: bool = False
 
     @property
@@ -89,8 +96,8 @@ class Security:
         """Whether requests in work are bounded."""
         return bool(self.max_requests_inflight or self.max_mutating_requests_inflight)
 
-    def check(self, host: str) -> None:
-        """Refuse what makes no sense, and to listen on that host unguarded. Raises SecurityError.
+    def check(self) -> None:
+        """Refuse options that contradict, and an unguarded host. Raises SecurityError.
 
         The host may have to be looked up.
         """
@@ -111,10 +118,10 @@ class Security:
             raise SecurityError("--max-request-bytes: expected at least 1")
         is_open = self.lets_anonymous_in and self.authorization_mode == "AlwaysAllow"
         guarded = self.authenticates and not is_open
-        if not guarded and not self.insecure_bind_anywhere and not is_loopback(host):
+        if not guarded and not self.insecure_bind_anywhere and not is_loopback(self.host):
             raise SecurityError(
-                f"refusing to listen on {host or 'all addresses'} without authentication: anybody "
-                "who reaches it may do everything; ask for authentication (--token, "
+                f"refusing to listen on {self.host or 'all addresses'} without authentication: "
+                "anybody who reaches it may do everything; ask for authentication (--token, "
                 "--token-auth-file, --tls or --client-ca-file), listen on 127.0.0.1, or say "
                 "--insecure-bind-anywhere"
             )

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakeapi.state.contents import Contents, contents_of, put_into
@@ -25,6 +24,7 @@ from fakeapi.state.snapshots import read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from fakeapi.clock import Clock
     from fakeapi.store.journal import Journal
@@ -39,24 +39,18 @@ _log = logging.getLogger("fakeapi")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StateFiles:
-    """The files of a server's state, each None if there is none.
+    """Files of a server's state; None for a file that is not used."""
 
-    `data` is a SQLite file with every change. `snapshot` is restored from if it is there, and
-    written at the end. `restore` is a snapshot to begin with that must be there. `record` is
-    written anew with every change. `keep_uids` leaves loaded objects the uids they have.
-    """
-
+    #: SQLite file that holds every change before it is answered, and from which a server starts.
     data: Path | None = None
+    #: Snapshot to start from if it exists; it is written when the server stops.
     snapshot: Path | None = None
+    #: Snapshot to start from, which must exist; it is not written.
     restore: Path | None = None
+    #: Recording of every change, overwritten when the server starts.
     record: Path | None = None
+    #: True to leave loaded objects the uids they have, instead of new ones.
     keep_uids: bool = False
-
-    @classmethod
-    def of(cls, *, keep_uids: bool = False, **paths: str | Path | None) -> StateFiles:
-        """The files under these names."""
-        files = {name: None if path is None else Path(path) for name, path in paths.items()}
-        return cls(keep_uids=keep_uids, **files)
 
 
 class Keeper:

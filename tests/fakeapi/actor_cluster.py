@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from fakeapi import Actors, FakeApiServer, ManualClock
+from fakeapi import Actors, FakeApiServer, ManualClock, ServerOptions
 from fakeapi.types.times import timestamp
 
 from .api_client import ApiClient, Json
@@ -66,7 +66,12 @@ class Cluster:
 async def cluster(*, load: list[Json] | None = None, **actors: Any) -> AsyncIterator[Cluster]:
     clock = ManualClock()
     async with (
-        FakeApiServer(clock=clock, seed=1, load=load or [node("n1")], requests_kept=1000) as server,
+        FakeApiServer(
+            clock=clock,
+            seed=1,
+            load=load or [node("n1")],
+            options=ServerOptions(requests_kept=1000),
+        ) as server,
         Actors(server, **actors) as running,
         aiohttp.ClientSession() as session,
     ):

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from .api_client import ApiClient
 
@@ -24,7 +24,9 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def server(clock: ManualClock) -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer(clock=clock, seed=1, initial_resource_version=100) as running:
+    async with FakeApiServer(
+        clock=clock, seed=1, options=ServerOptions(initial_resource_version=100)
+    ) as running:
         yield running
     # Objects share parts in the store: no write may change a stored object in place.
     for collection in running._registry.store.collections():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from fakeapi import FakeApiServer, ManualClock, StateFiles
+from fakeapi import FakeApiServer, ManualClock, ServerOptions, StateFiles
 
 from .api_client import ApiClient
 
@@ -23,10 +24,16 @@ _FILES = ("data", "snapshot", "restore", "record")
 async def serving(
     clock: ManualClock | None = None, **options: Any
 ) -> AsyncIterator[tuple[FakeApiServer, ApiClient]]:
-    """A server with these files of state, and a client; other options are the server's."""
-    files = StateFiles.of(**{name: options.pop(name) for name in _FILES if name in options})
-    options.setdefault("initial_resource_version", FIRST_VERSION)
-    server = FakeApiServer(clock=clock or ManualClock(), state=files, **options)
+    """Yield a server with these files of state, and a client; others are the server's keywords."""
+    files = StateFiles(**{name: options.pop(name) for name in _FILES if name in options})
+    given = options.pop("options", ServerOptions())
+    first = given.initial_resource_version or FIRST_VERSION
+    server = FakeApiServer(
+        clock=clock or ManualClock(),
+        state=files,
+        options=dataclasses.replace(given, initial_resource_version=first),
+        **options,
+    )
     async with server, aiohttp.ClientSession() as session:
         yield server, ApiClient(session, server.url)
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from fakeapi import ServerOptions
+
 if TYPE_CHECKING:
     from fakeapi.pytest_plugin import FakeApi
 
@@ -72,7 +74,7 @@ async def test_it_serves_asynchronous_tests_too(fake_api: FakeApi) -> None:
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "loaded"}}
 
 
-@pytest.mark.fake_api(load=[NODE], requests_kept=1)
+@pytest.mark.fake_api(load=[NODE], options=ServerOptions(requests_kept=1))
 def test_the_marker_gives_a_server_made_to_measure(fake_api: FakeApi) -> None:
     names = [n["metadata"]["name"] for n in send(fake_api, "GET", "/api/v1/nodes")["items"]]
     assert names == ["loaded"]

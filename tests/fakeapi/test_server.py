@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ from .objects import CONFIG_MAPS, PODS, config_map, pod
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def test_it_takes_at_most_eight_keywords() -> None:
+    assert len(inspect.signature(FakeApiServer).parameters) <= 8
 
 
 async def test_it_listens_where_it_says(api: ApiClient, server: FakeApiServer) -> None:

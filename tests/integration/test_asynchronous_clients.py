@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakeapi import ServerOptions
 from fakeapi.faults import DropWatches, Expire, Fault, Match, When
 
 from .clients import PATIENCE_SECONDS
@@ -24,7 +25,7 @@ kr8s_asyncio = pytest.importorskip("kr8s.asyncio")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.fake_api(requests_kept=1000),
+    pytest.mark.fake_api(options=ServerOptions(requests_kept=1000)),
     # kr8s opens the kubeconfig without a word on its encoding; the warning is meant for our code.
     pytest.mark.filterwarnings("ignore:'encoding' argument not specified:EncodingWarning"),
     # It knows versions by their numbers, and is older than this one.

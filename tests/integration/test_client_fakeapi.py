@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from scheduler.api.core import Container, Node, ObjectMeta, Pod, PodSpec
 from scheduler.client import (
     EVENTS,
@@ -385,7 +385,9 @@ async def test_a_server_with_another_past_is_listed_anew(
 async def test_a_server_whose_versions_went_back_is_taken_anew(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture, watch_list: bool
 ) -> None:
-    before = await FakeApiServer(initial_resource_version=1_000_000).__aenter__()
+    before = await FakeApiServer(
+        options=ServerOptions(initial_resource_version=1_000_000)
+    ).__aenter__()
     server_clock = ManualClock()
     async with (
         RestClient(
@@ -398,7 +400,9 @@ async def test_a_server_whose_versions_went_back_is_taken_anew(
         version = str(before.send_bookmarks())
         await eventually(lambda: informer.last_resource_version == version)
         await before.__aexit__()
-        restored = FakeApiServer(port=before.port, initial_resource_version=10, clock=server_clock)
+        restored = FakeApiServer(
+            port=before.port, options=ServerOptions(initial_resource_version=10), clock=server_clock
+        )
         async with restored:
             await advance_until(lambda: restored.statistics().watchers == 1, clock)
             await client.create(PODS, pod("b"))

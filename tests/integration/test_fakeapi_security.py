@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 import yaml
 
-from fakeapi import FakeApiServer, Security, User
+from fakeapi import FakeApiServer, Security, ServerOptions, User
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import NODES, PODS, pod
 from tests.integration.clients import PATIENCE_SECONDS, Kubectl, fake_api_process, kubectls
@@ -122,7 +122,9 @@ async def test_a_scheduler_with_its_own_rights_schedules_and_asks_who_its_visito
         for name in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
     ]
     connector = aiohttp.TCPConnector(ssl=False)
-    async with FakeApiServer(security=security, requests_kept=1000) as server:
+    async with FakeApiServer(
+        security=security, options=ServerOptions(requests_kept=1000)
+    ) as server:
         path.write_text(server.kubeconfig_for("system:kube-scheduler"), encoding="utf-8")
         listening = ("--bind-address=127.0.0.1", f"--secure-port={port}")
         async with (

@@ -18,7 +18,7 @@ from conformance.case import BUILT_IN, load_cases, select
 from conformance.outcome import Verdict
 from conformance.runner import Settings, run_cases
 from conformance.target import TargetOptions
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from tests.fakeapi.api_client import ApiClient
 from tests.integration.test_stock_scheduler import BINARY
@@ -91,7 +91,7 @@ async def scheduler(server: FakeApiServer, directory: Path) -> AsyncIterator[Pro
 async def leader(tmp_path: Path) -> AsyncIterator[Leader]:
     """A scheduler that leads."""
     async with (
-        FakeApiServer(requests_kept=10_000) as server,
+        FakeApiServer(options=ServerOptions(requests_kept=10_000)) as server,
         aiohttp.ClientSession() as session,
         scheduler(server, tmp_path) as process,
     ):

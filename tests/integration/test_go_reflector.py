@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, DropWatches, Fault, Match, RefuseWatchList
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import CONFIG_MAPS, config_map
@@ -117,7 +117,9 @@ async def reflecting(program: Path, directory: Path, *faults: Fault) -> AsyncIte
     for item in objects:
         item["metadata"]["namespace"] = "default"
     async with (
-        FakeApiServer(load=objects, faults=faults, requests_kept=1000) as server,
+        FakeApiServer(
+            load=objects, faults=faults, options=ServerOptions(requests_kept=1000)
+        ) as server,
         aiohttp.ClientSession() as session,
     ):
         kubeconfig = server.write_kubeconfig(directory / "kubeconfig")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import DropWatches, Fault, Match
 from tests.fakeapi.api_client import ApiClient, Stream
 from tests.fakeapi.objects import ALL_PODS, CORE_EVENTS, PODS, pod
@@ -92,7 +92,7 @@ async def operator(server: FakeApiServer, directory: Path) -> AsyncIterator[None
 @pytest.fixture
 async def operated(tmp_path: Path) -> AsyncIterator[Operated]:
     async with (
-        FakeApiServer(requests_kept=1000) as server,
+        FakeApiServer(options=ServerOptions(requests_kept=1000)) as server,
         aiohttp.ClientSession() as session,
         operator(server, tmp_path),
     ):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakeapi import ServerOptions
+
 from .clients import PATIENCE_SECONDS, Kubectl, kubectls
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from fakeapi.pytest_plugin import FakeApi
 
-pytestmark = [pytest.mark.slow, pytest.mark.fake_api(requests_kept=1000)]
+pytestmark = [pytest.mark.slow, pytest.mark.fake_api(options=ServerOptions(requests_kept=1000))]
 
 LABELS = {"app": "web"}
 DEPLOYMENT: dict[str, Any] = {

@@ -17,7 +17,7 @@ import pytest
 
 from conformance.clock import VirtualClock
 from conformance.quiet import QuietLoop
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, When
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.testing.in_process import run_in_process
@@ -164,7 +164,10 @@ class Election:
 @contextlib.asynccontextmanager
 async def an_election(directory: Path, config: str = "") -> AsyncIterator[Election]:
     clock = VirtualClock()
-    async with FakeApiServer(clock=clock, requests_kept=10_000) as server, Api.of(server) as api:
+    async with (
+        FakeApiServer(clock=clock, options=ServerOptions(requests_kept=10_000)) as server,
+        Api.of(server) as api,
+    ):
         election = Election(server, api, clock, directory, config)
         with server.listening(on_change=election.note):
             async with election.stack:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from tests.integration.api_client import Api, eventually
 from tests.integration.test_official_client import Candidate, lock_of
@@ -82,7 +82,10 @@ class Cluster:
 
 @contextlib.asynccontextmanager
 async def a_cluster(directory: Path) -> AsyncIterator[Cluster]:
-    async with FakeApiServer(requests_kept=10_000) as server, Api.of(server) as api:
+    async with (
+        FakeApiServer(options=ServerOptions(requests_kept=10_000)) as server,
+        Api.of(server) as api,
+    ):
         yield Cluster(server, api, directory)
 
 

@@ -16,6 +16,7 @@ from kubernetes.dynamic.exceptions import ConflictError
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.configmaplock import ConfigMapLock
 
+from fakeapi import ServerOptions
 from fakeapi.faults import AnswerWith, DropWatches, Expire, Fault, Match, When
 
 from .clients import PATIENCE_SECONDS
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from fakeapi.pytest_plugin import FakeApi
 
-pytestmark = [pytest.mark.slow, pytest.mark.fake_api(requests_kept=1000)]
+pytestmark = [pytest.mark.slow, pytest.mark.fake_api(options=ServerOptions(requests_kept=1000))]
 
 WATCHES = Match(verb="watch", resource="configmaps")
 LABELS = {"app": "web"}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from tests.fakeapi.api_client import ApiClient, Stream
 from tests.fakeapi.objects import EVENTS, NODES, PODS, PRIORITY_CLASSES, pod, with_resources
 
@@ -143,7 +143,7 @@ async def test_another_one_waits_and_takes_over(tmp_path_factory: pytest.TempPat
         return sum(r.method == "GET" and r.path.startswith(LEASE) for r in server.requests)
 
     async with (
-        FakeApiServer(requests_kept=10_000) as server,
+        FakeApiServer(options=ServerOptions(requests_kept=10_000)) as server,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
         contextlib.AsyncExitStack() as first,
     ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 
 from ..api_client import ApiClient
 from ..objects import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod, with_resources
@@ -337,7 +337,9 @@ async def test_nodes_are_not_tainted_unless_it_is_asked_for(
     api: ApiClient, session: aiohttp.ClientSession
 ) -> None:
     assert (await api.create(NODES, {"metadata": {"name": "n"}}))["spec"] == {}
-    async with FakeApiServer(taint_nodes_by_condition=True) as server:
+    async with FakeApiServer(
+        options=ServerOptions(enable_admission_plugins=["TaintNodesByCondition"])
+    ) as server:
         tainting = ApiClient(session, server.url)
         created = await tainting.create(NODES, {"metadata": {"name": "n"}})
         taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

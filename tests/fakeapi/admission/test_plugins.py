@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from fakeapi import FakeApiServer
-from fakeapi.admission.selection import ABSENT, KNOWN, AdmissionError, Selection
+from fakeapi import FakeApiServer, ServerOptions
+from fakeapi.admission.selection import ABSENT, KNOWN, AdmissionError, admission_chain
 from fakeapi.admission.tolerations import includes, merged_tolerations
 from fakeapi.cli.command import command
 
@@ -29,18 +29,20 @@ ON = (
 
 
 def test_the_default_is_upstreams_in_its_order() -> None:
-    assert Selection.of().chain().names == ON
-    tainting = Selection.of().chain(taints_nodes=True).names
+    assert admission_chain().names == ON
+    tainting = admission_chain(enable=["TaintNodesByCondition"]).names
     assert set(tainting) - set(ON) == {"TaintNodesByCondition"}
 
 
 def test_lists_add_take_away_and_replace() -> None:
-    chosen = Selection.of(enable=["StorageObjectInUseProtection"], disable="Priority,PodSecurity")
-    names = chosen.chain().names
+    chosen = admission_chain(
+        enable=["StorageObjectInUseProtection"], disable=["Priority,PodSecurity"]
+    )
+    names = chosen.names
     assert "StorageObjectInUseProtection" in names
     assert "Priority" not in names
-    assert Selection.of("ResourceQuota, Priority").chain().names == ("Priority", "ResourceQuota")
-    assert Selection.of("").chain().names == ()
+    assert admission_chain("ResourceQuota, Priority").names == ("Priority", "ResourceQuota")
+    assert admission_chain("").names == ()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_lists_add_take_away_and_replace() -> None:
 )
 def test_lists_that_make_no_sense_are_refused(lists: dict[str, str], words: str) -> None:
     with pytest.raises(AdmissionError) as caught:
-        Selection.of(**lists)
+        admission_chain(**lists)
     assert words in str(caught.value)
 
 
@@ -79,7 +81,7 @@ def test_the_command_line_names_the_flag() -> None:
 async def test_without_plugins_pods_stay_as_they_were_sent(
     session: aiohttp.ClientSession,
 ) -> None:
-    async with FakeApiServer(admission_plugins=()) as server:
+    async with FakeApiServer(options=ServerOptions(admission_plugins=())) as server:
         api = ApiClient(session, server.url)
         node = {"metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "z"}}}
         await api.create(NODES, node)
@@ -109,7 +111,7 @@ async def test_a_plugin_alone(
 ) -> None:
     term = {"topologyKey": "zone", "labelSelector": {}}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    async with FakeApiServer(admission_plugins=[plugin]) as server:
+    async with FakeApiServer(options=ServerOptions(admission_plugins=[plugin])) as server:
         api = ApiClient(session, server.url)
         reply = await api.post(object_path, value or pod("p", spec={"affinity": anti}))
         assert reply.code == expected
@@ -121,7 +123,9 @@ async def test_a_plugin_alone(
 
 
 async def test_pods_tolerate_the_devices_they_ask_for(session: aiohttp.ClientSession) -> None:
-    async with FakeApiServer(enable_admission_plugins="ExtendedResourceToleration") as server:
+    async with FakeApiServer(
+        options=ServerOptions(enable_admission_plugins="ExtendedResourceToleration")
+    ) as server:
         api = ApiClient(session, server.url)
         asked = {"example.com/b": "1", "example.com/a": "1", "cpu": "1"}
         spec = with_resources(requests=asked, limits=asked)
@@ -140,7 +144,9 @@ def claim(size: str) -> dict[str, Any]:
 
 
 async def test_storage_in_use_is_kept_by_finalizers(session: aiohttp.ClientSession) -> None:
-    async with FakeApiServer(enable_admission_plugins="StorageObjectInUseProtection") as server:
+    async with FakeApiServer(
+        options=ServerOptions(enable_admission_plugins="StorageObjectInUseProtection")
+    ) as server:
         api = ApiClient(session, server.url)
         created = await api.create(CLAIMS, claim("1Gi"))
         assert created["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]

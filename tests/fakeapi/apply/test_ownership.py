@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from fakeapi.apply import manager_of
 
 from ..api_client import ApiClient
@@ -111,7 +111,7 @@ async def test_what_admission_and_strategies_add_belongs_to_nobody(api: ApiClien
 async def test_they_can_be_turned_off_until_somebody_applies(
     session: aiohttp.ClientSession, clock: ManualClock
 ) -> None:
-    async with FakeApiServer(clock=clock, managed_fields=False) as server:
+    async with FakeApiServer(clock=clock, options=ServerOptions(managed_fields=False)) as server:
         api = ApiClient(session, server.url)
         created = await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
         assert managers(created) == []

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, StateFiles
 from fakeapi.cli.command import command
-from fakeapi.faults import FaultError
+from fakeapi.faults import FaultError, FaultOptions
 from fakeapi.loading.manifests import LoadError
 from fakeapi.state import StateError
 
@@ -60,7 +60,7 @@ def test_faults_that_are_refused_cost_no_log(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("precious", encoding="utf-8")
     with pytest.raises(FaultError):
-        FakeApiServer(faults=[{"nonsense": {}}], fault_log=log)
+        FakeApiServer(faults=FaultOptions(faults=[{"nonsense": {}}], log=log))
     assert log.read_text(encoding="utf-8") == "precious"
 
 
@@ -70,13 +70,17 @@ async def test_a_start_without_a_port_costs_no_file(tmp_path: Path) -> None:
         file.write_text("precious", encoding="utf-8")
     async with FakeApiServer() as first:
         second = FakeApiServer(
-            port=first.port, state=StateFiles(record=record), faults=[{"lose": {}}], fault_log=log
+            port=first.port,
+            state=StateFiles(record=record),
+            faults=FaultOptions(faults=[{"lose": {}}], log=log),
         )
         with pytest.raises(OSError, match="address already in use"):
             await second.__aenter__()
     for file in (record, log):
         assert file.read_text(encoding="utf-8") == "precious"
-    async with FakeApiServer(state=StateFiles(record=record), fault_log=log):  # nobody holds them
+    async with FakeApiServer(
+        state=StateFiles(record=record), faults=FaultOptions(log=log)
+    ):  # nobody holds them
         assert record.read_text(encoding="utf-8").startswith('{"format"')
         assert log.read_text(encoding="utf-8").startswith('{"started_seconds"')
 
@@ -94,17 +98,17 @@ async def test_stages_that_are_refused_cost_no_file(tmp_path: Path) -> None:
 
 async def test_two_servers_do_not_log_their_faults_to_one_file(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    async with FakeApiServer(faults=[{"name": "kept", "lose": {}}], fault_log=log):
+    async with FakeApiServer(faults=FaultOptions(faults=[{"name": "kept", "lose": {}}], log=log)):
         with pytest.raises(FaultError, match="another server is writing its faults to it"):
-            FakeApiServer(fault_log=log)
+            FakeApiServer(faults=FaultOptions(log=log))
         assert '"kept"' in log.read_text(encoding="utf-8")
-    async with FakeApiServer(fault_log=log):
+    async with FakeApiServer(faults=FaultOptions(log=log)):
         assert '"kept"' not in log.read_text(encoding="utf-8")
 
 
 async def test_what_became_of_faults_before_the_start_is_in_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    server = FakeApiServer(faults=[{"name": "gone", "lose": {}}], fault_log=log)
+    server = FakeApiServer(faults=FaultOptions(faults=[{"name": "gone", "lose": {}}], log=log))
     server.faults.remove("gone")
     async with server:
         _, added, removed = log.read_text(encoding="utf-8").splitlines()
@@ -117,7 +121,7 @@ async def test_the_log_begins_with_the_faults_that_were_there_from_the_start(
 ) -> None:
     log = tmp_path / "log.jsonl"
     fault = {"name": "lost", "reset": {}, "when": {"nth": 7}}
-    async with FakeApiServer(faults=[fault], fault_log=log):
+    async with FakeApiServer(faults=FaultOptions(faults=[fault], log=log)):
         pass
     started, set_fault = log.read_text(encoding="utf-8").splitlines()
     assert "started_seconds" in started

@@ -14,6 +14,7 @@ from fakeapi.faults import (
     Delay,
     Fault,
     FaultError,
+    FaultOptions,
     Match,
     Observe,
     Outage,
@@ -101,7 +102,9 @@ async def test_a_log_becomes_a_script_that_does_the_same_again(
 ) -> None:
     log = tmp_path / "faults.jsonl"
     fault = Fault(name="busy", match=LISTS, when=SOMETIMES, answer=AnswerWith(code=503))
-    async with FakeApiServer(clock=ManualClock(), faults=[fault], fault_log=log) as server:
+    async with FakeApiServer(
+        clock=ManualClock(), faults=FaultOptions(faults=[fault], log=log)
+    ) as server:
         first = await codes(session, server)
         (scripted,) = server.faults.script()
     numbers = [index for index, code in enumerate(first, 1) if code == 503]

@@ -9,7 +9,17 @@ import pytest
 import yaml
 
 from fakeapi import FakeApiServer
-from fakeapi.faults import AnswerWith, Compact, Fault, FaultError, Match, Outage, Restart, When
+from fakeapi.faults import (
+    AnswerWith,
+    Compact,
+    Fault,
+    FaultError,
+    FaultOptions,
+    Match,
+    Outage,
+    Restart,
+    When,
+)
 
 from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map
@@ -209,7 +219,7 @@ async def test_who_asks_for_an_outage_can_still_talk_to_the_server(
 async def test_the_endpoint_can_be_switched_off(
     clock: ManualClock, session: aiohttp.ClientSession
 ) -> None:
-    async with FakeApiServer(clock=clock, admin_endpoint=False) as server:
+    async with FakeApiServer(clock=clock, faults=FaultOptions(admin_endpoint=False)) as server:
         assert (await ApiClient(session, server.url).get(FAULTS)).code == 404
 
 

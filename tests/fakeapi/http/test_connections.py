@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 
 from ..api_client import eventually
@@ -251,7 +251,7 @@ async def test_what_breaks_inside_is_an_internal_error(
 
 async def test_the_journal_has_answered_requests(clock: ManualClock) -> None:
     async with (
-        FakeApiServer(clock=clock, requests_kept=5) as server,
+        FakeApiServer(clock=clock, options=ServerOptions(requests_kept=5)) as server,
         client_of(server) as client,
     ):
         await client.send(request("GET", f"{CONFIG_MAPS}/a", None, "user-agent: me/1"))

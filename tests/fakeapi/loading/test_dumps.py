@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from fakeapi import FakeApiServer, LoadError, ManualClock
+from fakeapi import FakeApiServer, LoadError, ManualClock, ServerOptions
 
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
 from ..objects import CONFIG_MAPS, NODES, PODS, PRIORITY_CLASSES, config_map, pod
@@ -241,7 +241,9 @@ def test_nodes_and_pods_keep_their_state() -> None:
         status={"allocatable": {"cpu": "4"}, "capacity": {"cpu": "4"}, "conditions": conditions},
     )
     one = dumped("Pod", "p", 2, meta={"namespace": "team"}, spec=POD_SPEC, status=RUNNING)
-    server = loaded(one, node, taint_nodes_by_condition=True)
+    server = loaded(
+        one, node, options=ServerOptions(enable_admission_plugins=["TaintNodesByCondition"])
+    )
     found = stored(server, "nodes", "n1")
     assert found["status"]["allocatable"] == {"cpu": "4"}
     assert found["status"]["conditions"][0]["status"] == "True"

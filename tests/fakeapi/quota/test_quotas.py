@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi import FakeApiServer, LoadError
+from fakeapi import FakeApiServer, LoadError, ServerOptions
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota.books import QuotaBooks
 from fakeapi.store.registry import Target
@@ -291,7 +291,9 @@ async def test_the_status_is_the_controllers(api: ApiClient) -> None:
 async def test_without_the_plugin_a_quota_is_only_an_object(
     session: aiohttp.ClientSession,
 ) -> None:
-    async with FakeApiServer(disable_admission_plugins=["ResourceQuota"]) as server:
+    async with FakeApiServer(
+        options=ServerOptions(disable_admission_plugins=["ResourceQuota"])
+    ) as server:
         api = ApiClient(session, server.url)
         await quota(api, {"pods": "0"})
         await api.create(PODS, pod("a"))
@@ -323,7 +325,7 @@ _STEPS = st.lists(
 @settings(max_examples=30, deadline=None)
 @given(_STEPS)
 def test_the_books_always_say_what_counting_again_would(steps: list[tuple[str, str, str]]) -> None:
-    server = FakeApiServer(seed=1, managed_fields=False)
+    server = FakeApiServer(seed=1, options=ServerOptions(managed_fields=False))
     state = server._registry
     kinds = {name: state.kinds.find("", "v1", name) for name in ("pods", "resourcequotas")}
     assert kinds["pods"] is not None

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fakeapi import Actors, FakeApiServer, ManualClock, Security, SecurityError, User
+from fakeapi import Actors, FakeApiServer, ManualClock, Security, SecurityError, ServerOptions, User
 from fakeapi.access.authentication import read_token_file
 from fakeapi.cli.command import command
 from fakeapi.security.options import is_loopback
@@ -121,7 +121,9 @@ async def test_a_kubeconfig_can_be_had_for_any_user(tmp_path: Path) -> None:
 
 
 async def test_without_credentials_there_is_no_answer(tmp_path: Path) -> None:
-    async with FakeApiServer(security=Security(tls=True), requests_kept=1) as server:
+    async with FakeApiServer(
+        security=Security(tls=True), options=ServerOptions(requests_kept=1)
+    ) as server:
         config = yaml.safe_load(server.kubeconfig)
         config["users"][0]["user"] = {}
         reply = await asked(server.url, trusting(yaml.safe_dump(config), tmp_path), PODS)
@@ -255,23 +257,23 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, *, expected: bool
 
 
 @pytest.mark.parametrize(
-    "security", [None, Security(token="t", anonymous_auth=True), Security(max_requests_inflight=1)]
+    "options", [{}, {"token": "t", "anonymous_auth": True}, {"max_requests_inflight": 1}]
 )
-def test_an_open_server_does_not_listen_to_the_world(security: Security | None) -> None:
+def test_an_open_server_does_not_listen_to_the_world(options: dict[str, Any]) -> None:
     with pytest.raises(SecurityError, match="refusing to listen on"):
-        FakeApiServer(host="0.0.0.0", security=security)
+        FakeApiServer(security=Security(host="0.0.0.0", **options))
 
 
 @pytest.mark.parametrize(
     "security",
     [
-        Security(token="t"),
-        Security(token="t", anonymous_auth=True, authorization_mode="RBAC"),
-        Security(insecure_bind_anywhere=True),
+        Security(host="0.0.0.0", token="t"),
+        Security(host="0.0.0.0", token="t", anonymous_auth=True, authorization_mode="RBAC"),
+        Security(host="0.0.0.0", insecure_bind_anywhere=True),
     ],
 )
 def test_a_guarded_or_forced_server_may(security: Security) -> None:
-    FakeApiServer(host="0.0.0.0", security=security)
+    FakeApiServer(security=security)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +343,9 @@ async def test_actors_get_in_whoever_else_may() -> None:
     clock = ManualClock()
     security = Security(tls=True, authorization_mode="RBAC")
     async with (
-        FakeApiServer(clock=clock, security=security, requests_kept=1000) as server,
+        FakeApiServer(
+            clock=clock, security=security, options=ServerOptions(requests_kept=1000)
+        ) as server,
         Actors(server, kubelet=True) as actors,
     ):
         await actors.wait_until_idle()

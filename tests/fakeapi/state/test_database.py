@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock, StateError, StateFiles
+from fakeapi import FakeApiServer, ManualClock, ServerOptions, StateError, StateFiles
 from fakeapi.state.database import Database
 
 from ..api_client import ApiClient
@@ -41,7 +41,11 @@ def rows(path: Path) -> list[tuple[int, str, int]]:
 @contextlib.asynccontextmanager
 async def killed(path: Path, **options: Any) -> AsyncIterator[tuple[FakeApiServer, ApiClient]]:
     """A server that never gets to its end: what it left to do then stays undone."""
-    options = {"clock": ManualClock(), "initial_resource_version": 100, **options}
+    options = {
+        "clock": ManualClock(),
+        "options": ServerOptions(initial_resource_version=100),
+        **options,
+    }
     server = FakeApiServer(state=StateFiles(data=path), **options)
     async with aiohttp.ClientSession() as session:
         await server.__aenter__()
@@ -97,7 +101,7 @@ async def test_the_counter_outlives_the_row_it_belongs_to(path: Path) -> None:
 
 
 async def test_revisions_that_no_watch_can_ask_for_are_deleted(path: Path) -> None:
-    async with serving(data=path, event_log_size=4) as (_, api):
+    async with serving(data=path, options=ServerOptions(event_log_size=4)) as (_, api):
         await api.create(CONFIG_MAPS, config_map("still"))
         await api.create(CONFIG_MAPS, config_map("gone"))
         await api.delete(f"{CONFIG_MAPS}/gone")
@@ -109,7 +113,7 @@ async def test_revisions_that_no_watch_can_ask_for_are_deleted(path: Path) -> No
     stored = [entry for entry in rows(path) if entry[1] == "configmaps"]
     assert len(stored) == 1 + 1 + 4  # "still", "busy" before the log, the log
     assert not any(deleted for _, _, deleted in stored)
-    async with serving(data=path, event_log_size=4) as (_, api):
+    async with serving(data=path, options=ServerOptions(event_log_size=4)) as (_, api):
         assert await everything(api, *LISTS) == before
         for back, code in ((4, 200), (5, 410)):
             version = int(latest) - back
@@ -125,7 +129,7 @@ async def test_more_may_be_loaded_than_the_log_holds(path: Path) -> None:
         for number in range(5)
     ]
     for _ in range(2):
-        async with killed(path, load=nodes, event_log_size=1) as (_, api):
+        async with killed(path, load=nodes, options=ServerOptions(event_log_size=1)) as (_, api):
             assert (await api.get(NODES)).names == ["n0", "n1", "n2", "n3", "n4"]
 
 
@@ -139,7 +143,7 @@ async def test_a_port_that_is_taken_leaves_the_file_free(path: Path) -> None:
 
 
 async def test_rows_are_deleted_while_it_runs(path: Path) -> None:
-    async with killed(path, event_log_size=4) as (_, api):
+    async with killed(path, options=ServerOptions(event_log_size=4)) as (_, api):
         await api.create(CONFIG_MAPS, config_map("busy"))
         for count in range(600):
             await api.patch(f"{CONFIG_MAPS}/busy", {"data": {"count": str(count)}})
@@ -236,7 +240,7 @@ async def test_versions_that_a_fault_takes_back_are_taken_back_in_the_file(path:
 
 async def test_a_snapshot_fills_a_new_file_and_no_other(path: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "state.json"
-    async with serving(snapshot=snapshot, event_log_size=2) as (server, api):
+    async with serving(snapshot=snapshot, options=ServerOptions(event_log_size=2)) as (server, api):
         for name in ("a", "b", "c", "d"):
             await api.create(CONFIG_MAPS, config_map(name))
         await api.delete(f"{CONFIG_MAPS}/a")
@@ -245,7 +249,7 @@ async def test_a_snapshot_fills_a_new_file_and_no_other(path: Path, tmp_path: Pa
         assert (await api.get(CONFIG_MAPS)).names == []
     other = tmp_path / "other.db"
     for files in ({"data": other, "restore": snapshot}, {"data": other}):
-        async with serving(**files, event_log_size=2) as (server, api):
+        async with serving(**files, options=ServerOptions(event_log_size=2)) as (server, api):
             assert await everything(api, *LISTS) == before
             async with api.watch(CONFIG_MAPS, resourceVersion=version - 2) as stream:
                 assert await stream.take(2) == [("ADDED", "d"), ("DELETED", "a")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi import FakeApiServer, ManualClock, StateError, StateFiles
+from fakeapi import FakeApiServer, ManualClock, ServerOptions, StateError, StateFiles
 from fakeapi.background import BackgroundServer
 
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
@@ -92,7 +92,7 @@ async def test_versions_older_than_the_log_have_expired_as_before(tmp_path: Path
 
 
 async def test_a_shorter_log_forgets_the_oldest(saved: Path) -> None:
-    async with serving(restore=saved, event_log_size=1) as (server, api):
+    async with serving(restore=saved, options=ServerOptions(event_log_size=1)) as (server, api):
         version = server.resource_version
         for back, code in ((1, 200), (2, 410)):
             listed = await api.get(
@@ -146,7 +146,10 @@ async def test_a_seed_invents_no_uid_twice_over_a_restart(tmp_path: Path) -> Non
 
 async def test_the_counter_goes_on_from_whichever_is_later(saved: Path) -> None:
     later = FIRST_VERSION + 1000
-    async with serving(restore=saved, initial_resource_version=later) as (server, api):
+    async with serving(restore=saved, options=ServerOptions(initial_resource_version=later)) as (
+        server,
+        api,
+    ):
         assert server.resource_version == later
         assert len((await api.get(PODS)).body["items"]) == 1
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import FakeApiServer, HandledRequest, ManualClock, ObjectChange
+from fakeapi import FakeApiServer, HandledRequest, ManualClock, ObjectChange, ServerOptions
 from fakeapi.faults import Fault, Observe
 
 from ..api_client import ApiClient
@@ -103,7 +103,7 @@ async def test_several_may_listen(api: ApiClient, server: FakeApiServer) -> None
 
 async def test_the_newest_requests_are_remembered(session: aiohttp.ClientSession) -> None:
     clock = ManualClock()
-    async with FakeApiServer(clock=clock, requests_kept=2) as server:
+    async with FakeApiServer(clock=clock, options=ServerOptions(requests_kept=2)) as server:
         api = ApiClient(session, server.url)
         await api.get("/healthz")
         await api.create(CONFIG_MAPS, config_map("c"))
@@ -114,7 +114,7 @@ async def test_the_newest_requests_are_remembered(session: aiohttp.ClientSession
 
 
 async def test_a_watch_is_remembered_when_it_begins(session: aiohttp.ClientSession) -> None:
-    async with FakeApiServer(requests_kept=10) as server:
+    async with FakeApiServer(options=ServerOptions(requests_kept=10)) as server:
         api = ApiClient(session, server.url)
         async with api.watch(PODS):
             (watch,) = server.requests

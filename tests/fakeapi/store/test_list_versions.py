@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import NAMESPACES, config_map
 
@@ -61,7 +61,9 @@ class World:
 
 @pytest.fixture
 async def world(clock: ManualClock, session: aiohttp.ClientSession) -> AsyncIterator[World]:
-    async with FakeApiServer(clock=clock, seed=1, initial_resource_version=100) as server:
+    async with FakeApiServer(
+        clock=clock, seed=1, options=ServerOptions(initial_resource_version=100)
+    ) as server:
         api = ApiClient(session, server.url)
         for namespace in ("first", "second", "third"):
             await api.create(NAMESPACES, {"metadata": {"name": namespace}})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 
 from ..api_client import ApiClient, brief, eventually
 from ..objects import ALL_PODS, CONFIG_MAPS, NAMESPACES, PODS, binding, config_map, pod
@@ -266,7 +266,7 @@ async def test_a_watch_older_than_the_log_gets_410_in_the_stream(
 async def test_the_log_holds_as_many_changes_as_it_was_told(
     session: aiohttp.ClientSession,
 ) -> None:
-    async with FakeApiServer(event_log_size=3) as server:
+    async with FakeApiServer(options=ServerOptions(event_log_size=3)) as server:
         api = ApiClient(session, server.url)
         versions = [
             int((await api.create(CONFIG_MAPS, config_map(f"c{i}")))["metadata"]["resourceVersion"])
@@ -281,7 +281,7 @@ async def test_the_log_holds_as_many_changes_as_it_was_told(
 async def test_a_watcher_the_log_has_passed_is_told_though_nothing_is_trimmed_yet(
     session: aiohttp.ClientSession,
 ) -> None:
-    async with FakeApiServer(event_log_size=5) as server:
+    async with FakeApiServer(options=ServerOptions(event_log_size=5)) as server:
         api = ApiClient(session, server.url)
         async with api.watch(CONFIG_MAPS) as stream:
             await settle()
@@ -300,7 +300,7 @@ async def test_a_version_from_before_the_server_started_has_expired(api: ApiClie
 async def test_a_watcher_that_reads_too_slowly_is_cut_and_told(
     session: aiohttp.ClientSession,
 ) -> None:
-    async with FakeApiServer(event_log_size=5) as server:
+    async with FakeApiServer(options=ServerOptions(event_log_size=5)) as server:
         api = ApiClient(session, server.url)
         await api.create(CONFIG_MAPS, config_map("c"))
         async with api.watch(CONFIG_MAPS) as stream:
