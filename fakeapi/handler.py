@@ -17,7 +17,13 @@ from fakeapi.faults import admin
 from fakeapi.http import answers
 from fakeapi.http.connections import read_body
 from fakeapi.http.port import keep
-from fakeapi.http.responses import response_to, stream_response
+from fakeapi.http.responses import (
+    PIECE_BYTES,
+    AnswersInFlight,
+    LargeResponse,
+    response_to,
+    stream_response,
+)
 from fakeapi.requests.call import split_target, understood
 from fakeapi.requests.handle import Watch, explained, handle
 from fakeapi.security.gate import too_busy
@@ -61,6 +67,7 @@ class HttpHandler:
         self._address = address
         # In order of arrival: the order of events must not depend on where objects lie in memory.
         self.watchers: Final[dict[Watcher, Kind]] = {}
+        self._in_flight = AnswersInFlight()
         self.requests_in_flight = 0
         self.requests_total = 0
         registry.kinds.listeners[self] = self._end_watches_of
@@ -137,7 +144,9 @@ class HttpHandler:
                 read = functools.partial(read_body, http, self._registry.clock)
                 answer = await handle(self._registry, call, read, address=self._address())
                 if not isinstance(answer, Watch):
-                    return await _delivered(http, answer, warnings)
+                    answer = await self._delivered(http, self._in_flight.shared(answer))
+                    is_large = len(answer.body) > PIECE_BYTES and http.method != hdrs.METH_HEAD
+                    return (LargeResponse if is_large else response_to)(answer, warnings)
             finally:
                 self.requests_in_flight -= 1
             return await self._watch(http, call.route.kind, answer, warnings)
@@ -163,16 +172,13 @@ class HttpHandler:
             del self.watchers[watcher]
         return response
 
+    async def _delivered(self, http: web.BaseRequest, answer: Answer) -> Answer:
+        """Return the answer, compressed if it is large and the client accepts that."""
+        if not answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
+            return answer
+        return self._in_flight.shared(await asyncio.to_thread(answers.compressed, answer))
+
     def _note(self, http: web.BaseRequest, status: int) -> None:
         # The body as far as it was read: aiohttp has no public name for it.
         body = http._read_bytes or b""
         self._journal.handled(http.method, http.raw_path, http.headers, status, body)
-
-
-async def _delivered(
-    http: web.BaseRequest, answer: Answer, warnings: Iterable[str]
-) -> web.Response:
-    """Return the response, compressed if it is large and the client accepts that."""
-    if answers.is_compressed_for(answer, http.headers.get(hdrs.ACCEPT_ENCODING, "")):
-        answer = await asyncio.to_thread(answers.compressed, answer)
-    return response_to(answer, warnings)

@@ -74,6 +74,8 @@ class ServerOptions:
     event_log_size: int = 10_000
     #: Number of requests that `FakeApiServer.requests` keeps.
     requests_kept: int = 0
+    #: Seconds after which a client that does not read its response or watch is disconnected.
+    write_timeout_seconds: float = 60.0
     #: First resource version; None for one that grows from server to server with the clock.
     initial_resource_version: int | None = None
 
@@ -128,6 +130,7 @@ class FakeApiServer:
         )
         self._guard = Guard(security or Security())
         self._requested_port = port
+        self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
         first_version = options.initial_resource_version
         if first_version is None:
@@ -312,7 +315,10 @@ class FakeApiServer:
         """
         security = self._guard.options
         self._connections = Connections(
-            self._handler, clock=self._clock, body_bytes_max=security.max_request_bytes
+            self._handler,
+            clock=self._clock,
+            body_bytes_max=security.max_request_bytes,
+            write_timeout_seconds=self._write_timeout_seconds,
         )
         self._port = Port(
             self._connections, security.host, self._requested_port, tls=self._guard.tls

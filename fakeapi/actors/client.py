@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 import msgspec
 
+from fakeapi.types.media_types import JSON
 from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Client:
         path: str,
         body: object = None,
         *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
         query: Mapping[str, str] | None = None,
         user: str = "",
     ) -> Json:

@@ -15,10 +15,9 @@ among them but done by the strategy of pods, here as upstream.
 Source: plugin/pkg/admission and pkg/kubeapiserver/options/plugins.go of Kubernetes v1.36.3.
 """
 
-from fakeapi.admission.chain import PODS, AdmissionChain, Plugin
+from fakeapi.admission.chain import AdmissionChain, Plugin
 
 __all__ = [
-    "PODS",
     "AdmissionChain",
     "Plugin",
 ]

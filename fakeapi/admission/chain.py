@@ -5,15 +5,13 @@ Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fakeapi.store.registry import Operation, Registry, Review
     from fakeapi.types.kind import ResourceKey
-
-PODS: Final = ("", "pods")
 
 
 class Plugin:

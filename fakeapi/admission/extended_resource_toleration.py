@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, mapping, mappings
 from fakeapi.types.pod_resources import is_extended_resource
 

@@ -9,8 +9,9 @@ import copy
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission import limits
-from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, is_deleting, mapping
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, child, labels_of, mapping, text
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from fakeapi.quota.usage import (
     CLAIMS,
     DEVICE_CLAIMS,
     IGNORED,
-    PODS,
     SERVICES,
     missing_in_containers,
     usage_of,
 )
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import PODS
 
 if TYPE_CHECKING:
     from fakeapi.quota.books import Account

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.admission.chain import PODS, Plugin
+from fakeapi.admission.chain import Plugin
 from fakeapi.admission.tolerations import merged_tolerations
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, mapping, mappings, string_map, text
 from fakeapi.types.pod_resources import amounts
 

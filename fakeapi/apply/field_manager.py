@@ -20,7 +20,7 @@ from fakeapi.apply.entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Ma
 from fakeapi.apply.typed import TypedError
 from fakeapi.apply.updater import Conflicts, Manager, Owned, Updater
 from fakeapi.types.errors import ApiError, BadRequest, UnreasonedFailure
-from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import Json, encode, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,6 @@ _KUBECTL: Final = "kubectl"
 #: The size of the cache of new objects' field sets.
 _NEW_KEPT: Final = 2048
 _CURRENT: Final = Manager("current-operation", UPDATE, "", "")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ApplyConflict(ApiError):
@@ -146,7 +144,7 @@ class FieldManager:
         """Return the fields of a new object. Objects of one template share them."""
         key = tuple(
             [
-                (name, _shape(value) if name == "metadata" else _encode(value))
+                (name, _shape(value) if name == "metadata" else encode(value))
                 for name, value in new.items()
                 if name not in self._without
             ]
@@ -318,7 +316,7 @@ def _shape(metadata: object) -> tuple[object, ...]:
         [
             (name, *value)
             if isinstance(value, dict)
-            else (name, _encode(value))
+            else (name, encode(value))
             if isinstance(value, list)
             else name
             for name, value in mapping(metadata).items()

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from fakeapi.types.objects import encode
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -33,7 +35,6 @@ _KINDS: Final = (FIELD, KEY, VALUE, INDEX)
 _ESCAPED: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _needs_escape = re.compile("[<>&]").search
 _escape = re.compile("[<>&]").sub
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _WHOLE_FLOAT: Final = 1e15
 
@@ -46,7 +47,7 @@ def json_text(value: object) -> str:
     """Return a scalar as Go writes it into a path element."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT:
         value = int(value)
-    text = _encode(value).decode()
+    text = encode(value).decode()
     return _escape(lambda match: _ESCAPED[match[0]], text) if _needs_escape(text) else text
 
 
@@ -132,4 +133,4 @@ def _shown_element(element: str) -> str:
 
 
 def _shown_value(value: object) -> str:
-    return _encode(value).decode()
+    return encode(value).decode()

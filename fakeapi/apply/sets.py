@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import msgspec
-
 from fakeapi.apply import paths
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,6 @@ LEAF: Final[FieldSet] = {}
 _SELF: Final = paths.SELF
 _INTERNED_MAX: Final = 20_000
 
-_encode = msgspec.json.Encoder().encode
 _interned: dict[bytes, FieldSet] = {}
 #: The sets in `_interned` by `id()`, which is unique while they are in there.
 _canonical: dict[int, FieldSet] = {}
@@ -192,11 +190,11 @@ def canonical(fields: FieldSet) -> FieldSet:
     """Return the set in order. Equal sets are one object while they are cached."""
     if id(fields) in _canonical:
         return fields
-    key = _encode(fields)
+    key = encode(fields)
     found = _interned.get(key)
     if found is None:
         ordered = _in_order(fields)
-        found = _interned.setdefault(_encode(ordered), ordered)
+        found = _interned.setdefault(encode(ordered), ordered)
         if len(_interned) >= _INTERNED_MAX:
             _interned.clear()
             _canonical.clear()

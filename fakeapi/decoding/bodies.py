@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.decoding.parsing import load_json, load_yaml
 from fakeapi.types import protobuf
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
+from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 from fakeapi.types.objects import Json, name_of, text
 from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
 
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind, KindTable
 
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
-JSON: Final = "application/json"
-YAML: Final = "application/yaml"
-_SERVED: Final = f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
+_SERVED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
 _SERVED_CUSTOM: Final = f"{JSON}, {YAML}"
 #: The part of a body that an error shows.
 _SHOWN_BYTES: Final = 30
@@ -83,7 +82,7 @@ def _summary(raw: bytes) -> str:
 
 def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
     """Return the object of the body of a create or update. Raises ApiError."""
-    if content_type == protobuf.MEDIA_TYPE and kind.schema:
+    if content_type == PROTOBUF and kind.schema:
         envelope = _opened(raw, kind.kind)
         check_kind(
             {"kind": envelope.kind, "apiVersion": envelope.api_version},
@@ -222,7 +221,7 @@ def decode_side_object(
     be `kind` and one of `versions`; the first of `versions` is the default.
     """
     value: object
-    if content_type == protobuf.MEDIA_TYPE:
+    if content_type == PROTOBUF:
         envelope = _opened(raw, kind)
         value = _message(envelope, kind, "v1", type_name)
         said: Json = {"kind": envelope.kind, "apiVersion": envelope.api_version}

@@ -10,7 +10,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.discovery import documents
-from fakeapi.http.answers import encode
+from fakeapi.http.negotiation import clauses
+from fakeapi.types.media_types import JSON
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +103,9 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
 
 def preferred_version(request: DocumentRequest) -> str:
     """Return the client's preferred version of aggregated discovery, empty for the plain form."""
-    for media_range, parameters in request.media_ranges():
-        if parameters.get("as") == _KIND and media_range == "application/json":
+    for clause in clauses(request.accept):
+        parameters = clause.parameters
+        if parameters.get("as") == _KIND and clause.takes(JSON):
             if parameters.get("g") == _GROUP and parameters.get("v") in _VERSIONS:
                 return parameters["v"]
         elif "as" not in parameters:

@@ -27,15 +27,6 @@ class DocumentRequest:
     address: str = ""
     now_seconds: float = 0.0
 
-    def media_ranges(self) -> list[tuple[str, dict[str, str]]]:
-        """Return the media ranges of the Accept header in their order, each with its parameters."""
-        ranges = []
-        for part in (self.accept or "*/*").split(","):
-            bare, *pieces = (piece.strip() for piece in part.split(";"))
-            pairs = (piece.partition("=") for piece in pieces)
-            ranges.append((bare, {name: value for name, _, value in pairs}))
-        return ranges
-
 
 def tag_of(content: bytes) -> str:
     """Return the entity tag of a body, without quotes."""

@@ -14,6 +14,7 @@ import msgspec
 
 from fakeapi.discovery import aggregated, health
 from fakeapi.http import answers
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from fakeapi.decoding.routes import DiscoveryRoute
@@ -45,7 +46,7 @@ def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | Non
     if path == "/version":
         return answers.of(200, VERSION)
     if path in ("/", "/index.html"):
-        body = answers.encode({"paths": sorted(_paths(kinds))})
+        body = encode({"paths": sorted(_paths(kinds))})
         return answers.Answer(200, msgspec.json.format(body, indent=2))
     return health.answer(path, request.query)
 

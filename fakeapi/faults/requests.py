@@ -24,6 +24,7 @@ from fakeapi.http.transport import broken
 from fakeapi.store.listing import listing
 from fakeapi.store.views import status_event
 from fakeapi.types.errors import ApiError, Expired, ResourceVersionTooLarge
+from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -225,7 +226,7 @@ async def _expired_watch(
     http: web.BaseRequest, facts: RequestFacts, current_version: int
 ) -> web.StreamResponse:
     """Upstream's way to say so at the start of a watch: 200, one ERROR event, the end."""
-    response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: answers.JSON})
+    response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON})
     await response.prepare(http)
     wanted = facts.query.text("resourceVersion") or "0"
     error = Expired(f"too old resource version: {wanted} ({current_version})")

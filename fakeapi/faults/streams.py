@@ -22,6 +22,7 @@ from fakeapi.faults.requests import initial_events
 from fakeapi.http.transport import break_off
 from fakeapi.store.views import status_event
 from fakeapi.types.errors import Expired
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,8 +43,6 @@ __all__ = ["Channel"]
 
 _END_ANNOTATION: Final = "k8s.io/initial-events-end"
 _WRONG_KIND: Final[Json] = {"kind": "Unexpected", "apiVersion": "faults.fakeapi/v1"}
-
-_encode = msgspec.json.Encoder().encode
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -265,10 +264,10 @@ def _facts_of(line: bytes) -> EventFacts:
 def _changed(line: bytes, **fields: object) -> bytes:
     event = msgspec.json.decode(line)
     event["object"].update(fields)
-    return _encode(event) + b"\n"
+    return encode(event) + b"\n"
 
 
 def _without_annotations(line: bytes) -> bytes:
     event = msgspec.json.decode(line)
     event["object"].get("metadata", {}).pop("annotations", None)
-    return _encode(event) + b"\n"
+    return encode(event) + b"\n"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
-from fakeapi.types.errors import ApiError, BadTarget, NotAcceptable
-from fakeapi.types.objects import Json, metadata_of, name_of
+from fakeapi.types.errors import ApiError, BadTarget
+from fakeapi.types.media_types import JSON, YAML
+from fakeapi.types.objects import Json, encode, metadata_of, name_of
 from fakeapi.types.records import Record
 
 if TYPE_CHECKING:
@@ -18,28 +19,15 @@ if TYPE_CHECKING:
     from fakeapi.http.presentation import Presentation
     from fakeapi.types.kind import Kind
 
-JSON: Final = "application/json"
-YAML: Final = "application/yaml"
-_ACCEPTABLE: Final = (
-    "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
-    "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
-    "application/vnd.kubernetes.protobuf;stream=watch"
-)
-#: Media ranges served as JSON. Clients of protobuf decode by the answer's Content-Type, so JSON is
-#: always right for them.
-_AS_JSON: Final = frozenset({JSON, "*/*", "application/*", "application/vnd.kubernetes.protobuf"})
-
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 #: Smaller bodies are sent as they are, whatever the client asks for; upstream's numbers.
 _GZIP_FROM_BYTES: Final = 128 * 1024
 _GZIP_LEVEL: Final = 1
 _INDENTATION: Final = 2
 
-encode = msgspec.json.Encoder().encode
 
-
-class Answer(Record, frozen=True):
-    """What goes back to the client."""
+class Answer(Record, frozen=True, weakref=True):
+    """Status code, body and headers of a response."""
 
     code: int
     body: bytes
@@ -86,30 +74,6 @@ def deleted_status(kind: Kind, obj: Json) -> Answer:
     return of(200, {**_SUCCESS, "details": details})
 
 
-@functools.lru_cache(maxsize=256)
-def negotiated(accept: str) -> str:
-    """The media type to answer with. Raises NotAcceptable if the client takes none of ours."""
-    if not accept:
-        return JSON
-    for part in accept.split(","):
-        media_range, *parameters = (piece.strip() for piece in part.split(";"))
-        if any(parameter.startswith("as=") for parameter in parameters):
-            continue
-        if media_range in _AS_JSON:
-            return JSON
-        if media_range == YAML:
-            return YAML
-    raise NotAcceptable(_ACCEPTABLE, details={})
-
-
-def in_media_type(answer: Answer, media_type: str) -> Answer:
-    """The answer in the negotiated media type."""
-    if media_type != YAML or answer.content_type != JSON:
-        return answer
-    text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
-    return msgspec.structs.replace(answer, body=text.encode(), content_type=YAML)
-
-
 def presented(answer: Answer, shown: Presentation) -> Answer:
     """The answer of a verb in the form its client asked for. Raises NotAcceptable."""
     accepted = shown.accepted
@@ -119,11 +83,16 @@ def presented(answer: Answer, shown: Presentation) -> Answer:
 
 
 def written(answer: Answer, accepted: Accepted) -> Answer:
-    """The answer as YAML, or indented, if its client asked for that."""
-    if accepted.pretty and accepted.media_type == JSON:
+    """Return an answer in JSON as YAML, or indented, if its client asked for that."""
+    if answer.content_type != JSON:
+        return answer
+    if accepted.media_type == YAML:
+        text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
+        return msgspec.structs.replace(answer, body=text.encode(), content_type=YAML)
+    if accepted.pretty:
         indented = msgspec.json.format(answer.body, indent=_INDENTATION)
         return msgspec.structs.replace(answer, body=indented)
-    return in_media_type(answer, accepted.media_type)
+    return answer
 
 
 def is_compressed_for(answer: Answer, accept_encoding: str) -> bool:

@@ -19,6 +19,7 @@ from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
 from fakeapi.http.answers import PLAIN_TEXT
+from fakeapi.http.transport import break_off
 from fakeapi.types.errors import EntityTooLarge, RequestTimedOut
 
 if TYPE_CHECKING:
@@ -50,13 +51,27 @@ _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
 class Connection(web.RequestHandler):
-    """One connection of a client."""
+    """One connection of a client.
 
-    __slots__ = ("_clock", "_head_bytes", "_is_refused", "_requests", "_slow")
+    Its timer runs while a head is incomplete, or while the client does not read: the transport
+    pauses writing when its buffer is full, and resumes when most of it has been sent.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_head_bytes",
+        "_is_refused",
+        "_requests",
+        "_slow",
+        "_unread",
+        "_write_timeout_seconds",
+    )
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
         self._clock = manager.clock
+        self._write_timeout_seconds = manager.write_timeout_seconds
+        self._unread: Timer | None = None
         #: Requests whose handler runs: bytes that come meanwhile belong to their bodies.
         self._requests = 0
         self._head_bytes = 0
@@ -81,6 +96,16 @@ class Connection(web.RequestHandler):
         if is_too_long and self.transport is not None:
             self._refuse_head(self.transport)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self._clock.call_later(self._write_timeout_seconds, self._break_off)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def request_began(self) -> None:
         """Stop the time for the head: it is complete."""
         self._requests += 1
@@ -102,6 +127,8 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._cancel_timer()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
 
     def handle_error(
@@ -121,6 +148,12 @@ class Connection(web.RequestHandler):
         self._slow = None
         self.force_close()
 
+    def _break_off(self) -> None:
+        """Drop the connection and the bytes that the client has not read."""
+        self._unread = None
+        if self.transport is not None:
+            break_off(self.transport, reset=True)
+
     def _cancel_timer(self) -> None:
         if self._slow is not None:
             self._slow.cancel()
@@ -130,7 +163,14 @@ class Connection(web.RequestHandler):
 class Connections(web.Server):
     """The connections of a server: each client that connects gets a `Connection`."""
 
-    def __init__(self, handler: Handler, *, clock: Clock, body_bytes_max: int) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        clock: Clock,
+        body_bytes_max: int,
+        write_timeout_seconds: float,
+    ) -> None:
         """Set up within a running event loop."""
         super().__init__(
             functools.partial(_understood, handler),
@@ -140,6 +180,7 @@ class Connections(web.Server):
             handler_cancellation=True,
         )
         self.clock = clock
+        self.write_timeout_seconds = write_timeout_seconds
 
     def __call__(self) -> Connection:
         return Connection(

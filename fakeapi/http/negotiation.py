@@ -14,18 +14,18 @@ import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.errors import BadRequest, NotAcceptable
-from fakeapi.types.protobuf import MEDIA_TYPE as PROTOBUF
+from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 
 if TYPE_CHECKING:
     from fakeapi.decoding.options import Query
 
-JSON: Final = "application/json"
-YAML: Final = "application/yaml"
 _SERVED: Final = (JSON, YAML, PROTOBUF)
 _STREAMED: Final = (JSON, PROTOBUF)
 _GROUP: Final = "meta.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1")
 _PARTIAL: Final = ("PartialObjectMetadata", "PartialObjectMetadataList")
+#: Forms that objects can be converted into.
+TARGETS: Final = ("Table", *_PARTIAL)
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
 #: Browsers and the like get their JSON indented.
 _HUMAN_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
@@ -54,13 +54,20 @@ PLAIN: Final = Accepted()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Clause:
+class Clause:
+    """One media range of an Accept header with its parameters."""
+
     type: str
     subtype: str
     quality: float
     parameters: dict[str, str]
 
+    @property
+    def media_range(self) -> str:
+        return f"{self.type}/{self.subtype}"
+
     def takes(self, media_type: str) -> bool:
+        """Return True if the media range includes the media type."""
         if (self.type, self.subtype) == ("*", "*"):
             return True
         kind, _, subtype = media_type.partition("/")
@@ -69,12 +76,16 @@ class _Clause:
 
 @functools.lru_cache(maxsize=512)
 def negotiate(
-    accept: str, *, custom: bool = False, is_list: bool = False, tables: bool = True
+    accept: str,
+    *,
+    custom: bool = False,
+    is_list: bool = False,
+    targets: tuple[str, ...] = TARGETS,
 ) -> Accepted:
-    """The form of the answer to a request for objects. Raises NotAcceptable.
+    """Return the form of an answer for an Accept header. Raises NotAcceptable.
 
-    `custom` resources have no protobuf; routes of lists stream, too, which their refusal mentions.
-    What is never stored has no `tables`.
+    `custom` resources have no protobuf; the refusal of a list mentions streams. `targets` are the
+    forms that the object can be converted into.
     """
     if not accept:
         return PLAIN
@@ -86,11 +97,11 @@ def negotiate(
             f"406: Not Acceptable\n\nAvailable representations: {', '.join((*served, *streams))}",
             details={},
         )
-    for clause in _clauses(accept):
+    for clause in clauses(accept):
         for media_type in served:
             if clause.takes(media_type):
                 found = _chosen(media_type, clause.parameters)
-                if found is not None and (tables or found.target != "Table"):
+                if found is not None and found.target in ("", *targets):
                     return found
     raise _only(served)
 
@@ -107,9 +118,9 @@ def _only(served: tuple[str, ...] | list[str]) -> NotAcceptable:
     return NotAcceptable(f"only the following media types are accepted: {listed}")
 
 
-def _clauses(accept: str) -> list[_Clause]:
-    """The clauses by preference: quality first, then the more specific, else as they came."""
-    clauses = []
+def clauses(accept: str) -> list[Clause]:
+    """Return the clauses of an Accept header by quality, then by specificity, then in order."""
+    found = []
     for part in accept.split(","):
         name, *pieces = (piece.strip(" ") for piece in part.split(";"))
         kind, slash, subtype = name.partition("/")
@@ -120,8 +131,8 @@ def _clauses(accept: str) -> list[_Clause]:
         pairs = [piece.split("=") for piece in pieces]
         parameters = {pair[0].strip(" "): pair[1] for pair in pairs if len(pair) == 2 and pair[1]}
         quality = _quality(parameters.pop("q", "1"))
-        clauses.append(_Clause(kind, subtype, quality, parameters))
-    return sorted(clauses, key=lambda c: (-c.quality, c.type == "*", c.subtype == "*"))
+        found.append(Clause(kind, subtype, quality, parameters))
+    return sorted(found, key=lambda c: (-c.quality, c.type == "*", c.subtype == "*"))
 
 
 def _quality(value: str) -> float:

@@ -14,7 +14,7 @@ import msgspec
 from fakeapi.http.negotiation import PLAIN, included_object
 from fakeapi.printing.tables import columns_of, row, table
 from fakeapi.types.errors import NotAcceptable
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of
+from fakeapi.types.objects import Json, encode, mapping, mappings, metadata_of
 from fakeapi.types.records import MutableRecord
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
 
 _INTERNAL_PACKAGES: Final = {"": "core", "events.k8s.io": "core"}
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Json).decode
 
 
@@ -52,7 +51,7 @@ class Presentation(MutableRecord):
         value = _decode(whole)
         if value.get("kind") == "Status":
             return whole
-        return _encode(self._list(value) if "items" in value else self._object(value))
+        return encode(self._list(value) if "items" in value else self._object(value))
 
     def event(self, whole: bytes) -> bytes:
         """One line of a watch."""
@@ -62,7 +61,7 @@ class Presentation(MutableRecord):
             return whole  # upstream's watch falls back to the object it cannot convert
         shown = self._object(obj)
         self.headers = False
-        return _encode({"type": event.get("type"), "object": shown}) + b"\n"
+        return encode({"type": event.get("type"), "object": shown}) + b"\n"
 
     @property
     def _api_version(self) -> str:

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.apply import ownership
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota import scopes
-from fakeapi.quota.usage import PODS, count_name, is_past_its_end, names_of, resources_of, usage_of
+from fakeapi.quota.usage import count_name, is_past_its_end, names_of, resources_of, usage_of
 from fakeapi.store.registry import Target
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import (
     Json,
     mapping,

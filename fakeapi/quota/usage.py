@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import times
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
 from fakeapi.types.pod_resources import (
     HUGE_PAGES_PREFIX,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from fakeapi.types.kind import ResourceKey
 
-PODS: Final = ("", "pods")
 SERVICES: Final = ("", "services")
 CLAIMS: Final = ("", "persistentvolumeclaims")
 DEVICE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")

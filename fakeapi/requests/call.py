@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _WITHOUT_TABLES: Final = ("binding", "eviction", "resize")
 _ONLY_CREATED: Final = ("create",)
+_METADATA_ONLY: Final = tuple(name for name in negotiation.TARGETS if name != "Table")
 _STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
 _NO_PARAMETERS: Final = Query({})
 
@@ -91,11 +92,12 @@ class Call(MutableRecord):
     def presentation(self, registry: Registry) -> Presentation:
         """Return the form in which the client wants objects. Raises NotAcceptable, BadRequest."""
         route = self.route
+        is_never_listed = route.subresource in _WITHOUT_TABLES or route.kind.verbs == _ONLY_CREATED
         accepted = negotiation.negotiate(
             self.headers.get(hdrs.ACCEPT, ""),
             custom=not route.kind.schema,
             is_list=not route.name,
-            tables=route.subresource not in _WITHOUT_TABLES and route.kind.verbs != _ONLY_CREATED,
+            targets=_METADATA_ONLY if is_never_listed else negotiation.TARGETS,
         )
         accepted = with_indentation(accepted, self.query, self.headers)
         return presentation.presentation(route.kind, accepted, self.query, registry.clock)

@@ -8,7 +8,7 @@ from fakeapi.decoding.options import list_options
 from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute
 from fakeapi.discovery import group_lists
 from fakeapi.http import answers
-from fakeapi.http.negotiation import streamable
+from fakeapi.http.negotiation import negotiate, streamable
 from fakeapi.http.presentation import PresentedView
 from fakeapi.requests import pod_streams, scale, subresources, verbs
 from fakeapi.requests.reviews import REVIEWS
@@ -16,6 +16,7 @@ from fakeapi.requests.token_requests import create_token
 from fakeapi.store.listing import listing, wanted_version
 from fakeapi.store.watch import Watcher, wait_for_version
 from fakeapi.types.errors import MethodNotAllowed, ResourceVersionTooLarge
+from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,9 +97,9 @@ def document(
         answer = group_lists.plain(found.path, state.kinds, request)
     if answer is None:
         return answers.not_a_page()
-    if answer.content_type != answers.JSON:
+    if answer.content_type != JSON:
         return answer
-    return answers.in_media_type(answer, answers.negotiated(request.accept))
+    return answers.written(answer, negotiate(request.accept, is_list=True, targets=()))
 
 
 def _is_version(found: DiscoveryRoute) -> bool:

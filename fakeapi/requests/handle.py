@@ -13,6 +13,7 @@ from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
 from fakeapi.types.durations import parse_duration
 from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable
+from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -86,7 +87,7 @@ def explained(error: Exception, method: str, target: str, headers: Mapping[str, 
         _log.error("%s %s failed", method, target, exc_info=error)
         error = InternalError(repr(error))
     answer = answers.of_error(error)
-    if answer.content_type != answers.JSON:
+    if answer.content_type != JSON:
         return answer
     try:
         accepted = negotiation.negotiate(headers.get(hdrs.ACCEPT, ""))

@@ -20,10 +20,6 @@ from fakeapi.decoding import bodies, strictness
 from fakeapi.decoding.options import parse_resource_version, write_options
 from fakeapi.http import answers
 from fakeapi.requests.verbs import (
-    APPLY_PATCH,
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_PATCH,
     decoded_patch,
     patched,
     report_on_result,
@@ -32,6 +28,7 @@ from fakeapi.requests.verbs import (
 )
 from fakeapi.types import schema
 from fakeapi.types.errors import Conflict, InternalError, Invalid, UnreasonedFailure, invalid
+from fakeapi.types.media_types import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from fakeapi.types.objects import (
     Json,
     child,

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Revision
     from fakeapi.types.kind import Kind
 
-PODS: Final = ("", "pods")
 _BUDGETS: Final = ("policy", "poddisruptionbudgets")
 _SERVER: Final = "kube-apiserver"
 _BINDING_RESOURCE: Final = "pods/binding"

@@ -33,6 +33,14 @@ from fakeapi.types.errors import (
     invalid,
     unhandled,
 )
+from fakeapi.types.media_types import (
+    APPLY_PATCH,
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    YAML,
+)
 from fakeapi.types.objects import Json, child, metadata_of, name_of, text
 from fakeapi.types.schema import DecodeError
 from fakeapi.writes import deletion, pipeline
@@ -47,10 +55,6 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry, Written
     from fakeapi.types.kind import Kind
 
-STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
@@ -213,13 +217,13 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> J
 
 def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str], str]:
     """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
-    if request.content_type == bodies.JSON:
+    if request.content_type == JSON:
         repeated = strictness.duplicates(request.body)
         if request.route.kind.schema:
             repeated = strictness.known(repeated, unknown)
         found = strictness.in_order(request.body, repeated, unknown)
         return found, ", ".join(found)
-    if request.content_type == bodies.YAML:
+    if request.content_type == YAML:
         repeated = strictness.duplicates_in_yaml(request.body, value)
         lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
         return repeated + unknown, ", ".join([*lines, *unknown])

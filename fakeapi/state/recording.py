@@ -21,7 +21,7 @@ import msgspec
 from fakeapi.loading.kept_files import open_locked, truncate, write_all
 from fakeapi.state.errors import StateError, file_error
 from fakeapi.store.store import ADDED, DELETED, MODIFIED
-from fakeapi.types.objects import Json, name_of
+from fakeapi.types.objects import Json, encode, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,6 @@ class Recording:
         self._path, self._store, self._clock, self._journal = path, store, clock, journal
         self._started_seconds = clock.now()
         self._listening = contextlib.ExitStack()
-        self._encode = msgspec.json.Encoder().encode
         #: Why the recording ended before its time.
         self.failure: StateError | None = None
         try:
@@ -107,7 +106,7 @@ class Recording:
             _log.error("%s: the recording ends here", self.failure)
 
     def _append(self, line: object) -> None:
-        write_all(self._file, self._encode(line) + b"\n")
+        write_all(self._file, encode(line) + b"\n")
 
     def close(self) -> None:
         """End the recording."""

@@ -15,9 +15,8 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from fakeapi.types.objects import metadata_of, with_metadata
+from fakeapi.types.kind import PODS
+from fakeapi.types.objects import encode, metadata_of, with_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,11 +29,9 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 #: Encoded events are cached for so many of the newest changes.
 _ENCODINGS_KEPT: Final = 1024
-_PODS: Final = ("", "pods")
 #: The number of specs of pods that are cached, and the size of the largest.
 _SPECS_MAX: Final = 1024
 _SPEC_BYTES_MAX: Final = 16 * 1024
-_encode = msgspec.json.Encoder().encode
 
 
 class Compacted(Exception):
@@ -58,7 +55,7 @@ class _Interner:
 
     def interned(self, spec: Json) -> Json:
         """Return an equal cached spec, or this one."""
-        text = _encode(spec)
+        text = encode(spec)
         if len(text) > _SPEC_BYTES_MAX:
             return spec
         found = self._by_text.get(text)
@@ -84,7 +81,7 @@ class Revision:
     def json(self) -> bytes:
         """Return the stored form as JSON, without kind and apiVersion. It is encoded once."""
         if self._json is None:
-            self._json = _encode(self.object)
+            self._json = encode(self.object)
         return self._json
 
     def forget_json(self) -> None:
@@ -333,7 +330,7 @@ class Store:
         metadata = {**metadata_of(obj), "resourceVersion": str(version)}
         stored = {**obj, "metadata": metadata}
         spec = obj.get("spec")
-        if resource == _PODS and isinstance(spec, dict):
+        if resource == PODS and isinstance(spec, dict):
             stored["spec"] = self._specs.interned(spec)
         current = Revision(key, stored, version)
         change_type = ADDED if previous is None else MODIFIED

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
-from fakeapi.types.objects import with_metadata
+from fakeapi.types.objects import encode, with_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
-_encode = msgspec.json.Encoder().encode
 _NO_EVENT = b""
 
 
@@ -41,11 +38,9 @@ class View:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        head = _encode({"kind": kind.kind, "apiVersion": kind.api_version})
+        head = encode({"kind": kind.kind, "apiVersion": kind.api_version})
         self._head = head[:-1] + b","
-        self._list_head = _encode({"kind": kind.list_kind_name, "apiVersion": kind.api_version})[
-            :-1
-        ]
+        self._list_head = encode({"kind": kind.list_kind_name, "apiVersion": kind.api_version})[:-1]
         self._signature = (kind.group, kind.version)
 
     def whole(self, obj: Json) -> Json:
@@ -56,7 +51,7 @@ class View:
     def item(self, revision: Revision) -> bytes:
         """Return the object as an item of a list: without kind and apiVersion."""
         if self.kind.from_stored:
-            return _encode(self.kind.from_stored(revision.object))
+            return encode(self.kind.from_stored(revision.object))
         return revision.json()
 
     def body(self, revision: Revision) -> bytes:
@@ -65,13 +60,13 @@ class View:
 
     def body_of(self, obj: Json) -> bytes:
         """Return an object that is not stored (dry run, deleted) as the body of an answer."""
-        return _encode(self.whole(obj))
+        return encode(self.whole(obj))
 
     def listing(self, metadata: Json, revisions: Iterable[Revision]) -> bytes:
         """Return a list with that metadata."""
         items = b",".join([self.item(revision) for revision in revisions])
         return b"".join(
-            (self._list_head, b',"metadata":', _encode(metadata), b',"items":[', items, b"]}")
+            (self._list_head, b',"metadata":', encode(metadata), b',"items":[', items, b"]}")
         )
 
     def added(self, revision: Revision) -> bytes:
@@ -81,7 +76,7 @@ class View:
         metadata: Json = {"resourceVersion": str(resource_version)}
         if ends_initial_events:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-        return self._event(b"BOOKMARK", self._head + _encode({"metadata": metadata})[1:])
+        return self._event(b"BOOKMARK", self._head + encode({"metadata": metadata})[1:])
 
     def event(self, change: Change, selection: Selection) -> bytes:
         """Return the event of a change, empty if the selection does not see it.
@@ -131,4 +126,4 @@ class View:
 
 def status_event(status: Json) -> bytes:
     """Return an ERROR event with a Status, which ends a watch."""
-    return _encode({"type": "ERROR", "object": status}) + b"\n"
+    return encode({"type": "ERROR", "object": status}) + b"\n"

@@ -53,8 +53,10 @@ class GarbagePolicy(enum.Enum):
     UNSUPPORTED = "unsupported"
 
 
+#: Group and plural name.
 ResourceKey: TypeAlias = "tuple[str, str]"
 
+PODS: Final[ResourceKey] = ("", "pods")
 
 #: Subresources of pods that answer in streams, not in objects.
 STREAMS: Final = frozenset({"attach", "exec", "log", "portforward"})

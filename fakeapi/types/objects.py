@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import msgspec
+
 Json: TypeAlias = dict[str, object]
+
+#: Encode a value as compact JSON.
+encode: Final = msgspec.json.Encoder().encode
 
 _NOTHING: Final[Json] = {}
 _NONE: Final[list[object]] = []

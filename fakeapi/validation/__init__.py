@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.types.kind import PODS
 from fakeapi.validation import (
     cluster,
     cron_jobs,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["validate_create", "validate_update"]
 
-_PODS: Final = ("", "pods")
-
 
 def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
     """What is wrong with a new object, empty if nothing."""
@@ -45,7 +44,7 @@ def validate_create(kind: Kind, obj: Json) -> list[FieldError]:
     errors = metadata.validate_metadata(
         obj, check_name, namespaced=kind.namespaced, free_finalizers=_has_free_finalizers(kind)
     )
-    if kind.resource_key == _PODS:
+    if kind.resource_key == PODS:
         return errors + pods.validate_create(obj)
     if kind.structure is not None:
         return errors + kind.structure.validate(obj)
@@ -70,7 +69,7 @@ def validate_update(kind: Kind, obj: Json, old: Json, *, subresource: str = "") 
     errors += changes
     if kind.resource_key not in metadata.CHECKED_ONCE:
         errors += changes
-    if kind.resource_key == _PODS:
+    if kind.resource_key == PODS:
         if subresource == "status":
             return errors + pod_updates.validate_status_update(obj, old)
         if subresource == "resize":

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.apply import ownership
 from fakeapi.types import schema
+from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, child
 from fakeapi.writes import conversions, defaults
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
 
-_PODS: Final = ("", "pods")
 #: In the order in which upstream shows them, whatever the client's is.
 _PARTS: Final = ("metadata", "spec", "status")
 
@@ -30,7 +30,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     defaults.apply_defaults(kind.resource_key, obj)
     kind.rules.apply_defaults(obj)
     conversions.convert(kind.resource_key, obj)
-    if kind.resource_key == _PODS:
+    if kind.resource_key == PODS:
         return {part: obj[part] for part in _PARTS if part in obj}
     return obj
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import pod_resources, schema
-from fakeapi.types.kind import Generation
+from fakeapi.types.kind import PODS, Generation
 from fakeapi.types.objects import (
     Json,
     child,
@@ -40,7 +40,6 @@ _GATED: Final[Json] = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_PODS: Final = ("", "pods")
 _DAEMON_SETS: Final = ("apps", "daemonsets")
 _NAMESPACE_FINALIZER: Final = "kubernetes"
 #: Kinds whose status endpoint resets labels, annotations, owners and finalizers.
@@ -62,7 +61,7 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
     if kind.generation not in (Generation.NEVER, Generation.SPEC_LATER):
         metadata["generation"] = 1
     key = kind.resource_key
-    if key == _PODS:
+    if key == PODS:
         _prepare_pod(obj, now)
     elif key == ("", "namespaces"):
         obj["status"] = {"phase": "Active"}
@@ -200,7 +199,7 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
 
 def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
     """What the writer of a valid object is told, even if the write is refused later."""
-    if kind.resource_key == _PODS:
+    if kind.resource_key == PODS:
         return warnings_of_pod(new) if old is None else []  # of updates upstream says nothing
     if kind.resource_key == ("storage.k8s.io", "csidrivers"):
         return _token_warnings(new, old or {})
@@ -227,7 +226,7 @@ def prepare_for_status_update(kind: Kind, new: Json, old: Json, now: str) -> Non
         if part not in ("metadata", "status"):
             _take_back(new, old, part)
     key = kind.resource_key
-    if key == _PODS:
+    if key == PODS:
         _prepare_pod_status(new, old)
     elif key == ("", "persistentvolumes"):
         _prepare_volume_status(new, old, now)

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.discovery import documents
 from fakeapi.discovery.openapi import document_v2, documents_v3, gnostic
-from fakeapi.http.answers import JSON, Answer, encode
+from fakeapi.http.answers import Answer
+from fakeapi.http.negotiation import clauses
 from fakeapi.types.errors import NotAcceptable
+from fakeapi.types.media_types import JSON
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,9 +83,9 @@ def _answer_v2(kinds: KindTable, request: DocumentRequest) -> Answer:
 
 def _check_acceptable(request: DocumentRequest, offered: tuple[str, ...]) -> str:
     """Return the client's first media range that is offered. Raises NotAcceptable."""
-    for media_range, _ in request.media_ranges():
-        if media_range in offered:
-            return media_range
+    for clause in clauses(request.accept or "*/*"):
+        if clause.media_range in offered:
+            return clause.media_range
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {offered[0]}")
 
 

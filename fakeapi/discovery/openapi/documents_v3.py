@@ -18,9 +18,9 @@ from fakeapi.discovery.openapi.definitions import (
     STATUS,
     definition_name,
 )
-from fakeapi.http.answers import encode
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.types import schema
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.http.answers import encode
-from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
+from fakeapi.types.objects import Json, encode, mapping, mappings, sequence, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -21,20 +21,23 @@ from fakeapi.discovery.openapi.definitions import (
     reference,
 )
 from fakeapi.types.kind import STREAMS
+from fakeapi.types.media_types import (
+    APPLY_PATCH,
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    YAML,
+)
 from fakeapi.types.objects import text, texts
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
-_SERVED: Final = ("application/json", "application/yaml")
-_STREAMED: Final = ("application/json;stream=watch",)
-_PATCHES: Final = (
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-)
-_STRATEGIC: Final = "application/strategic-merge-patch+json"
+_SERVED: Final = (JSON, YAML)
+_STREAMED: Final = (f"{JSON};stream=watch",)
+_PATCHES: Final = (APPLY_PATCH, JSON_PATCH, MERGE_PATCH)
 
 
 def _parameter(name: str, value_type: str, text: str) -> Json:
@@ -237,7 +240,7 @@ def _patch(subject: Subject, answered: str, suffix: str = "") -> Json:
     operation = _operation(
         subject, "patch", "patch", (*_WRITE, "force"), answered, ("200", "201"), suffix=suffix
     )
-    accepted = (*_PATCHES, *([_STRATEGIC] if subject.kind.schema else []))
+    accepted = (*_PATCHES, *([STRATEGIC_PATCH] if subject.kind.schema else []))
     operation["requestBody"] = _body(PATCH, accepted)
     return operation
 

@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
-__all__ = ["MEDIA_TYPE", "Envelope", "WireError", "decode_message", "open_envelope"]
-
-MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
 
 
