@@ -1,8 +1,8 @@
 """CustomResourceDefinitions: kinds that users define.
 
-    rules              the `KindRules` of definitions: defaults, validation, warnings, deletion
-    definition_rules   validation of definitions; schema_rules: of their schemas
-    definitions        conditions, and the kinds that a definition serves
+    rules              the `KindRules` of definitions: validation, warnings, deletion
+    schema_rules       validation of the schemas of definitions
+    definitions        defaults, conditions, and the kinds that a definition serves
     controller         follows definitions and keeps the table of kinds in step
     structural         the `Structure` of a version: decoding and validation of objects
     pruning            unknown fields, defaults

@@ -1,4 +1,4 @@
-"""Custom resource definitions at work: their resources are served, and go when they go.
+"""The controller of CustomResourceDefinitions: serves their resources, and deletes them with them.
 
     created ──names free──> NamesAccepted, Established ──> its kinds are in the table
        │                        │ changed                       │ the rows change
@@ -6,8 +6,8 @@
                                 │ deleted                        v
                          Terminating ──> its objects are deleted ──the last is gone──> removed
 
-What upstream's controllers do some moments later happens here at once, as writes of their own after
-the write that caused them: clients that wait for the condition Established see it come.
+Upstream's controllers write some moments later, this one at once, as writes of its own after the
+write that caused them: clients that wait for the condition Established see it change.
 
 Source: apiextensions-apiserver pkg/controller/{status,establish,finalizer} of v0.36.3.
 """
@@ -39,10 +39,10 @@ class DefinitionController:
         self._definitions = state.store.collection(definitions.RESOURCE)
         self._seen: dict[str, int] = {}
         self._served: dict[str, tuple[object, list[Kind]]] = {}
-        self._definitions.follow(self._see_to_all)
+        self._definitions.follow(self._reconcile_all)
 
-    def _see_to_all(self) -> None:
-        """Take note of every definition that has changed; what that writes is seen to as well."""
+    def _reconcile_all(self) -> None:
+        """Reconcile changed definitions, until there are none."""
         while changed := self._changed():
             for key in changed:
                 self._reconcile(key)
@@ -62,7 +62,7 @@ class DefinitionController:
         if revision is None:
             del self._seen[key]
             self._serve(key, None)
-            self._seen.clear()  # its names are free: those that waited for them look again
+            self._seen.clear()  # its names are free: reconcile all that may wait for them
             return
         self._seen[key] = revision.resource_version
         if is_deleting(revision.object):
@@ -78,7 +78,7 @@ class DefinitionController:
             self._serve(key, wanted)
 
     def _serve(self, key: str, definition: Json | None) -> None:
-        """Bring the table in line with what a definition serves now, None for nothing."""
+        """Update the table of kinds for a definition; None removes its kinds."""
         way = None if definition is None else definitions.way_served(definition)
         way_before, before = self._served.get(key, (None, []))
         if way == way_before:
@@ -93,7 +93,7 @@ class DefinitionController:
             self._state.kinds.add(kind)
 
     def _terminate(self, key: str, revision: Revision) -> None:
-        """Delete what there is of the resource; the definition goes with the last of it."""
+        """Delete all objects of the resource; the definition is removed with the last."""
         definition = revision.object
         if definitions.CLEANUP not in finalizers_of(definition):
             return
@@ -122,13 +122,13 @@ class DefinitionController:
         self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish_if_empty(self, key: str, collection: Collection) -> None:
-        """Stays a listener of the collection for ever: it cannot leave while it is called."""
+        """Finish after the last object; stays a listener, which cannot be removed by itself."""
         revision = self._definitions.revisions.get(key)
         if not collection.revisions and revision is not None and is_deleting(revision.object):
             self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish(self, revision: Revision, reason: str, message: str) -> None:
-        """The definition has nothing more to wait for on our part."""
+        """Set Terminating to False and remove the cleanup finalizer."""
         now = self._state.now()
         done = definitions.with_condition(
             revision.object, definitions.TERMINATING, "False", reason, message, now

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds.definition_rules import has_condition
 from fakeapi.crds.structural import CustomStructure
 from fakeapi.printing.custom import custom_columns
 from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
@@ -70,6 +69,12 @@ def note_storage_version(definition: Json) -> None:
         status["storedVersions"] = [*stored, name]
 
 
+def has_condition(definition: Json, condition_type: str) -> bool:
+    """True if that condition of a definition is True."""
+    conditions = mappings(mapping(definition.get("status")).get("conditions"))
+    return any(c.get("type") == condition_type and c.get("status") == "True" for c in conditions)
+
+
 def is_established(definition: Json) -> bool:
     """True if the resource of the definition is served."""
     return has_condition(definition, "Established")
@@ -78,7 +83,7 @@ def is_established(definition: Json) -> bool:
 def with_condition(
     definition: Json, condition_type: str, status: str, reason: str, message: str, now: str
 ) -> Json:
-    """The definition with that condition; its time moves only if its status does."""
+    """Set a condition; lastTransitionTime changes only with its status."""
     conditions: list[Json] = []
     new: Json = {
         "type": condition_type,
@@ -103,14 +108,14 @@ def with_condition(
 
 
 def marked_for_deletion(definition: Json, now: str) -> Json:
-    """The definition with its end in sight: the objects go first."""
+    """Mark the definition for deletion, with the finalizer that deletes its objects."""
     finalizers = finalizers_of(definition)
     marked = with_metadata(definition, deletionTimestamp=now, finalizers=[*finalizers, CLEANUP])
     return with_condition(marked, TERMINATING, "True", "InstanceDeletionPending", _MARKED, now)
 
 
 def accepted(definition: Json, others: Iterable[Json], now: str) -> Json:
-    """The definition with the names it may have, and with conditions that say so."""
+    """Set acceptedNames to the names that are free, and the conditions."""
     taken_resources, taken_kinds = _taken(definition, others)
     status = mapping(definition.get("status"))
     wanted, present = (
@@ -155,7 +160,7 @@ def _in_use(name: str) -> str:
 
 
 def _taken(definition: Json, others: Iterable[Json]) -> tuple[set[str], set[str]]:
-    """The resource names and the kinds of the group that belong to other definitions."""
+    """Return the resource names and the kinds that other definitions of the group have."""
     group = mapping(definition.get("spec")).get("group")
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -169,7 +174,7 @@ def _taken(definition: Json, others: Iterable[Json]) -> tuple[set[str], set[str]
 
 
 def _established(definition: Json, now: str) -> Json:
-    """A definition is established once all its names are accepted, and stays so."""
+    """Set Established once all names are accepted; it stays True."""
     if has_condition(definition, "Established"):
         return definition
     if not has_condition(definition, "NamesAccepted"):
@@ -180,14 +185,14 @@ def _established(definition: Json, now: str) -> Json:
 
 
 def way_served(definition: Json) -> object:
-    """What the kinds of an established definition depend on; if it is equal, so are they."""
+    """Return a value that changes whenever the served kinds of the definition change."""
     status = mapping(definition.get("status"))
     generation = mapping(definition.get("metadata")).get("generation")
     return [generation, status.get("acceptedNames"), has_condition(definition, TERMINATING)]
 
 
 def kinds_of(definition: Json) -> list[Kind]:
-    """The kinds that an established definition serves, one for each served version."""
+    """Return the kinds of an established definition, one for each served version."""
     spec = mapping(definition.get("spec"))
     versions = mappings(spec.get("versions"))
     storage = next((version for version in versions if version.get("storage")), {})
@@ -195,7 +200,7 @@ def kinds_of(definition: Json) -> list[Kind]:
 
 
 def storage_kind(definition: Json) -> Kind:
-    """The kind of the version that objects are stored in, served or not."""
+    """Return the kind of the storage version, served or not."""
     versions = mappings(mapping(definition.get("spec")).get("versions"))
     storage = next((version for version in versions if version.get("storage")), {})
     return _kind(definition, storage, storage)
@@ -244,7 +249,7 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
 def _from_stored(
     definition: Json, structure: CustomStructure, *, is_other: bool
 ) -> Callable[[Json], Json] | None:
-    """Return the conversion of stored objects; None while they are as the version shows them."""
+    """Return the conversion of stored objects to this version; None if they need none."""
     if is_other:
         return structure.as_version
     # Objects may be older than the schema.
@@ -275,7 +280,7 @@ def _selectable_fields(version: Json) -> dict[str, Callable[[Json], str]]:
 
 
 def _field_text(path: tuple[str, ...], obj: Json) -> str:
-    """The value at a path as selectors compare it; what is not there is empty."""
+    """Return the value at a path as selectors compare it, empty if it is missing."""
     value: object = obj
     for part in path:
         value = mapping(value).get(part)

@@ -1,8 +1,8 @@
-"""What a schema makes of an object before it is stored: unknown fields go, defaults come.
+"""Pruning of unknown fields, defaults and the metadata of embedded objects.
 
-All functions take a structural schema as JSON (`openAPIV3Schema` and what is in it) and a value
-that is the caller's own to change. An embedded resource is treated like a whole object: its
-apiVersion, kind and metadata are known without being in the schema.
+All functions take a structural schema as JSON (`openAPIV3Schema` or a part of it), and a value
+that they modify. An embedded resource is pruned like a whole object: its
+apiVersion, kind and metadata are known fields.
 
 Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta} of v0.36.3.
 """
@@ -26,12 +26,12 @@ _EMBEDS: Final = "x-kubernetes-embedded-resource"
 
 
 def as_root(node: Json) -> Json:
-    """The schema of a whole object: its root is an embedded resource in all but name."""
+    """Return the schema of a whole object, marked as an embedded resource."""
     return {**node, _EMBEDS: True}
 
 
 def below(node: Json | None, key: str) -> tuple[Json | None, bool]:
-    """The schema of a field, and whether the schema knows of it; additionalProperties may."""
+    """Return the schema of a field, and True if the field is known; it may have no schema."""
     if node is None:
         return None, False
     properties = mapping(node.get("properties"))
@@ -56,18 +56,18 @@ def schemas_in(node: Json) -> Iterator[Json]:
 
 
 def items_of(node: Json | None) -> Json | None:
-    """The schema of the elements of a list."""
+    """Return the schema of the elements of a list."""
     items = node.get("items") if node is not None else None
     return items if isinstance(items, dict) else None
 
 
 def child_path(path: str, key: str) -> str:
-    """The path of a field, as unknown fields are reported."""
+    """Return the path of a field."""
     return f"{path}.{key}" if path else key
 
 
 def prune(value: object, node: Json | None, dropped: list[str], path: str = "") -> None:
-    """Take out the fields that the schema does not have; their paths go to `dropped`."""
+    """Delete the fields that the schema does not have; append their paths to `dropped`."""
     preserves = node is not None and node.get(_PRESERVES) is True
     if isinstance(value, dict):
         _prune_fields(value, node, dropped, path, preserves=preserves)
@@ -81,7 +81,7 @@ def prune(value: object, node: Json | None, dropped: list[str], path: str = "") 
 
 
 def _prune_preserved(value: object, node: Json | None, dropped: list[str], path: str) -> None:
-    """Below a field whose unknown fields stay, those that the schema speaks of are pruned yet."""
+    """Prune the parts with a schema in a value that preserves unknown fields."""
     if node is not None:
         prune(value, {**node, _PRESERVES: True}, dropped, path)
 
@@ -104,7 +104,7 @@ def _prune_fields(
 
 
 def drop_nulls(value: object, node: Json | None) -> None:
-    """Take out nulls where none is allowed and no default takes their place."""
+    """Delete nulls that are not allowed and have no default."""
     if isinstance(value, dict):
         for key in list(value):
             inner, _ = below(node, key)
@@ -122,7 +122,7 @@ def _is_misplaced_null(value: object, node: Json | None) -> bool:
 
 
 def fill_defaults(value: object, node: Json | None) -> None:
-    """Put in the defaults of fields that are missing, or null where null is not allowed."""
+    """Fill in the defaults of fields that are missing, or null where null is not allowed."""
     if node is None:
         return
     if isinstance(value, dict):
@@ -148,7 +148,7 @@ def fill_defaults(value: object, node: Json | None) -> None:
 def embedded_resources(
     value: object, node: Json | None, path: str = ""
 ) -> Iterator[tuple[str, Json]]:
-    """The objects within an object, each with its path; what has no schema is not looked into."""
+    """Yield the embedded objects that the schema declares, each with its path."""
     if node is None:
         return
     if isinstance(value, dict):
@@ -164,12 +164,12 @@ def embedded_resources(
 
 
 def coerce_metadata(value: Json, node: Json, dropped: list[str]) -> None:
-    """Give the metadata of a whole object, and of those in it, the form of an ObjectMeta."""
+    """Convert the metadata of an object, and of embedded objects, to ObjectMeta."""
     coerce_embedded(value, as_root(node), dropped)
 
 
 def coerce_embedded(value: object, node: Json, dropped: list[str]) -> None:
-    """Give the metadata of all objects in a value the form of an ObjectMeta.
+    """Convert the metadata of the embedded objects of a value to ObjectMeta.
 
     Raises DecodeError if it cannot be one; a kind or apiVersion that is no string is one reason.
     """

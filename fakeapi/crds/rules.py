@@ -1,24 +1,51 @@
 """Rules of CustomResourceDefinitions, as the write pipeline calls them (`KindRules`).
 
-Source: pkg/registry/customresourcedefinition/strategy.go of apiextensions-apiserver v0.36.3;
-warnings of rules and patterns that are not enforced are our own.
+A definition that kube-apiserver accepts is accepted. Upstream's rarer rules are missing: a
+definition that it refuses may be accepted. Errors have upstream's fields and reasons. Where all
+versions have the same schema, subresources, columns or selectable fields, upstream validates the
+form of apiextensions/v1beta1, and errors name the field there: `spec.validation` and so on.
+
+Source: apiextensions-apiserver pkg/apis/apiextensions/{v1/conversion.go,validation} and
+pkg/registry/customresourcedefinition/strategy.go of v0.36.3; warnings of rules and patterns that
+are not enforced are our own.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+import urllib.parse
+from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import cel_rules, definition_rules, definitions, formats, patterns
+from fakeapi.crds import cel_rules, definitions, formats, patterns
 from fakeapi.crds.pruning import schemas_in
+from fakeapi.crds.schema_rules import validate_schema
+from fakeapi.types import names
+from fakeapi.types.errors import FieldError, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
-from fakeapi.types.objects import is_deleting, mapping, mappings, text
+from fakeapi.types.objects import (
+    Json,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    text,
+    texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from fakeapi.types.errors import FieldError
-    from fakeapi.types.objects import Json
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = (
+    "byte", "date", "date-time", "double", "float", "int32", "int64", "password",
+)  # fmt: skip
+_SCOPES: Final = ("Cluster", "Namespaced")
+_STRATEGIES: Final = ("None", "Webhook")
+_SELECTABLE_TYPES: Final = ("string", "boolean", "integer")
+_APPROVAL: Final = "api-approved.kubernetes.io"
+_PROTECTED: Final = ("k8s.io", "kubernetes.io")
+_KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 class DefinitionRules(KindRules):
@@ -34,10 +61,10 @@ class DefinitionRules(KindRules):
         definitions.note_storage_version(obj)
 
     def validate(self, obj: Json, old: Json | None) -> list[FieldError]:
-        errors = definition_rules.validate_definition(obj)
+        errors = validate_definition(obj)
         if old is None:
-            return errors + definition_rules.validate_new_definition(obj)
-        return errors + definition_rules.validate_definition_update(obj, old)
+            return errors + validate_new_definition(obj)
+        return errors + validate_definition_update(obj, old)
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
         before = [] if old is None else _warnings(old)
@@ -72,3 +99,216 @@ def with_definition_rules(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
         dataclasses.replace(row, rules=rules) if row.resource_key == definitions.RESOURCE else row
         for row in kinds
     )
+
+
+def validate_definition(definition: Json) -> list[FieldError]:
+    """Return the errors of a definition."""
+    spec = mapping(definition.get("spec"))
+    versions = mappings(spec.get("versions"))
+    stored = texts(mapping(definition.get("status")).get("storedVersions"))
+    return [
+        *_name_errors(definition, spec),
+        *_version_errors(versions),
+        *_part_errors(versions),
+        *_conversion_errors(spec),
+        *_stored_version_errors(stored, versions),
+    ]
+
+
+def validate_new_definition(definition: Json) -> list[FieldError]:
+    """Return the errors that are checked at creation only."""
+    error = _approval_error(definition)
+    return [] if error is None else [error]
+
+
+def validate_definition_update(definition: Json, old: Json) -> list[FieldError]:
+    """Return the errors of changes: immutable fields, and a lost approval."""
+    spec, before = mapping(definition.get("spec")), mapping(old.get("spec"))
+    own, own_before = mapping(spec.get("names")), mapping(before.get("names"))
+    pairs = [
+        ("spec.group", spec.get("group"), before.get("group")),
+        ("spec.names.plural", own.get("plural"), own_before.get("plural")),
+    ]
+    if definitions.is_established(old):
+        pairs += [
+            ("spec.scope", spec.get("scope"), before.get("scope")),
+            ("spec.names.kind", own.get("kind"), own_before.get("kind")),
+        ]
+    errors = [
+        invalid(field, new, "field is immutable") for field, new, gone in pairs if new != gone
+    ]
+    error = _approval_error(definition)
+    return errors if error is None or _approval_error(old) is not None else [*errors, error]
+
+
+def _name_errors(definition: Json, spec: Json) -> Iterator[FieldError]:
+    group, own, scope = text(spec.get("group")), mapping(spec.get("names")), text(spec.get("scope"))
+    name = name_of(definition)
+    if name and name != f"{text(own.get('plural'))}.{group}":
+        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+    if not group:
+        yield required("spec.group")
+    elif complaints := names.dns_subdomain(group):
+        yield invalid("spec.group", group, ",".join(complaints))
+    elif "." not in group:
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in _SCOPES:
+        yield not_supported("spec.scope", scope, _SCOPES)
+    for field in ("plural", "singular", "kind", "listKind"):
+        if own.get(field):
+            yield from _label_errors(f"spec.names.{field}", own[field], mixed_case="ind" in field)
+        else:
+            yield required(f"spec.names.{field}")
+    for field in ("shortNames", "categories"):
+        for index, value in enumerate(texts(own.get(field))):
+            yield from _label_errors(f"spec.names.{field}[{index}]", value)
+    if own.get("kind") and own["kind"] == own.get("listKind"):
+        why = "kind and listKind may not be the same"
+        yield invalid("spec.names.listKind", own["listKind"], why)
+
+
+def _label_errors(path: str, value: object, *, mixed_case: bool = False) -> Iterator[FieldError]:
+    given = text(value)
+    complaints = ",".join(names.dns_1035_label(given.lower() if mixed_case else given))
+    if complaints:
+        if mixed_case:
+            complaints = f"may have mixed case, but should otherwise match: {complaints}"
+        yield invalid(path, given, complaints)
+
+
+def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
+    for index, version in enumerate(versions):
+        path = f"spec.versions[{index}]"
+        yield from _label_errors(f"{path}.name", version.get("name"))
+        if mapping(version.get("schema")).get("openAPIV3Schema") is None:
+            yield required(f"{path}.schema.openAPIV3Schema")
+        warning = version.get("deprecationWarning")
+        if warning is not None and version.get("deprecated") is not True:
+            why = "can only be set for deprecated versions"
+            yield invalid(f"{path}.deprecationWarning", warning, why)
+    if len({text(version.get("name")) for version in versions}) != len(versions):
+        yield invalid("spec.versions", versions, "must contain unique version names")
+    if sum(version.get("storage") is True for version in versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        yield invalid("spec.versions", versions, why)
+
+
+def _part_errors(versions: list[Json]) -> Iterator[FieldError]:
+    """Yield the errors of schemas, subresources, columns and selectable fields."""
+    for field, (above, check) in _PARTS.items():
+        if versions and all(one.get(field) == versions[0].get(field) for one in versions):
+            yield from check(versions[0], f"spec.{above}")
+        else:
+            for index, version in enumerate(versions):
+                yield from check(version, f"spec.versions[{index}].{field}")
+
+
+def _schema_errors(version: Json, path: str) -> Iterator[FieldError]:
+    node = mapping(version.get("schema")).get("openAPIV3Schema")
+    if isinstance(node, dict):
+        yield from validate_schema(node, f"{path}.openAPIV3Schema")
+
+
+def _scale_errors(version: Json, path: str) -> Iterator[FieldError]:
+    scale = mapping(version.get("subresources")).get("scale")
+    if not isinstance(scale, dict):
+        return
+    for field, places in (
+        ("specReplicasPath", (".spec.",)),
+        ("statusReplicasPath", (".status.",)),
+        ("labelSelectorPath", (".spec.", ".status.")),
+    ):
+        value, where = text(scale.get(field)), f"{path}.scale.{field}"
+        if not value and field != "labelSelectorPath":
+            yield required(where)
+        elif value and not value.startswith(places):
+            under = " or ".join(place[:-1] for place in places)
+            yield invalid(where, value, f"should be a json path under {under}")
+
+
+def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
+    for index, column in enumerate(mappings(version.get("additionalPrinterColumns"))):
+        where, json_path = f"{path}[{index}]", text(column.get("jsonPath"))
+        for field, name in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath")):
+            if not column.get(field):
+                yield required(f"{where}.{name}")
+        for field, known in (("type", _COLUMN_TYPES), ("format", _COLUMN_FORMATS)):
+            if column.get(field) and column[field] not in known:
+                why = f"must be one of {','.join(known)}"
+                yield invalid(f"{where}.{field}", column[field], why)
+        if json_path and not json_path.startswith("."):
+            why = "must be a simple json path starting with ."
+            yield invalid(f"{where}.JSONPath", json_path, why)
+
+
+def _selectable_errors(version: Json, path: str) -> Iterator[FieldError]:
+    root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
+    for index, field in enumerate(mappings(version.get("selectableFields"))):
+        where, json_path = f"{path}[{index}].jsonPath", text(field.get("jsonPath"))
+        node = root
+        for part in json_path.removeprefix(".").split("."):
+            node = mapping(mapping(node.get("properties")).get(part))
+        if not json_path:
+            yield required(where)
+        elif not node or not json_path.startswith("."):
+            yield invalid(where, json_path, "is an invalid path: does not refer to a valid field")
+        elif json_path.startswith(".metadata"):
+            yield invalid(where, json_path, "must not point to fields in metadata")
+        elif node.get("type") not in _SELECTABLE_TYPES:
+            why = "must point to a field of type string, boolean or integer"
+            yield invalid(where, json_path, why)
+
+
+#: Fields of versions, each with its place in v1beta1 and the check.
+_PARTS: Final[dict[str, tuple[str, Callable[[Json, str], Iterator[FieldError]]]]] = {
+    "schema": ("validation", _schema_errors),
+    "subresources": ("subresources", _scale_errors),
+    "additionalPrinterColumns": ("additionalPrinterColumns", _column_errors),
+    "selectableFields": ("selectableFields", _selectable_errors),
+}
+
+
+def _conversion_errors(spec: Json) -> Iterator[FieldError]:
+    conversion, path = mapping(spec.get("conversion")), "spec.conversion"
+    strategy, webhook = text(conversion.get("strategy")), mapping(conversion.get("webhook"))
+    if conversion and not strategy:
+        yield required(f"{path}.strategy")
+    elif strategy and strategy not in _STRATEGIES:
+        yield not_supported(f"{path}.strategy", strategy, _STRATEGIES)
+    if strategy == "Webhook":
+        if not webhook.get("clientConfig"):
+            yield required(
+                f"{path}.webhookClientConfig", "required when strategy is set to Webhook"
+            )
+        if not texts(webhook.get("conversionReviewVersions")):
+            yield required(f"{path}.conversionReviewVersions")
+    if spec.get("preserveUnknownFields") is True:
+        why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true instead"
+        yield invalid("spec.preserveUnknownFields", value=True, detail=why)
+
+
+def _stored_version_errors(stored: list[str], versions: list[Json]) -> Iterator[FieldError]:
+    known = [version.get("name") for version in versions]
+    for index, name in enumerate(stored):
+        if name not in known:
+            why = f"missing from spec.versions; {name} was previously a storage version"
+            yield invalid(f"status.storedVersions[{index}]", name, why)
+
+
+def _approval_error(definition: Json) -> FieldError | None:
+    """Return the error of a group of the Kubernetes community that is not approved."""
+    group = text(mapping(definition.get("spec")).get("group"))
+    if not any(group == name or group.endswith(f".{name}") for name in _PROTECTED):
+        return None
+    value = text(mapping(metadata_of(definition).get("annotations")).get(_APPROVAL))
+    path = f"metadata.annotations[{_APPROVAL}]"
+    must = f'protected groups must have approval annotation "{_APPROVAL}"'
+    if not value:
+        return required(path, f"{must}, {_KEP}")
+    parts = urllib.parse.urlsplit(value)
+    if value.startswith("unapproved") or (parts.scheme and parts.netloc):
+        return None
+    why = f'{must} with either a URL or a reason starting with "unapproved", {_KEP}'
+    return invalid(path, value, why)

@@ -43,7 +43,7 @@ _OUTSIDE_ONLY: Final = (
     "type", "additionalProperties", "default", "title", "description", "nullable", _PRESERVES,
     _EMBEDS, _EITHER, _LIST_KEYS, *_EXTENSIONS, cel_rules.RULES,
 )  # fmt: skip
-#: The places of a schema; the text says that its type is missing.
+#: The places of a schema: the error text if its type is missing.
 _ROOT: Final = "must not be empty at the root"
 _FIELD: Final = "must not be empty for specified object fields"
 _ITEM: Final = "must not be empty for specified array items"

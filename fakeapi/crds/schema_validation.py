@@ -1,12 +1,12 @@
-"""Validation of values by a schema, with the errors that kube-apiserver finds.
+"""Validation of values against a schema, with kube-apiserver's errors.
 
     validate(schema, value)                 on create
     validate(schema, value, Correlated(old, schema))
-                                            on update: what was wrong before and has not changed
-                                            may stay (ratcheting)
+                                            on update: errors of unchanged values are allowed
+                                            (ratcheting)
 
-Paths are as upstream writes them, `spec.list[0].name`; complaints that are about alternatives
-(anyOf, oneOf, allOf, not) have the path `<nil>` there, and here.
+Paths are upstream's, `spec.list[0].name`; errors of junctors (anyOf, oneOf, allOf, not) have the
+path `<nil>`.
 
 Source: kube-openapi pkg/validation/{validate,errors} and apiextensions-apiserver
 pkg/apiserver/validation of v0.36.3.
@@ -38,21 +38,22 @@ _INTEGER_BITS: Final = {"int32": 31, "int64": 63}
 
 @dataclasses.dataclass(slots=True)
 class Findings:
-    """What is wrong with a value, and how much of the schema it met: that picks the best of some
-    alternatives that all fail."""
+    """The errors of a value, and the number of rules it met.
+
+    Of alternatives that all fail, the one that met most rules is reported.
+    """
 
     errors: list[FieldError] = dataclasses.field(default_factory=list)
     matched: int = 0
 
     def add(self, other: Findings) -> None:
-        """Take over what another part of the schema found."""
         self.errors += [error for error in other.errors if error not in self.errors]
         self.matched += other.matched
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Correlated:
-    """What was in the same place before, and the schema of the place.
+    """The old value of a place in an object, and the schema of the place.
 
     Source: apiserver pkg/cel/common/equality.go of v0.36.3.
     """
@@ -61,14 +62,14 @@ class Correlated:
     node: Json
 
     def field(self, key: str) -> Correlated | None:
-        """What was in a field of it; fields that no schema speaks of are not followed."""
+        """Return the old value of a field; None if it or its schema is missing."""
         inner, _ = below(self.node, key)
         if inner is None or not isinstance(self.value, dict) or key not in self.value:
             return None
         return Correlated(self.value[key], inner)
 
     def element(self, item: object) -> Correlated | None:
-        """The element with the same keys, in a list that has keys."""
+        """Return the old element with the same keys, in a list of type map."""
         inner = items_of(self.node)
         if inner is None or not self._has_keys or not isinstance(item, dict):
             return None
@@ -85,7 +86,7 @@ class Correlated:
         return self.node.get("x-kubernetes-list-type") == "map"
 
     def is_still(self, value: object) -> bool:
-        """Whether the value is what it was, as far as it can be followed."""
+        """True if the value is equal to the old one."""
         if isinstance(self.value, list) and isinstance(value, list):
             if not self._has_keys or not value:
                 return _same(self.value, value)
@@ -103,12 +104,12 @@ class Correlated:
 
 
 def _same(left: object, right: object) -> bool:
-    """Equality as Go's reflect.DeepEqual has it: 1 is not 1.0."""
+    """True if reflect.DeepEqual is: 1 is not 1.0."""
     return left is right or (type(left) is type(right) and equal(left, right))
 
 
 def validate(node: Json, value: object, old: Correlated | None = None) -> list[FieldError]:
-    """The errors of a value by its schema, each with the path from here."""
+    """Return the errors of a value; their paths begin at the value."""
     return _validated(node, value, "", old).errors
 
 
@@ -120,7 +121,7 @@ def _validated(node: Json, value: object, path: str, old: Correlated | None) -> 
 
 
 def equal(left: object, right: object) -> bool:
-    """Equality as Go has it: true is not 1, but 1 is 1.0."""
+    """True if two JSON values are equal: true is not 1, 1 is 1.0."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
@@ -131,7 +132,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    """Every rule of a schema, in upstream's order: type, junctors, then by the kind of value."""
+    """Check all rules in upstream's order: type, junctors, then those of the type of value."""
     found = Findings(matched=1)
     found.add(_by_type(node, value, path))
     if value is None:
@@ -151,11 +152,11 @@ def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> 
 
 
 def _named(path: str) -> str:
-    """The field of an error: the root has no name."""
+    """Return the field of an error; the root is <nil>."""
     return path.removeprefix(".") or _NO_PATH
 
 
-def _says(path: str, what: str) -> str:
+def _in_body(path: str, what: str) -> str:
     return f"{path} in body {what}"
 
 
@@ -181,14 +182,14 @@ def _type_of(value: object) -> str:
 
 
 def _format_of(node: Json) -> str:
-    """The format that values are held to, empty if there is none."""
+    """Return the format that is enforced, empty if there is none."""
     declared, types = text(node.get("format")), _types_of(node)
     type_name = types[0] if len(types) == 1 else ""
     return declared if declared and formats.is_known(declared, type_name) else ""
 
 
 def _by_type(node: Json, value: object, path: str) -> Findings:
-    """Upstream lets the format stand in for the type of strings and lists, and names it for others.
+    """Check the type: a format replaces it for strings and lists, and is shown in errors of others.
 
     Source: typeValidator in kube-openapi pkg/validation/validate/type.go.
     """
@@ -212,7 +213,7 @@ def _by_type(node: Json, value: object, path: str) -> Findings:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a float is a whole number that JSON can say exactly; a hair's breadth is overlooked.
+    """True if a float is a whole number that JSON holds exactly, up to a relative error of 1e-9.
 
     Source: IsFloat64AJSONInteger in github.com/go-openapi/swag convert.go.
     """
@@ -227,8 +228,8 @@ def is_whole(value: float) -> bool:
 
 
 def _wrong_type(path: str, wanted: str, actual: str) -> FieldError:
-    """Upstream shows the name of the actual type where others show the value."""
-    why = _says(path, f'must be of type {wanted}: "{actual}"')
+    """Return the error of a wrong type, which shows the actual type in place of the value."""
+    why = _in_body(path, f'must be of type {wanted}: "{actual}"')
     return FieldError("FieldValueTypeInvalid", _named(path), why, actual)
 
 
@@ -241,7 +242,7 @@ def _by_enum(node: Json, value: object, path: str) -> Findings:
 
 
 def _is_enumerated(value: object, item: object) -> bool:
-    """Whether a value is one of an enum: Go converts it to the type of the other one first."""
+    """True if a value equals an item of an enum, converted to the item's type as in Go."""
     if value is None or item is None:
         return False
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
@@ -265,13 +266,13 @@ def _by_string_rules(node: Json, value: str, path: str) -> Findings:
     if isinstance(longest, int) and len(value) > longest:
         found.errors.append(too_long(where, longest))
     elif isinstance(shortest, int) and len(value) < shortest:
-        why = _says(path, f"should be at least {shortest} chars long")
+        why = _in_body(path, f"should be at least {shortest} chars long")
         found.errors.append(invalid(where, value, why))
     elif pattern and (compiled := patterns.compiled(pattern)) and not compiled.search(value):
-        found.errors.append(invalid(where, value, _says(path, f"should match '{pattern}'")))
+        found.errors.append(invalid(where, value, _in_body(path, f"should match '{pattern}'")))
     declared = _format_of(node)
     if declared and not formats.matches(declared, value):
-        why = _says(path, f"must be of type {declared}: {_json(value)}")
+        why = _in_body(path, f"must be of type {declared}: {_json(value)}")
         found.errors.append(FieldError("FieldValueTypeInvalid", where, why, value))
     return found
 
@@ -296,7 +297,7 @@ def _by_number_rules(node: Json, value: float, path: str) -> Findings:
 
 
 def _range_errors(what: str, value: float, node: Json, path: str) -> list[FieldError]:
-    """A number that the declared type cannot hold, be it a value or a bound on one."""
+    """Return the error of a number, or of a bound, that the declared type cannot hold."""
     types = _types_of(node)
     if types == ["integer"]:
         declared = text(node.get("format"))
@@ -322,7 +323,9 @@ def _by_factor(value: float, factor: float, path: str) -> list[FieldError]:
         is_multiple = is_whole(1 / factor * value if factor < 1 else value / factor)
     if is_multiple:
         return []
-    return [invalid(_named(path), value, _says(path, f"should be a multiple of {_number(factor)}"))]
+    return [
+        invalid(_named(path), value, _in_body(path, f"should be a multiple of {_number(factor)}"))
+    ]
 
 
 def _by_bound(
@@ -338,11 +341,11 @@ def _by_bound(
         word = "less than" if exclusive else "less than or equal to"
     if not is_outside:
         return []
-    return [invalid(_named(path), value, _says(path, f"should be {word} {_number(bound)}"))]
+    return [invalid(_named(path), value, _in_body(path, f"should be {word} {_number(bound)}"))]
 
 
 def _number(value: float) -> str:
-    """A bound as Go's %v prints it: a whole number beside whole numbers, else a float."""
+    """Return a bound as Go's %v prints it."""
     return str(value) if isinstance(value, int) else gotext.number(value)
 
 
@@ -355,7 +358,7 @@ def _by_list_rules(node: Json, value: list[object], path: str, old: Correlated |
             found.add(_validated(inner, item, f"{path}[{index}]", before))
     fewest, most = node.get("minItems"), node.get("maxItems")
     if isinstance(fewest, int) and len(value) < fewest:
-        why = _says(path, f"should have at least {fewest} items")
+        why = _in_body(path, f"should have at least {fewest} items")
         found.errors.append(invalid(_named(path), len(value), why))
     if isinstance(most, int) and len(value) > most:
         found.errors.append(too_many(_named(path), len(value), most))
@@ -366,7 +369,7 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
     found = Findings()
     fewest, most = node.get("minProperties"), node.get("maxProperties")
     if isinstance(fewest, int) and len(value) < fewest:
-        why = _says(path, f"should have at least {fewest} properties")
+        why = _in_body(path, f"should have at least {fewest} properties")
         found.errors.append(invalid(_named(path), len(value), why))
     if isinstance(most, int) and len(value) > most:
         found.errors.append(too_many(_named(path), len(value), most))
@@ -379,7 +382,7 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
         if inner is not None:
             before = old.field(key) if old is not None else None
             if not path and key in _META_NAMES:
-                before = None  # both are what the request says, whatever was stored
+                before = None  # both are taken from the request
             where = f"{path}.{key}" if path else key
             found.add(_validated(inner, item, where, before))
     for key in texts(node.get("required")):
@@ -397,7 +400,7 @@ def _by_junctors(node: Json, value: object, path: str, old: Correlated | None) -
     if one_of:
         found.add(_by_one_of(one_of, value, path, old))
     if all_of:
-        results = [_alternative(part, value, path, old) for part in all_of]
+        results = [_all_rules(part, value, path, old) for part in all_of]
         for result in results:
             found.add(result)
         valid = sum(not result.errors for result in results)
@@ -405,14 +408,9 @@ def _by_junctors(node: Json, value: object, path: str, old: Correlated | None) -
             suffix = "" if valid else ". None validated"
             found.errors.append(_about(f"{shown} must validate all the schemas (allOf){suffix}"))
     excluded = node.get("not")
-    if isinstance(excluded, dict) and not _alternative(excluded, value, path, old).errors:
+    if isinstance(excluded, dict) and not _all_rules(excluded, value, path, old).errors:
         found.errors.append(_about(f"{shown} must not validate the schema (not)"))
     return found
-
-
-def _alternative(part: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    """One of several schemas for the same value. Equality with the old one excuses none of them."""
-    return _all_rules(part, value, path, old)
 
 
 def _about(message: str) -> FieldError:
@@ -422,7 +420,7 @@ def _about(message: str) -> FieldError:
 def _by_any_of(parts: list[Json], value: object, path: str, old: Correlated | None) -> Findings:
     best: Findings | None = None
     for part in parts:
-        result = _alternative(part, value, path, old)
+        result = _all_rules(part, value, path, old)
         if not result.errors:
             return result
         if best is None or result.matched > best.matched:
@@ -434,7 +432,7 @@ def _by_any_of(parts: list[Json], value: object, path: str, old: Correlated | No
 
 
 def _by_one_of(parts: list[Json], value: object, path: str, old: Correlated | None) -> Findings:
-    results = [_alternative(part, value, path, old) for part in parts]
+    results = [_all_rules(part, value, path, old) for part in parts]
     valid = [result for result in results if not result.errors]
     if len(valid) == 1:
         return valid[0]

@@ -155,7 +155,6 @@ class CustomStructure:
         return []
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
-        """Return the warnings for the writer of a valid object."""
         before = finalizers_of(old) if old is not None else []
         found: list[str] = []
         for name in sorted(set(finalizers_of(obj)) - set(before)):

@@ -48,40 +48,37 @@ _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 
 
 class Query:
-    """The parameters of one request; the first of repeated ones counts."""
+    """The query parameters of one request; of repeated ones the first."""
 
     def __init__(self, parameters: Mapping[str, list[str]]) -> None:
         self._parameters = parameters
 
     def __contains__(self, name: str) -> bool:
-        """Whether the parameter is there, with or without a value."""
         return name in self._parameters
 
     @property
     def is_empty(self) -> bool:
-        """Whether no parameter was given."""
         return not self._parameters
 
     def text(self, name: str) -> str:
-        """The parameter, empty if it is not there."""
+        """Return the parameter, empty if it is missing."""
         values = self._parameters.get(name)
         return values[0] if values else ""
 
     def texts(self, name: str) -> list[str]:
-        """All occurrences of the parameter."""
         return self._parameters.get(name, [])
 
     def flag(self, name: str) -> bool:
-        """Only absent, `0` and `false` are false; `watch=True` and a bare `watch` are true."""
+        """False if the parameter is missing, `0` or `false`; `watch=True` and `watch` are true."""
         values = self._parameters.get(name)
         return values is not None and values[0].lower() not in ("0", "false")
 
     def optional_flag(self, name: str) -> bool | None:
-        """Like `flag`, but None if the parameter is not there."""
+        """Return `flag`, or None if the parameter is missing."""
         return self.flag(name) if name in self._parameters else None
 
     def integer(self, name: str) -> int | None:
-        """A whole number, None if the parameter is not there. Raises BadRequest."""
+        """Return a whole number, None if the parameter is missing. Raises BadRequest."""
         if name not in self._parameters:
             return None
         value = self.text(name)
@@ -93,7 +90,7 @@ class Query:
 
 
 def _bounded(digits: str) -> int:
-    """The number, or one that is too large for everything; reading long ones takes long."""
+    """Return the number; for one of many digits, which is slow to parse, 10**20."""
     return (
         int(digits) if len(digits.lstrip("+-0")) <= _INTEGER_DIGITS_MAX else 10**_INTEGER_DIGITS_MAX
     )
@@ -101,21 +98,20 @@ def _bounded(digits: str) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a kind a request is about."""
+    """The objects of a kind that a request selects."""
 
     namespace: str = ""
     labels: LabelSelector = EVERYTHING
     fields: tuple[FieldTerm, ...] = ()
-    #: What tells two selections apart; watchers with the same text share encoded events.
+    #: The key of the selection; watchers with equal keys share encoded events.
     signature: tuple[str, str, str] = ("", "", "")
 
     @property
     def is_everything(self) -> bool:
-        """Whether no selector narrows the namespace down."""
         return self.labels.is_everything and not self.fields
 
     def matches(self, obj: Json) -> bool:
-        """Whether the selectors take the object; the namespace is not looked at."""
+        """True if the selectors match the object; the namespace is not compared."""
         if not self.labels.is_everything:
             metadata = mapping(obj.get("metadata"))
             if not self.labels.matches(mapping(metadata.get("labels"))):
@@ -125,7 +121,7 @@ class Selection:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListOptions:
-    """The parameters of a list or watch, checked but for what only the store knows."""
+    """The parameters of a list or watch; the store checks versions and tokens."""
 
     selection: Selection
     resource_version: str = ""
@@ -143,7 +139,7 @@ def list_options(
     """Read and check the options of a list or a watch; a name narrows it to one object."""
     try:
         selection, unknown = _selection(query, kind, namespace, name), None
-    except UnknownLabelError as error:  # said only of options that are right otherwise
+    except UnknownLabelError as error:  # other errors come first
         selection, unknown = Selection(), error
     options = ListOptions(
         selection=selection,
@@ -216,7 +212,7 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
             )
         if options.match != "NotOlderThan":
             errors.append(not_supported(field, options.match, ("NotOlderThan",)))
-    # A watch from the beginning is taken for one that asks for initial events, with a match.
+    # A watch from version 0 counts as one with sendInitialEvents and a match.
     is_legacy = not wants_initial and options.resource_version in ("", "0")
     if options.continue_token and (options.match or is_legacy):
         errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
@@ -224,14 +220,14 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
 
 
 def unsigned_problem(value: str) -> str:
-    """Why Go's ParseUint takes no uint64 from it; empty if it does."""
+    """Return the error of Go's ParseUint for a uint64, else an empty string."""
     if not _UNSIGNED(value):
         return "invalid syntax"
     return "" if _bounded(value) < 2**64 else "value out of range"
 
 
 def parse_resource_version(value: str, *, watch: bool) -> int:
-    """The version as a number, 0 if it is not given; nonsense is 400 on a list, 500 on a watch."""
+    """Return the version, 0 if it is empty; an invalid one is 400 on a list, 500 on a watch."""
     if not value:
         return 0
     problem = unsigned_problem(value)
@@ -257,7 +253,7 @@ _NO_OPTIONS: Final = WriteOptions()
 
 
 def write_options(query: Query, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
-    """Read and check the options of a write; `options_kind` is what errors call them."""
+    """Read and check the options of a write; errors are about an object of `options_kind`."""
     if query.is_empty and not is_apply:
         return _NO_OPTIONS
     manager, field_validation = query.text("fieldManager"), query.text("fieldValidation")
@@ -300,7 +296,7 @@ def _dry_run_errors(values: list[str]) -> list[FieldError]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How to delete, from the body or the query."""
+    """The parameters of a delete."""
 
     grace_period_seconds: int | None = None
     uid: str | None = None
@@ -311,7 +307,7 @@ class DeleteOptions:
 
 
 def delete_options(body: Json | None, query: Query) -> DeleteOptions:
-    """Read and check the options of a delete; a body, if there is one, beats the query."""
+    """Read and check the options of a delete, from the body, else from the query."""
     if body is None:
         options = DeleteOptions(
             grace_period_seconds=query.integer("gracePeriodSeconds"),
@@ -346,7 +342,7 @@ def delete_options(body: Json | None, query: Query) -> DeleteOptions:
 
 
 def delete_options_of(body: Json, *, dry_run: bool) -> DeleteOptions:
-    """The options a decoded meta/v1.DeleteOptions object stands for, unchecked."""
+    """Return the options of a decoded meta/v1.DeleteOptions, unchecked."""
     preconditions = mapping(body.get("preconditions"))
     grace = body.get("gracePeriodSeconds")
     uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")

@@ -1,4 +1,4 @@
-"""The grammar of URLs: which kind, object and subresource a path names.
+"""The grammar of URLs: the kind, object and subresource of a path.
 
     /api/v1/...              the core group
     /apis/GROUP/VERSION/...  all others
@@ -8,8 +8,8 @@
         namespaces/NS/RESOURCE/NAME[/SUBRESOURCE]
         watch/...                            the deprecated form of ?watch=true
 
-Slashes at the end change nothing; two of them elsewhere name nothing, but for namespaces//RESOURCE,
-which is all of it. Namespaces are themselves a resource: namespaces/NS/status.
+Slashes at the end are ignored. An empty part is not found, except in namespaces//RESOURCE, which is
+all of the resource. Namespaces are a resource, too: namespaces/NS/status.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind, KindTable
 
 _NAMESPACES: Final = "namespaces"
-#: The paths of collections are few and come often: what they name is kept with the table of kinds.
+#: The cache of routes of collections, whose paths are few and frequent, in the table of kinds.
 _COLLECTIONS: Final = "collections by path"
 _COLLECTIONS_MAX: Final = 4096
 
 
 class Route(Record, frozen=True):
-    """A path that names something of a kind; an empty name means the collection."""
+    """A path of an object, or of a collection if the name is empty."""
 
     kind: Kind
     namespace: str = ""
@@ -41,7 +41,7 @@ class Route(Record, frozen=True):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiscoveryRoute:
-    """A path that asks what is served: everything, a group (the core group is ""), a version."""
+    """A path of discovery: of all groups, of a group (the core group is ""), of a version."""
 
     group: str | None = None
     version: str | None = None
@@ -55,7 +55,10 @@ class PlainRoute:
 
 
 def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
-    """What the path names, None if nothing; raises UnknownResource in a known API version."""
+    """Return the route of a path, None if there is none.
+
+    Raises UnknownResource for an unknown resource of a served version.
+    """
     collections = kinds.derived.setdefault(_COLLECTIONS, {})
     assert isinstance(collections, dict)
     found: Route | DiscoveryRoute | PlainRoute | None = collections.get(path)
@@ -117,7 +120,7 @@ def _resolve_resource(
 
 
 def _is_namespace_route(parts: list[str], group: str, kinds: KindTable) -> bool:
-    """namespaces/NS/status is about the namespace, not about a resource called status."""
+    """True for a subresource of a namespace, such as namespaces/NS/status."""
     if group or len(parts) != 3:
         return False
     kind = kinds.find("", "v1", _NAMESPACES)

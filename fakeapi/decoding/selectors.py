@@ -28,11 +28,11 @@ _SPECIAL: Final = frozenset("=!(),<>")
 
 
 class SelectorError(ValueError):
-    """The selector cannot be understood; the message is upstream's."""
+    """A selector is invalid; the message is upstream's."""
 
 
 class UnknownLabelError(SelectorError):
-    """A field selector that is well formed names a field the kind cannot be selected by."""
+    """A field selector has a field that the kind does not index."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, object]) -> bool:
-        """Whether the labels meet the condition; an absent key meets `notin` and `!`."""
+        """True if the labels meet the condition; a missing key meets `notin` and `!`."""
         value = labels.get(self.key)
         if self.operator == "in":
             return value in self.values
@@ -68,14 +68,12 @@ class LabelSelector:
     matches_nothing: bool = False
 
     def matches(self, labels: Mapping[str, object]) -> bool:
-        """Whether an object with these labels is selected."""
         if self.matches_nothing:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
     def is_everything(self) -> bool:
-        """Whether the selector selects all objects."""
         return not self.requirements and not self.matches_nothing
 
 
@@ -84,7 +82,7 @@ NOTHING: Final = LabelSelector(matches_nothing=True)
 
 
 def label_selector_of(selector: object) -> LabelSelector:
-    """A metav1.LabelSelector; none at all selects nothing, an empty one everything."""
+    """Read a metav1.LabelSelector: None selects nothing, {} everything. Raises SelectorError."""
     if not isinstance(selector, dict):
         return NOTHING
     requirements = [
@@ -104,7 +102,7 @@ def label_selector_of(selector: object) -> LabelSelector:
 
 
 def parse_label_selector(source: str) -> LabelSelector:
-    """The selector a `labelSelector` parameter stands for. Raises SelectorError."""
+    """Parse a `labelSelector` parameter. Raises SelectorError."""
     return LabelSelector(tuple(_LabelParser(source).parse())) if source else EVERYTHING
 
 
@@ -127,7 +125,7 @@ def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
 
 
 class _LabelParser:
-    """Recursive descent over the tokens; `None` is the end of the text."""
+    """Recursive descent over the tokens; None is the end of the text."""
 
     _OPERATORS: Final = {
         "in": "in",
@@ -238,7 +236,7 @@ def _tokens(source: str) -> list[str]:
 
 
 def _split_signs(token: str) -> list[str]:
-    """A run of signs is read greedily: '===' is '==' and '='."""
+    """Split a run of signs greedily: '===' is '==' and '='."""
     if token[0] not in "=<>!" or len(token) == 1:
         return [token]
     head = token[:2] if token[:2] in ("==", "!=") else token[0]
@@ -259,12 +257,11 @@ class FieldTerm:
     label: str
 
     def matches(self, obj: Json) -> bool:
-        """Whether the object meets the condition."""
         return (self.read(obj) == self.value) is not self.negated
 
 
 def parse_field_selector(source: str, kind: Kind) -> tuple[FieldTerm, ...]:
-    """The conditions of a `fieldSelector`, all of which must hold. Raises SelectorError."""
+    """Parse a `fieldSelector`; all its terms must hold. Raises SelectorError."""
     terms = []
     for part in sorted(_split_terms(source)):
         if not part:
@@ -277,7 +274,7 @@ def parse_field_selector(source: str, kind: Kind) -> tuple[FieldTerm, ...]:
 
 
 def is_field_selector(source: str) -> bool:
-    """Whether it can be read as a `fieldSelector` of whatever kind."""
+    """True if the text is a `fieldSelector`; its fields are not checked."""
     try:
         for part in filter(None, _split_terms(source)):
             _unescape(_split_term(source, part)[2])

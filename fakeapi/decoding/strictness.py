@@ -68,7 +68,7 @@ def known(repeated: list[str], unknown: list[str]) -> list[str]:
     return [finding for finding in repeated if not finding.startswith(within)]
 
 
-def tell(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
+def report(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
     """Append the findings to `warnings` (Warn), or refuse the body of a kind in v1 (Strict).
 
     Raises BadRequest.

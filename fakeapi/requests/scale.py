@@ -83,7 +83,7 @@ def update(state: Registry, request: Call) -> Answer:
         versions=(_VERSION,),
         kinds=state.kinds,
     )
-    strictness.tell("Scale", unknown, options.field_validation, request.warnings)
+    strictness.report("Scale", unknown, options.field_validation, request.warnings)
     pipeline.check_name(request.target(options), wanted)
     existing = state.find(route.kind, route.namespace, route.name)
     return _updated(state, request, existing, wanted, options)

@@ -70,7 +70,7 @@ def bind(state: Registry, request: Call) -> Answer:
         versions=("v1",),
         kinds=state.kinds,
     )
-    strictness.tell("Binding", unknown, options.field_validation, request.warnings)
+    strictness.report("Binding", unknown, options.field_validation, request.warnings)
     pods = state.kinds.find("", "v1", "pods")
     assert pods is not None
     name = request.route.name if request.route.kind is pods else name_of(binding)
@@ -189,7 +189,7 @@ def evict(state: Registry, request: Call) -> Answer:
         versions=("policy/v1", "policy/v1beta1"),
         kinds=state.kinds,
     )
-    strictness.tell("Eviction", unknown, options.field_validation, request.warnings)
+    strictness.report("Eviction", unknown, options.field_validation, request.warnings)
     target = request.target(options)
     review = Review(state, target, Operation.CREATE, eviction)
     state.admission.mutate(review)

@@ -6,7 +6,7 @@ import decimal
 import math
 from typing import Final
 
-#: The power of ten from which on a float has an exponent.
+#: Floats from this power of ten on have an exponent.
 _EXPONENT_FROM: Final = 6
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n",
@@ -15,7 +15,7 @@ _ESCAPES: Final = {
 
 
 def quoted(value: str) -> str:
-    """A string in quotes as Go's %q writes it."""
+    """Return a string in quotes as %q prints it."""
     if value.isprintable() and "\\" not in value and '"' not in value:
         return f'"{value}"'
     return '"' + "".join(_quoted_letter(letter) for letter in value) + '"'
@@ -33,7 +33,7 @@ def _quoted_letter(letter: str) -> str:
 
 
 def plain(value: object) -> str:
-    """What %v makes of a decoded JSON value."""
+    """Return a JSON value as %v prints it."""
     if isinstance(value, dict):
         pairs = (f"{plain(name)}:{plain(value[name])}" for name in sorted(value))
         return f"map[{' '.join(pairs)}]"
@@ -45,7 +45,7 @@ def plain(value: object) -> str:
 
 
 def type_name(value: object) -> str:
-    """What %T makes of a decoded JSON value."""
+    """Return the type of a JSON value as %T prints it."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -58,7 +58,7 @@ def type_name(value: object) -> str:
 
 
 def source(value: object) -> str:
-    """What %#v makes of a decoded JSON value: as it would be written in Go."""
+    """Return a JSON value as %#v prints it: Go's source."""
     if isinstance(value, dict):
         pairs = (f"{quoted(str(name))}:{source(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{', '.join(pairs)}}}"
@@ -78,7 +78,7 @@ def _scalar(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """What %v makes of a float: the fewest digits, with an exponent from a million on."""
+    """Return a float as %v prints it: the fewest digits, an exponent from a million on."""
     if not math.isfinite(value):
         return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
     sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()

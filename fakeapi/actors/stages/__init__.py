@@ -6,7 +6,7 @@ the changes, `functions` KWOK's functions of templates; `player` makes the chang
 
 jq needs `kubesched[kwok]`, CEL `kubesched[cel]`. Nothing imports this package until a Stage is
 loaded. Differences from KWOK: nodes and pods have addresses of their own, `NodeName` is the node's
-name, `NodePort` is 0, and sprig's functions are refused, except two (`templates/sprig.py`).
+name, `NodePort` is 0, and sprig's functions are refused, except `default` and `dict`.
 
 Source: pkg/utils/{lifecycle,expression,gotpl} and pkg/kwok/controllers of KWOK v0.8 (172defa5).
 """

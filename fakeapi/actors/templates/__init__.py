@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakeapi.actors.templates.builtins import BUILTINS
 from fakeapi.actors.templates.execution import Template
-from fakeapi.actors.templates.functions import Function, FunctionError, function
+from fakeapi.actors.templates.functions import (
+    BUILTINS,
+    SPRIG,
+    Function,
+    FunctionError,
+    function,
+)
 from fakeapi.actors.templates.parser import parse_templates
-from fakeapi.actors.templates.sprig import SPRIG
 from fakeapi.actors.templates.values import TemplateError, numbered, to_json, unnumbered
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
-"""Executing a template. Source: text/template/exec.go of Go 1.26."""
+"""Execution of a template. Source: text/template/exec.go of Go 1.26."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.templates.builtins import BUILTINS
-from fakeapi.actors.templates.functions import FunctionError
-from fakeapi.actors.templates.nodes import (
+from fakeapi.actors.templates.functions import BUILTINS, SPRIG, FunctionError
+from fakeapi.actors.templates.parser import (
+    MAIN,
     Action,
     Branch,
     Call,
@@ -20,8 +20,6 @@ from fakeapi.actors.templates.nodes import (
     Text,
     Variable,
 )
-from fakeapi.actors.templates.parser import MAIN
-from fakeapi.actors.templates.sprig import SPRIG
 from fakeapi.actors.templates.values import (
     MISSING,
     Number,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fakeapi.actors.templates.functions import Function
-    from fakeapi.actors.templates.nodes import Command, Node, Operand
+    from fakeapi.actors.templates.parser import Command, Node, Operand
 
 _DEPTH_MAX: Final = 100  # templates that include each other; Go's limit is 100,000 with more stack
 _OUTPUT_MAX: Final = 16 * 1024 * 1024
@@ -44,7 +42,7 @@ _STEPS_MAX: Final = 200_000
 
 
 class Template:
-    """A parsed template that can be rendered any number of times."""
+    """A parsed template; it keeps no state between executions."""
 
     def __init__(self, bodies: Mapping[str, tuple[Node, ...]]) -> None:
         self._bodies = bodies
@@ -57,7 +55,7 @@ class Template:
 
 
 class _Scope:
-    """Variables; those of a block are gone at its end, assignments to outer ones stay."""
+    """Variables; a block removes its own at its end."""
 
     def __init__(self, data: object) -> None:
         self.stack: list[tuple[str, object]] = [("$", data)]
@@ -80,7 +78,7 @@ class _Scope:
 
 
 class _JumpError(Exception):
-    """Leaves the body of a range."""
+    """`break` or `continue` in the body of a range."""
 
     def __init__(self, keyword: str) -> None:
         super().__init__(keyword)
@@ -88,7 +86,7 @@ class _JumpError(Exception):
 
 
 class _Run:
-    """One rendering; `line` is where it is, for errors."""
+    """One execution; `_line` is the present line, for errors."""
 
     def __init__(
         self, bodies: Mapping[str, tuple[Node, ...]], functions: Mapping[str, Function]
@@ -102,7 +100,7 @@ class _Run:
         self._steps = 0
 
     def walk(self, nodes: Iterable[Node], dot: object, scope: _Scope) -> None:
-        """Write what the nodes say. Raises TemplateError."""
+        """Execute the nodes. Raises TemplateError."""
         for node in nodes:
             self._steps += 1
             if self._steps > _STEPS_MAX:
@@ -270,7 +268,7 @@ class _Run:
     def _and_or(
         self, name: str, operands: list[Operand], dot: object, scope: _Scope, final: object
     ) -> object:
-        """The first that decides, or the last; what comes after is not evaluated."""
+        """Evaluate `and` or `or`, up to the first operand that decides."""
         if not operands and final is _NONE_BEFORE:
             raise self._error(f"wrong number of args for {name}: want at least 1 got 0")
         value: object = MISSING

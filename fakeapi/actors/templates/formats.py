@@ -1,4 +1,4 @@
-"""`printf` as Go's fmt does it, for the values that templates have. Source: fmt of Go 1.26."""
+"""Go's `printf` for values of templates. Source: fmt of Go 1.26."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH_MAX: Final = 1_000_000
 
 
 def sprint(values: tuple[object, ...]) -> str:
-    """The values, with a space between two of which neither is a string."""
+    """Join the values, with a space between two that are not strings."""
     parts: list[str] = []
     for index, value in enumerate(values):
         if index and not (_is_text(values[index - 1]) or _is_text(value)):
@@ -34,12 +34,12 @@ def _is_text(value: object) -> bool:
 
 
 def sprintln(values: tuple[object, ...]) -> str:
-    """The values with spaces between them, and the end of a line."""
+    """Join the values with spaces, and end the line."""
     return " ".join(plain(value) for value in values) + "\n"
 
 
 def sprintf(template: str, values: tuple[object, ...]) -> str:
-    """The values as the verbs of the template say; what is wrong is said in its place."""
+    """Format the values; errors are part of the result, as in Go."""
     rest = list(values)
 
     def replaced(found: re.Match[str]) -> str:

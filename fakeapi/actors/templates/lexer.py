@@ -1,4 +1,4 @@
-"""The tokens of a template. Source: text/template/parse/lex.go of Go 1.26."""
+"""Tokens of a template. Source: text/template/parse/lex.go of Go 1.26."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Token:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Piece:
-    """Text to be written (then `tokens` is None), or an action."""
+    """A text, if `tokens` is None, or an action."""
 
     text: str
     tokens: tuple[Token, ...] | None
@@ -60,7 +60,7 @@ class Piece:
 
 
 def pieces(template: str) -> Iterator[Piece]:
-    """Text and actions in turn; what is trimmed is gone. Raises TemplateError."""
+    """Yield texts, trimmed, and actions. Raises TemplateError."""
     position, line, trims_next = 0, 1, False
     while True:
         start = template.find("{{", position)
@@ -82,8 +82,8 @@ def pieces(template: str) -> Iterator[Piece]:
 
 
 def _action(template: str, start: int, line: int) -> tuple[tuple[Token, ...] | None, int, bool]:
-    """The tokens of an action, None for a comment; where it ends; whether it trims what follows."""
-    begin = start + (template[start - 1] == "-")  # the dash has a space behind it
+    """Return an action's tokens (None for a comment), its end, and True if it trims after it."""
+    begin = start + (template[start - 1] == "-")  # a space follows the dash
     if template.startswith("/*", begin):
         closed = _COMMENT.search(template, start)
         if closed is None:

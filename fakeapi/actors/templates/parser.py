@@ -1,34 +1,135 @@
-"""The tree of a template's text. Source: text/template/parse/parse.go of Go 1.26."""
+"""The tree of a template. Source: text/template/parse/{node,parse}.go of Go 1.26."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fakeapi.actors.templates import lexer
-from fakeapi.actors.templates.nodes import (
-    Action,
-    Branch,
-    Call,
-    Chain,
-    Command,
-    Constant,
-    Dot,
-    Field,
-    Include,
-    Jump,
-    Pipeline,
-    Text,
-    Variable,
-)
-from fakeapi.actors.templates.sprig import SPRIG
+from fakeapi.actors.templates.functions import SPRIG
 from fakeapi.actors.templates.values import TemplateError
 from fakeapi.types.gotext import quoted
 
 if TYPE_CHECKING:
     from fakeapi.actors.templates.lexer import Piece, Token
-    from fakeapi.actors.templates.nodes import Node, Operand
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Constant:
+    """A string, number, bool or nil."""
+
+    value: object
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dot:
+    """`.`"""
+
+    text: str = "."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """`.a.b`, from dot on."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Variable:
+    """`$x.a.b`"""
+
+    name: str
+    names: tuple[str, ...]
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """The name of a function."""
+
+    name: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chain:
+    """`(pipeline).a.b`"""
+
+    of: Operand
+    names: tuple[str, ...]
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """An operand and its arguments."""
+
+    operands: tuple[Operand, ...]
+    line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Commands; the result of one is the last argument of the next."""
+
+    commands: tuple[Command, ...]
+    variables: tuple[str, ...] = ()
+    assigns: bool = False
+    text: str = "(...)"
+
+
+Operand: TypeAlias = Constant | Dot | Field | Variable | Call | Chain | Pipeline
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """Literal text."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Action:
+    """A pipeline; its value is written unless it sets variables."""
+
+    pipeline: Pipeline
+    line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Branch:
+    """`if`, `with` or `range`."""
+
+    keyword: str
+    pipeline: Pipeline
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...]
+    line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Jump:
+    """`break` or `continue`."""
+
+    keyword: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Include:
+    """`template "name" pipeline`"""
+
+    name: str
+    pipeline: Pipeline | None
+    line: int
+
+
+Node: TypeAlias = Text | Action | Branch | Jump | Include
+
 
 MAIN: Final = ""
 _NAMED: Final = {"true": True, "false": False, "nil": None}
@@ -63,7 +164,7 @@ class _Parser:
         self.defined: dict[str, tuple[Node, ...]] = {}
 
     def body(self, *, ends: tuple[str, ...]) -> tuple[tuple[Node, ...], _Tokens | None]:
-        """The nodes up to an action that begins with one of those words, and its other tokens."""
+        """Return the nodes up to an action that begins with one of those words, and its tokens."""
         found: list[Node] = []
         while self._at < len(self._pieces):
             piece = self._pieces[self._at]
@@ -147,7 +248,7 @@ class _Parser:
         return Include(name, pipeline, tokens.line)
 
     def _apart(self, tokens: _Tokens) -> tuple[Node, ...]:
-        """The body of another template, which knows no variables of this one."""
+        """Parse the body of another template, which has its own variables."""
         outer, ranges = self._variables, self._ranges
         self._variables, self._ranges = ["$"], 0
         nodes, last = self.body(ends=("end",))
@@ -260,7 +361,7 @@ class _Parser:
 
 
 class _Tokens:
-    """The tokens of one action, taken one by one."""
+    """The tokens of one action."""
 
     def __init__(self, piece: Piece) -> None:
         self._tokens = piece.tokens or ()
@@ -271,7 +372,7 @@ class _Tokens:
         return self._next >= len(self._tokens)
 
     def keyword(self) -> str:
-        """The keyword that comes next, empty if it is none."""
+        """Return the next token if it is a keyword, else an empty string."""
         if self.is_done():
             return ""
         token = self.peek()
@@ -333,7 +434,7 @@ def _unescaped(token: Token) -> str:
 
 
 def _number(token: Token) -> int | float:
-    """An integer unless it is written as a fraction or with an exponent."""
+    """Return a float if the number has a point or an exponent, else an integer."""
     text = token.text.replace("_", "")
     try:
         if re.fullmatch(r"[+-]?0[0-7]+", text):

@@ -1,4 +1,4 @@
-"""KWOK Stages: objects move on as their files say; what is not understood is named."""
+"""KWOK Stages: objects change as the files define it; errors in files are named."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ spec:
 
 
 def stage(kind: str = "Pod", name: str = "s", **spec: Any) -> Json:
-    """A Stage that selects everything unless it is told otherwise."""
+    """A Stage; it selects everything by default."""
     reference = {"apiGroup": "v1", "kind": kind}
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -110,7 +110,7 @@ def expression(key: str, operator: str, *values: str) -> Json:
 
 
 def pending(**spec: Any) -> Json:
-    """What selects a pod until its phase changes."""
+    """A Stage that selects a pod until its phase changes."""
     selector = {"matchExpressions": [expression(".status.phase", "In", "Pending")]}
     return stage(selector=selector, **spec)
 
@@ -228,7 +228,7 @@ async def test_pods_have_addresses_of_their_own_out_of_their_nodes_range(tmp_pat
         assert (await c.read(f"{PODS}/d"))["status"]["podIP"] == "10.0.0.2"
 
 
-async def test_delays_come_out_of_the_object(tmp_path: Path) -> None:
+async def test_delays_are_read_from_the_object(tmp_path: Path) -> None:
     delay = {
         "durationMilliseconds": 1000,
         "durationFrom": {"expressionFrom": '.metadata.annotations["my/delay"]'},
@@ -259,7 +259,7 @@ async def test_delays_come_out_of_the_object(tmp_path: Path) -> None:
         assert await c.code(f"{PODS}/default") == 404
 
 
-async def test_a_change_begins_the_delay_anew(tmp_path: Path) -> None:
+async def test_a_change_starts_the_delay_again(tmp_path: Path) -> None:
     run = pending(delay={"durationMilliseconds": 5000}, next={"statusTemplate": "phase: Running"})
     async with cluster(stages=[written(tmp_path, run)]) as c:
         await c.create(PODS, pod())
@@ -271,7 +271,7 @@ async def test_a_change_begins_the_delay_anew(tmp_path: Path) -> None:
         assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
 
 
-async def test_weights_decide_which_stage_it_is(tmp_path: Path) -> None:
+async def test_a_stage_is_drawn_by_weight(tmp_path: Path) -> None:
     never = pending(name="never", next={"statusTemplate": "phase: Failed"})
     own = {"expressionFrom": '.metadata.annotations["my/weight"]'}
     often = pending(name="often", weight=3, next={"statusTemplate": "phase: Running"})
@@ -381,7 +381,7 @@ async def test_stages_of_a_custom_resource_begin_when_it_is_defined(tmp_path: Pa
         assert (await c.read("/apis/example.com/v1/lamps/l"))["spec"] == {"colour": "red"}
 
 
-async def test_cel_selects_where_it_is_installed(tmp_path: Path) -> None:
+async def test_cel_selects(tmp_path: Path) -> None:
     pytest.importorskip("cel")
     wanted = {"matchExpressions": [{"cel": {"expression": "self.status.phase == 'Pending'"}}]}
     run = stage(
@@ -397,7 +397,7 @@ async def test_cel_selects_where_it_is_installed(tmp_path: Path) -> None:
         assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
 
 
-async def test_a_template_that_fails_says_where_and_is_not_tried_again(
+async def test_a_template_that_fails_is_logged_with_its_place_and_not_retried(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = pending(next={"statusTemplate": "phase: Running\nhostIP: {{ index .spec.nope 1 }}\n"})
@@ -412,7 +412,7 @@ async def test_a_template_that_fails_says_where_and_is_not_tried_again(
     assert record.getMessage().startswith(f"{path}:")
 
 
-async def test_what_the_server_refuses_waits_for_a_change(
+async def test_an_object_whose_patch_is_refused_waits_for_a_change(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     template = 'dnsPolicy: {{ or .metadata.annotations.policy "ClusterFirst" }}'
@@ -447,7 +447,7 @@ async def test_what_the_server_refuses_waits_for_a_change(
         ("kind: Stage", "kind: Pod", "expected a Stage of kwok.x-k8s.io/v1alpha1"),
     ],
 )
-def test_what_is_not_understood_is_named(
+def test_an_error_in_a_file_has_its_place(
     tmp_path: Path, old: str, new: str, complaint: str
 ) -> None:
     path = written(tmp_path, READY.replace(old, new))

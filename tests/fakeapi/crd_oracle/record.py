@@ -1,4 +1,4 @@
-"""Ask the oracle and write what it says to recorded.jsonl.gz, beside this file.
+"""Send the questions to the oracle and write its answers to recorded.jsonl.gz.
 
 python -m tests.fakeapi.crd_oracle.record ORACLE
 """

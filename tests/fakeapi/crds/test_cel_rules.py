@@ -1,4 +1,4 @@
-"""Rules in CEL: evaluated where an interpreter is installed, else ignored with a warning."""
+"""Rules in CEL: evaluated with the extra `cel`, else ignored with a warning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_an_object_that_breaks_a_rule_is_refused(api: ApiClient) -> None:
 
 
 @needs_interpreter
-async def test_rules_on_changes_wait_for_one(api: ApiClient) -> None:
+async def test_rules_with_old_self_are_evaluated_for_changes(api: ApiClient) -> None:
     fixed = {**STRING, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
     await api.create(DEFINITIONS, ruled(title=fixed, size=INTEGER))
     await api.create(WIDGETS, widget(title="a"))
@@ -60,7 +60,7 @@ async def test_rules_on_changes_wait_for_one(api: ApiClient) -> None:
 
 
 @needs_interpreter
-async def test_rules_wait_for_a_proper_object(api: ApiClient) -> None:
+async def test_rules_are_not_evaluated_for_an_object_of_wrong_types(api: ApiClient) -> None:
     await api.create(DEFINITIONS, ruled({"rule": "self.size > 5"}, size=INTEGER))
     refused = await api.post(WIDGETS, widget(size="x"))
     assert [field for field, _ in said(refused)] == ["spec.size", "<nil>"]
@@ -68,7 +68,7 @@ async def test_rules_wait_for_a_proper_object(api: ApiClient) -> None:
 
 
 @needs_interpreter
-async def test_what_is_no_cel_is_refused(api: ApiClient) -> None:
+async def test_an_expression_that_is_not_cel_is_refused(api: ApiClient) -> None:
     refused = await api.post(DEFINITIONS, ruled({"rule": "self.size >"}, size=INTEGER))
     field = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     assert [found for found, _ in said(refused)] == [field]
@@ -76,7 +76,7 @@ async def test_what_is_no_cel_is_refused(api: ApiClient) -> None:
 
 
 @needs_interpreter
-async def test_a_rule_that_is_not_evaluated_is_told(api: ApiClient) -> None:
+async def test_a_rule_that_is_not_evaluated_is_a_warning(api: ApiClient) -> None:
     rules = ({"rule": "quantity(self.size).isGreaterThan(quantity('1'))"},)
     made = await api.post(DEFINITIONS, ruled(*rules, size=STRING))
     assert made.code == 201
@@ -84,7 +84,7 @@ async def test_a_rule_that_is_not_evaluated_is_told(api: ApiClient) -> None:
     assert (await api.post(WIDGETS, widget(size="0"))).code == 201
 
 
-async def test_without_an_interpreter_rules_are_ignored(
+async def test_without_the_extra_rules_are_ignored_with_a_warning(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cel_rules, "is_available", lambda: False)
@@ -133,7 +133,7 @@ MAP: Json = {
         ({"x-kubernetes-int-or-string": True}, "self == '50%'", "50%", 1),
     ],
 )
-def test_values_as_rules_see_them(node: Json, rule: str, value: Any, holds: int) -> None:
+def test_values_are_converted_for_rules(node: Json, rule: str, value: Any, holds: int) -> None:
     node = {**node, "x-kubernetes-validations": [{"rule": rule}]}
     errors = list(cel_rules.evaluate(node, value, None, "v", is_root=False))
     assert (not errors) == bool(holds), errors
@@ -148,7 +148,7 @@ def test_elements_are_compared_with_those_of_the_same_keys() -> None:
 
 
 @needs_interpreter
-def test_what_goes_wrong_in_a_rule_is_told() -> None:
+def test_a_failed_evaluation_is_an_error_of_the_object() -> None:
     node = {"type": "object", "properties": {"a": {"type": "object"}}}
     node["x-kubernetes-validations"] = [{"rule": "self.a.b == 1"}]
     (error,) = cel_rules.evaluate(node, {"a": {}}, None, "v", is_root=False)
@@ -156,7 +156,7 @@ def test_what_goes_wrong_in_a_rule_is_told() -> None:
 
 
 @needs_interpreter
-def test_the_root_knows_who_it_is() -> None:
+def test_the_root_has_its_name() -> None:
     node = {"type": "object", "x-kubernetes-validations": [{"rule": "self.metadata.name == 'w'"}]}
     assert not list(cel_rules.evaluate(node, widget(), None))
     (error,) = cel_rules.evaluate(node, widget("x"), None)

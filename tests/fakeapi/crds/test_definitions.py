@@ -1,4 +1,4 @@
-"""Custom resource definitions: accepted or refused, served, changed, gone with their objects."""
+"""CustomResourceDefinitions: validated, served, changed, deleted with their objects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_definition_is_established(api: ApiClient) -> None:
     assert found["status"]["acceptedNames"] == names
 
 
-async def test_a_watch_sees_it_being_established(api: ApiClient) -> None:
+async def test_a_watch_has_the_event_of_established(api: ApiClient) -> None:
     async with api.watch(DEFINITIONS) as stream:
         await api.create(DEFINITIONS, definition())
         assert await stream.take(2) == [("ADDED", NAME), ("MODIFIED", NAME)]
@@ -299,7 +299,7 @@ async def test_community_groups_want_approval(api: ApiClient) -> None:
     assert (await api.post(DEFINITIONS, given)).code == 201
 
 
-async def test_what_cannot_change(api: ApiClient) -> None:
+async def test_immutable_fields(api: ApiClient) -> None:
     await api.create(DEFINITIONS, definition())
     change = {"spec": {"scope": "Cluster", "names": {"kind": "Gadget"}, "group": "x.y"}}
     refused = await api.patch(f"{DEFINITIONS}/{NAME}", change)
@@ -322,7 +322,7 @@ async def test_versions_share_their_objects(api: ApiClient) -> None:
         assert event["object"]["apiVersion"] == "example.com/v2"
 
 
-async def test_a_version_that_is_not_served_is_not_there(api: ApiClient) -> None:
+async def test_a_version_that_is_not_served_is_not_found(api: ApiClient) -> None:
     hidden = version("v2", storage=False, served=False)
     await api.create(DEFINITIONS, definition(version(), hidden))
     assert (await api.get(WIDGETS.replace("/v1/", "/v2/"))).code == 404
@@ -334,8 +334,8 @@ async def test_a_version_that_is_not_served_is_not_there(api: ApiClient) -> None
     assert (await api.get(WIDGETS.replace("/v1/", "/v2/"))).code == 200
 
 
-async def test_what_another_version_does_not_know_is_lost(api: ApiClient) -> None:
-    """The strategy None converts by name only; the storage version decides what is kept."""
+async def test_fields_that_another_version_does_not_have_are_lost(api: ApiClient) -> None:
+    """The strategy None converts by name only; the storage version is pruned to its schema."""
     node = schema(spec={"type": "object", "properties": {"other": {"type": "string"}}})
     await api.create(DEFINITIONS, definition(version(), version("v2", node=node, storage=False)))
     path = WIDGETS.replace("/v1/", "/v2/")
@@ -345,7 +345,7 @@ async def test_what_another_version_does_not_know_is_lost(api: ApiClient) -> Non
     assert (await api.get(f"{path}/w")).body["spec"] == {}  # neither version knows both
 
 
-async def test_a_new_storage_version_is_remembered(api: ApiClient) -> None:
+async def test_a_new_storage_version_is_a_stored_version(api: ApiClient) -> None:
     await api.create(DEFINITIONS, definition(version(), version("v2", storage=False)))
     current = (await api.get(f"{DEFINITIONS}/{NAME}")).body
     for entry in current["spec"]["versions"]:
@@ -387,7 +387,7 @@ async def test_names_that_are_taken(api: ApiClient) -> None:
     assert (await api.get(path)).code == 200
 
 
-async def test_a_definition_takes_its_objects_along(api: ApiClient) -> None:
+async def test_a_definition_is_deleted_with_its_objects(api: ApiClient) -> None:
     await api.create(DEFINITIONS, definition())
     await api.create(WIDGETS, widget())
     async with api.watch(WIDGETS, resourceVersion=0) as stream:
@@ -422,7 +422,7 @@ async def test_a_definition_waits_for_finalizers_of_its_objects(api: ApiClient) 
     late = await api.patch(path, applied, "application/apply-patch+yaml", fieldManager="m")
     assert late.code == 403
     resources = (await api.get("/apis/example.com/v1")).body["resources"]
-    # What is there may be changed, though discovery does not say so.
+    # Existing objects may be changed, though discovery does not list the verbs.
     verbs = ["delete", "deletecollection", "get", "list", "watch"]
     assert next(one for one in resources if one["name"] == "widgets")["verbs"] == verbs
     assert (await api.patch(f"{WIDGETS}/w", {"metadata": {"labels": {"a": "b"}}})).code == 200
@@ -456,7 +456,7 @@ async def test_a_deprecated_version_warns(api: ApiClient) -> None:
     assert created.headers["Warning"] == '299 - "use v1"'
 
 
-async def test_what_is_not_looked_at_is_said(api: ApiClient) -> None:
+async def test_an_unknown_format_is_a_warning(api: ApiClient) -> None:
     node = schema(
         spec={
             "type": "object",

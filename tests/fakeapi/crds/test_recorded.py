@@ -41,7 +41,7 @@ def test_there_is_something_to_compare() -> None:
     assert sum("Old" in case["asked"] for case in recorded()) > 200
 
 
-def test_values_are_pruned_completed_and_judged_as_upstream_does() -> None:
+def test_values_are_pruned_completed_and_validated_as_upstream_does() -> None:
     for case in recorded():
         asked, answered = case["asked"], case["answered"]
         if "CRD" in asked:

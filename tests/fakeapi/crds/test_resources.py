@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def widgets(api: ApiClient) -> str:
-    """Where Widgets are, once they are defined."""
+    """Define Widgets; return their path."""
     await api.create(DEFINITIONS, definition())
     return WIDGETS
 
@@ -30,7 +30,7 @@ async def test_an_object_is_created_read_and_listed(api: ApiClient, widgets: str
     assert [item["spec"] for item in listed["items"]] == [{"size": 2, "color": "red"}]
 
 
-async def test_it_must_say_what_it_is(api: ApiClient, widgets: str) -> None:
+async def test_kind_and_version_are_required(api: ApiClient, widgets: str) -> None:
     other = {**widget(), "kind": "Gadget"}
     assert (await api.post(widgets, other)).causes == [("FieldValueInvalid", "kind")]
     nothing = {name: value for name, value in widget().items() if name != "kind"}
@@ -51,7 +51,7 @@ async def test_unknown_fields_are_pruned(api: ApiClient, widgets: str) -> None:
     }
 
 
-async def test_unknown_fields_are_refused_or_told(api: ApiClient, widgets: str) -> None:
+async def test_unknown_fields_are_errors_or_warnings(api: ApiClient, widgets: str) -> None:
     given = widget(bogus=1, parts=[{"name": "a", "x": 1}])
     strict = await api.post(widgets, given, fieldValidation="Strict")
     assert strict.code == 400
@@ -153,7 +153,7 @@ async def test_an_update_needs_the_version(api: ApiClient, widgets: str) -> None
     assert (await api.put(f"{widgets}/w", made)).body["metadata"]["generation"] == 2
 
 
-async def test_what_was_wrong_before_may_stay(api: ApiClient) -> None:
+async def test_unchanged_values_are_not_validated_again(api: ApiClient) -> None:
     """CRDValidationRatcheting: a stricter schema does not hold up updates of other fields."""
     await api.create(DEFINITIONS, definition())
     await api.create(WIDGETS, widget(labels={"a": "long"}, parts=[{"name": "old"}]))

@@ -77,7 +77,9 @@ async def test_an_object_is_applied_in_one_version_after_another(
             assert reply.code in (200, 201), reply.body
 
 
-async def test_what_an_applier_leaves_out_in_another_version_goes(gears: ApiClient) -> None:
+async def test_an_applier_removes_a_field_in_another_version(
+    gears: ApiClient,
+) -> None:
     with_finalizer = _gear("v1", finalizers=["example.com/f"])
     made = await gears.patch(f"{STORED}/g?fieldManager=m", with_finalizer, APPLY)
     assert made.body["metadata"]["finalizers"] == ["example.com/f"]

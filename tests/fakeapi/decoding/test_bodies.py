@@ -1,4 +1,4 @@
-"""What is answered to requests that cannot be served: codes, reasons, details, media types."""
+"""Refused requests: codes, reasons, details, media types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_unknown_groups_and_paths_are_plain_text(api: ApiClient, path: str
 
 
 @pytest.mark.parametrize("path", ["/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments/x"])
-async def test_unknown_versions_of_known_groups_are_resources_nobody_serves(
+async def test_unknown_versions_of_known_groups_are_unknown_resources(
     api: ApiClient, path: str
 ) -> None:
     reply = await api.get(path)
@@ -101,9 +101,7 @@ async def test_a_trailing_slash_changes_nothing(api: ApiClient, path: str) -> No
         ),
     ],
 )
-async def test_bodies_that_belong_elsewhere(
-    api: ApiClient, body: dict[str, Any], message: str
-) -> None:
+async def test_bodies_of_another_kind(api: ApiClient, body: dict[str, Any], message: str) -> None:
     reply = await api.post(CONFIG_MAPS, body)
     assert (reply.code, reply.reason, reply.message) == (400, "BadRequest", message)
 
@@ -219,20 +217,20 @@ async def test_other_media_types_are_refused(api: ApiClient, content_type: str) 
         "text/html, application/json;q=0.5",
     ],
 )
-async def test_json_is_answered_to_all_who_can_take_it(api: ApiClient, accept: str) -> None:
+async def test_json_is_sent_to_clients_that_accept_it(api: ApiClient, accept: str) -> None:
     reply = await api.get(PODS, headers={"Accept": accept})
     assert (reply.code, reply.body["kind"]) == (200, "PodList")
     assert reply.headers["Content-Type"] == "application/json"
 
 
-async def test_yaml_is_answered_to_who_asks_for_it(api: ApiClient) -> None:
+async def test_yaml_is_sent_on_request(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
     reply = await api.get(f"{CONFIG_MAPS}/c", headers={"Accept": "application/yaml"})
     assert reply.headers["Content-Type"] == "application/yaml"
     assert yaml.safe_load(reply.body)["data"] == {"a": "1"}
 
 
-async def test_what_cannot_be_answered_is_not_acceptable(api: ApiClient) -> None:
+async def test_other_media_types_are_not_acceptable(api: ApiClient) -> None:
     reply = await api.get(PODS, headers={"Accept": "application/xml"})
     assert (reply.code, reply.reason) == (406, "NotAcceptable")
     assert "Available representations: application/json" in reply.message
@@ -246,7 +244,7 @@ async def test_a_body_larger_than_three_mebibytes_is_refused(api: ApiClient) -> 
     assert (await api.get(NODES)).code == 200
 
 
-async def test_a_client_that_expects_to_be_asked_is_asked(api: ApiClient) -> None:
+async def test_a_client_that_expects_100_continue_gets_it(api: ApiClient) -> None:
     headers = {"Expect": "100-continue"}
     reply = await api.request("POST", CONFIG_MAPS, config_map("c"), headers=headers)
     assert reply.code == 201

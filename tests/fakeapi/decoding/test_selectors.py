@@ -77,7 +77,7 @@ KEY_RULE = "name part must consist of alphanumeric characters, '-', '_' or '.'"
         ("!", "unable to parse requirement: found '', expected: identifier"),
     ],
 )
-async def test_bad_label_selectors_are_refused_in_upstreams_words(
+async def test_bad_label_selectors_are_refused_with_upstreams_texts(
     api: ApiClient, selector: str, message: str
 ) -> None:
     reply = await api.get(CONFIG_MAPS, labelSelector=selector)
