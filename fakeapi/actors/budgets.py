@@ -1,4 +1,4 @@
-"""The status of disruption budgets. Source: pkg/controller/disruption of Kubernetes v1.36.3."""
+"""The status of PodDisruptionBudgets. Source: pkg/controller/disruption of Kubernetes v1.36.3."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from fakeapi.types.objects import (
 if TYPE_CHECKING:
     from fakeapi.actors.informer import Informer
 
-#: How long an evicted pod counts as disrupted though nothing deletes it.
+#: The time for which an evicted pod counts as disrupted without being deleted.
 _DELETION_TIMEOUT_SECONDS: Final = 120
 
 
 class DisruptionBudgets(Controller):
-    """Says how many pods of each budget may be disrupted."""
+    """Computes the allowed disruptions of each budget."""
 
     name = "disruption-controller"
 
@@ -66,7 +66,7 @@ class DisruptionBudgets(Controller):
             informer.subscribe(self._owner_changed)
 
     async def sync(self, key: str) -> None:
-        """Count for one budget. Raises ActorApiError."""
+        """Write the status of one budget."""
         budget = self._budgets.objects.get(key)
         if budget is None:
             return
@@ -105,11 +105,11 @@ class DisruptionBudgets(Controller):
         await self.update_status(BUDGETS, budget, status)
 
     def _disrupted(self, key: str, budget: Json, pods: list[Json], now: float) -> dict[str, str]:
-        """Pods that were evicted and are not marked yet; they count for two minutes."""
-        noted = string_map(status_of(budget).get("disruptedPods"))
+        """Return evicted pods that are not being deleted yet, for at most two minutes."""
+        evicted = string_map(status_of(budget).get("disruptedPods"))
         left = {}
         for pod in pods:
-            stamp = noted.get(name_of(pod))
+            stamp = evicted.get(name_of(pod))
             if stamp is None or is_deleting(pod):
                 continue
             remaining = times.epoch_seconds(stamp) + _DELETION_TIMEOUT_SECONDS - now
@@ -119,7 +119,7 @@ class DisruptionBudgets(Controller):
         return left
 
     def _expectation(self, budget: Json, pods: list[Json]) -> tuple[int, int]:
-        """How many pods there should be, and how many have to be healthy."""
+        """Return the expected number of pods, and the number that must be healthy."""
         spec = spec_of(budget)
         if spec.get("maxUnavailable") is not None:
             expected = self._scale(pods)
@@ -131,7 +131,7 @@ class DisruptionBudgets(Controller):
         return len(pods), integer(minimum)
 
     def _scale(self, pods: list[Json]) -> int:
-        """The wished replicas of all controllers of the pods; pods without one do not count."""
+        """Return the sum of the replicas of the pods' controllers."""
         scales: dict[str, int] = {}
         for pod in pods:
             reference, namespace = controller_of(pod), namespace_of(pod)

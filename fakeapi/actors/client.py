@@ -1,4 +1,8 @@
-"""The HTTP client of all actors: whole answers and watches, failures as `ActorApiError`."""
+"""The HTTP client of all actors: requests, lists and watches.
+
+It shares no code with the scheduler's client, on purpose: two independent readings of the API find
+each other's mistakes.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,10 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 _DISCOVERY: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 )
-_GZIP_LEVEL_NONE: Final = "identity"
 
 
 class ActorApiError(Exception):
-    """The server refused a request, or could not be reached (then `code` is 0)."""
+    """A request that the server refused; `code` is 0 if it could not be reached."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -35,14 +38,17 @@ class ActorApiError(Exception):
 
 
 class Client:
-    """Requests under one user agent, `fakeapi-actors/<name>`; many share one session."""
+    """Sends requests with the user agent `fakeapi-actors/<name>`; clients share a session.
+
+    Methods raise ActorApiError.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, url: str, name: str) -> None:
         self._session = session
         self._url = url
         self._headers: Final = {
             "User-Agent": f"fakeapi-actors/{name}",
-            "Accept-Encoding": _GZIP_LEVEL_NONE,
+            "Accept-Encoding": "identity",
         }
 
     async def request(
@@ -80,20 +86,20 @@ class Client:
             raise ActorApiError(0, "Unreachable", f"{method} {path}: {error!r}") from error
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json:
-        """One object. Raises ActorApiError."""
+        """Return one object."""
         return await self.request("GET", resource.path(namespace, name))
 
     async def list_all(self, resource: Resource, namespace: str = "") -> Json:
-        """The list of a resource, as it comes. Raises ActorApiError."""
+        """Return the list of a resource."""
         return await self.request("GET", resource.path(namespace))
 
     async def create(self, resource: Resource, obj: Json) -> Json:
-        """Create an object, in the namespace it says. Raises ActorApiError."""
+        """Create an object in its namespace."""
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         return await self.request("POST", resource.path(namespace_of(obj)), body)
 
     async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Json:
-        """Put an object in the place of the version it was made from. Raises ActorApiError."""
+        """Replace an object, or a subresource of it."""
         path = resource.path(namespace_of(obj), name_of(obj), subresource)
         return await self.request("PUT", path, obj)
 
@@ -105,18 +111,19 @@ class Client:
         *,
         subresource: str = "",
         content_type: str = MERGE,
+        if_unchanged: bool = False,
     ) -> Json:
-        """Patch the object that has that name and uid. Raises ActorApiError."""
+        """Patch the object if it still has this uid, and this version on request."""
         path = resource.path(namespace_of(obj), name_of(obj), subresource)
-        metadata = {"uid": metadata_of(obj).get("uid"), **mapping(patch.get("metadata"))}
-        body: Json = {**patch, "metadata": metadata}
+        uid = metadata_of(obj).get("uid")
+        metadata = {**({"uid": uid} if uid else {}), **mapping(patch.get("metadata"))}
+        if if_unchanged:
+            metadata["resourceVersion"] = metadata_of(obj).get("resourceVersion")
+        body: Json = {**patch, "metadata": metadata} if metadata else patch
         return await self.request("PATCH", path, body, content_type=content_type)
 
     async def delete(self, resource: Resource, obj: Json, **options: object) -> Json:
-        """Delete the object that has that name and uid; `options` are DeleteOptions.
-
-        Raises ActorApiError.
-        """
+        """Delete the object if it still has this uid; `options` are fields of DeleteOptions."""
         preconditions = {"uid": metadata_of(obj).get("uid"), **mapping(options.pop("pre", None))}
         body: Json = {
             "apiVersion": "v1",
@@ -127,12 +134,12 @@ class Client:
         return await self.request("DELETE", resource.path(namespace_of(obj), name_of(obj)), body)
 
     async def discover(self) -> list[Json]:
-        """Both documents of aggregated discovery. Raises ActorApiError."""
+        """Return both documents of aggregated discovery."""
         return [await self.request("GET", path, accept=_DISCOVERY) for path in ("/api", "/apis")]
 
     @contextlib.asynccontextmanager
     async def watch(self, resource: Resource, version: str) -> AsyncIterator[AsyncIterator[Json]]:
-        """The events of a resource since that version. Raises ActorApiError."""
+        """Watch a resource from a version on."""
         path = resource.path()
         query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         try:
@@ -147,7 +154,7 @@ class Client:
 
 
 def new_session(loopback: Loopback | None = None) -> aiohttp.ClientSession:
-    """A session without limits: each watch holds a connection."""
+    """Return a session without a limit of connections: each watch holds one."""
     tls = None if loopback is None else loopback.tls
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=True if tls is None else tls),
@@ -158,7 +165,7 @@ def new_session(loopback: Loopback | None = None) -> aiohttp.ClientSession:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
-    """The JSON documents of a stream, one a line; a line may be of any length."""
+    """Decode the lines of a stream as JSON."""
     rest = b""
     async for chunk in response.content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

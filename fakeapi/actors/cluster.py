@@ -1,4 +1,4 @@
-"""All actors of a cluster, started and stopped together; a test holds them in its hands.
+"""All actors of a cluster, started and stopped together.
 
 async with FakeApiServer(clock=clock) as server, Actors(server, kubelet=True) as actors:
     ...
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fakeapi.actors import client
 from fakeapi.actors.budgets import DisruptionBudgets
@@ -26,13 +26,15 @@ from fakeapi.actors.volumes import VolumeOptions, Volumes
 from fakeapi.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from fakeapi.actors.stages.reading import Stage
     from fakeapi.clock import Clock
     from fakeapi.server import FakeApiServer
     from fakeapi.store.journal import ObjectChange
+
+_Options = TypeVar("_Options")
 
 
 def _stages_of(paths: Iterable[Path]) -> list[Stage]:
@@ -45,8 +47,15 @@ def _stages_of(paths: Iterable[Path]) -> list[Stage]:
     return [stage for path in paths for stage in read_stages(path)]
 
 
+def _options(default: Callable[[], _Options], *, chosen: bool | _Options) -> _Options | None:
+    """Return the options of an actor, None if it is not chosen."""
+    if isinstance(chosen, bool):
+        return default() if chosen else None
+    return chosen
+
+
 class Actors:
-    """Actors that live beside a server and know it over HTTP only; a context manager."""
+    """A context manager that runs actors, which are clients of a server over HTTP."""
 
     def __init__(
         self,
@@ -63,26 +72,26 @@ class Actors:
         stages: Iterable[Path] = (),
         events: bool = True,
     ) -> None:
-        """Choose the actors; they begin when this is entered.
+        """Choose the actors; they start when the context is entered.
 
-        They speak to `url` if it is given (a proxy, another server), else to the server itself, and
-        live on `clock`, else on the server's. Without a server `is_idle` cannot know of news that
-        is still on its way. `stages` are files of KWOK Stages, or directories of them. With
-        `events` they write the events that `kubectl describe` shows.
+        They connect to `url` (a proxy, another server), by default to the server itself, and use
+        `clock`, by default the server's. Without a server `is_idle` misses changes that no watch
+        has delivered yet. `stages` are files or directories of KWOK Stages. `events` are those
+        that `kubectl describe` shows.
 
-        Raises ValueError if there is neither server nor url, or StageError.
+        Raises ValueError if there is neither server nor url, and StageError.
         """
         if server is None and not url:
             raise ValueError("actors need a server or a url")
         self._server = server
         self._url = url
         self._clock: Clock = clock or (server.clock if server is not None else SystemClock())
-        self._kubelet_wish = kubelet
-        self._lifecycle_wish = node_lifecycle
-        self._collects = garbage_collector
-        self._owns = owners
-        self._budgets = disruption_budgets
-        self._volumes_wish = volumes
+        self._kubelet_options = _options(KubeletOptions, chosen=kubelet)
+        self._lifecycle_options = _options(NodeLifecycleOptions, chosen=node_lifecycle)
+        self._volume_options = _options(VolumeOptions, chosen=volumes)
+        self._garbage_collector = garbage_collector
+        self._owners = owners
+        self._disruption_budgets = disruption_budgets
         self._stages = _stages_of(stages)
         self._events = events
         self._exits = contextlib.AsyncExitStack()
@@ -94,7 +103,7 @@ class Actors:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way until an object changes or time passes."""
+        """True if nothing happens until an object changes or time passes."""
         if self._context is None:
             return True
         if not all(controller.is_idle for controller in self._controllers):
@@ -106,13 +115,13 @@ class Actors:
         return True
 
     async def wait_until_idle(self) -> None:
-        """Return once nothing is under way; never, if the server is out of reach for good."""
+        """Wait until `is_idle`; for ever, if the server cannot be reached."""
         while not self.is_idle:
             self._progress.clear()
             await self._progress.wait()
 
     async def __aenter__(self) -> Actors:
-        """Begin; the actors do their first work as soon as they are let."""
+        """Start the actors; they work as soon as the caller awaits something."""
         own = self._server.loopback if self._server is not None and not self._url else None
         session = await self._exits.enter_async_context(client.new_session(own))
         if self._server is not None:
@@ -130,39 +139,33 @@ class Actors:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop in the midst of whatever they do."""
+        """Stop the actors, in the middle of their work if need be."""
         await self._exits.aclose()
         self._context = None
 
     def _populate(self, context: Context) -> None:
-        wish = self._kubelet_wish
-        if wish:
-            self.kubelet = Kubelet(context, KubeletOptions() if wish is True else wish)
+        if self._kubelet_options is not None:
+            self.kubelet = Kubelet(context, self._kubelet_options)
             self._controllers += [self.kubelet, self.kubelet.heartbeats]
-        lifecycle = self._lifecycle_wish
-        if lifecycle:
-            options = NodeLifecycleOptions() if lifecycle is True else lifecycle
-            nodes = NodeLifecycle(context, options)
+        elif any(stage.kind == "Node" for stage in self._stages):
+            self._controllers.append(NodeLeases(context))
+        if self._lifecycle_options is not None:
+            nodes = NodeLifecycle(context, self._lifecycle_options)
             self._controllers += [nodes, nodes.eviction]
-        if self._collects:
+        if self._garbage_collector:
             collector = GarbageCollector(context)
             self._controllers += [collector, collector.discovery, NamespaceCollector(context)]
-        if self._owns:
+        if self._owners:
             self._controllers += owner_controllers(context)
-        if self._budgets:
+        if self._disruption_budgets:
             self._controllers.append(DisruptionBudgets(context))
         if self._stages:
             from fakeapi.actors.stages import Stages
 
             self._controllers.append(Stages(context, self._stages))
-        if not wish and any(stage.kind == "Node" for stage in self._stages):
-            self._controllers.append(NodeLeases(context))
-        volumes = self._volumes_wish
-        if volumes:
-            self._controllers += [
-                Volumes(context, VolumeOptions() if volumes is True else volumes),
-                VolumeProtection(context),
-            ]
+        if self._volume_options is not None:
+            self._controllers.append(Volumes(context, self._volume_options))
+            self._controllers.append(VolumeProtection(context))
 
     def _changed(self, change: ObjectChange) -> None:
         self._versions[change.group, change.resource] = change.resource_version

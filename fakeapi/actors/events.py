@@ -1,8 +1,8 @@
-"""Events as client-go's recorder writes them: counted, put together, and no more than so many.
+"""Events as client-go's recorder writes them: counted, aggregated, and limited in rate.
 
-The same event again only counts up; more than ten in ten minutes that differ in their message alone
-become one; of one object no more than 25 at once and then one in five minutes are written.
-Source: client-go tools/record (event.go, events_cache.go) of v0.36.3.
+The same event again increments its count. Ten events in ten minutes that differ in their message
+alone are aggregated into one. For one object 25 events are written at once, then one in five
+minutes. Source: client-go tools/record (event.go, events_cache.go) of v0.36.3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fakeapi.actors.client import MERGE, ActorApiError
+from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.objects import uid_of
 from fakeapi.actors.resources import EVENTS
 from fakeapi.types import times
@@ -27,14 +27,13 @@ _SIMILAR_SECONDS: Final = 600.0
 _BURST: Final = 25.0
 _REFILL_SECONDS: Final = 300.0
 _KEPT: Final = 4096
-_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 _log = logging.getLogger("fakeapi.actors")
 
 
 @dataclasses.dataclass(slots=True)
 class _Written:
-    """An event that has been written; written again it counts up."""
+    """An event on the server."""
 
     name: str
     count: int
@@ -42,14 +41,24 @@ class _Written:
 
 @dataclasses.dataclass(slots=True)
 class _Similar:
-    """Messages of events that are else the same, and when the last of them came."""
+    """The messages of events that are equal otherwise, and the time of the last one."""
 
     messages: set[str]
     last: float
 
 
+class _Recent(collections.OrderedDict[tuple[str, ...], _Value]):
+    """A mapping that keeps the entries that were set last."""
+
+    def __setitem__(self, key: tuple[str, ...], value: _Value) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > _KEPT:
+            self.popitem(last=False)
+
+
 class EventRecorder:
-    """Writes events about objects; a failure to write is no failure of the actor."""
+    """Writes events about objects; an event that cannot be written is dropped."""
 
     def __init__(self, context: Context, component: str) -> None:
         self._context = context
@@ -57,12 +66,9 @@ class EventRecorder:
         self._client = context.client(component)
         self._component = component
         self._is_on = context.records_events
-        self._written: collections.OrderedDict[tuple[str, ...], _Written]
-        self._written = collections.OrderedDict()
-        self._similar: collections.OrderedDict[tuple[str, ...], _Similar]
-        self._similar = collections.OrderedDict()
-        self._tokens: collections.OrderedDict[tuple[str, ...], tuple[float, float]]
-        self._tokens = collections.OrderedDict()
+        self._written: _Recent[_Written] = _Recent()
+        self._similar: _Recent[_Similar] = _Recent()
+        self._tokens: _Recent[tuple[float, float]] = _Recent()
 
     async def record(
         self,
@@ -75,64 +81,64 @@ class EventRecorder:
         host: str = "",
         field_path: str = "",
     ) -> None:
-        """Write an event about an object, unless there are too many or events are off."""
+        """Write an event about an object, unless the rate is too high or events are off."""
         if not self._is_on:
+            return
+        now, uid = self._clock.now(), uid_of(obj)
+        event: Json = {"reason": reason, "message": message, "type": kind}
+        key: tuple[str, ...] = (uid, kind, reason, host, field_path, message)
+        if self._is_aggregated((uid, kind, reason, host), message, now):
+            event["message"] = f"(combined from similar events): {message}"
+            key = (uid, kind, reason, host)
+        if not self._is_allowed((uid, kind, host), now):
             return
         involved: Json = {
             "kind": resource.kind,
             "apiVersion": resource.api_version,
             "namespace": namespace_of(obj),
             "name": name_of(obj),
-            "uid": uid_of(obj),
+            "uid": uid,
             "resourceVersion": metadata_of(obj).get("resourceVersion"),
             "fieldPath": field_path,
         }
-        uid = text(involved["uid"])
-        now = self._clock.now()
-        event: Json = {"reason": reason, "message": message, "type": kind}
-        key: tuple[str, ...] = (uid, kind, reason, host, field_path, message)
-        if self._is_one_too_many((uid, kind, reason, host), message, now):
-            event["message"] = f"(combined from similar events): {message}"
-            key = (uid, kind, reason, host)
-        if not self._allowed((uid, kind, host), now):
-            return
         known = self._written.get(key)
         try:
-            if known is None or not await self._count_up(known, obj, event, now):
-                self._written[key] = await self._write(involved, event, host, now)
-                _forget_oldest(self._written, key)
+            if known is None or not await self._increment(known, obj, event, now):
+                known = await self._create(involved, event, host, now)
+            self._written[key] = known
         except ActorApiError as error:
-            _log.debug("event %s of %s is lost: %s", reason, name_of(obj), error)
+            _log.debug("event %s of %s is dropped: %s", reason, name_of(obj), error)
 
-    def _is_one_too_many(self, group: tuple[str, ...], message: str, now: float) -> bool:
-        """Whether ten events of that group in a row differ in their message alone."""
+    def _is_aggregated(self, group: tuple[str, ...], message: str, now: float) -> bool:
+        """True if the group had ten different messages."""
         similar = self._similar.get(group)
         if similar is None or now - similar.last > _SIMILAR_SECONDS:
-            similar = self._similar[group] = _Similar(set(), now)
-        _forget_oldest(self._similar, group)
+            similar = _Similar(set(), now)
+        self._similar[group] = similar
         if len(similar.messages) < _SIMILAR_MAX:
             similar.messages.add(message)
         similar.last = now
         return len(similar.messages) >= _SIMILAR_MAX
 
-    def _allowed(self, about: tuple[str, ...], now: float) -> bool:
-        tokens, since = self._tokens.get(about, (_BURST, now))
+    def _is_allowed(self, group: tuple[str, ...], now: float) -> bool:
+        """Take a token from the group's bucket; False if it is empty."""
+        tokens, since = self._tokens.get(group, (_BURST, now))
         tokens = min(_BURST, tokens + (now - since) / _REFILL_SECONDS)
         allowed = tokens >= 1
-        self._tokens[about] = (tokens - 1 if allowed else tokens, now)
-        _forget_oldest(self._tokens, about)
+        self._tokens[group] = (tokens - 1 if allowed else tokens, now)
         return allowed
 
-    async def _count_up(self, known: _Written, obj: Json, event: Json, now: float) -> bool:
-        """Whether the event was there still."""
-        path = EVENTS.path(namespace_of(obj) or "default", known.name)
+    async def _increment(self, known: _Written, obj: Json, event: Json, now: float) -> bool:
+        """Increment the event's count; return False if it is gone from the server."""
         patch = {
             "count": known.count + 1,
             "message": event["message"],
             "lastTimestamp": times.timestamp(now),
         }
+        namespace = namespace_of(obj) or "default"
+        written: Json = {"metadata": {"name": known.name, "namespace": namespace}}
         try:
-            await self._client.request("PATCH", path, patch, content_type=MERGE)
+            await self._client.patch(EVENTS, written, patch)
         except ActorApiError as error:
             if error.code == 404:
                 return False
@@ -140,7 +146,7 @@ class EventRecorder:
         known.count += 1
         return True
 
-    async def _write(self, involved: Json, event: Json, host: str, now: float) -> _Written:
+    async def _create(self, involved: Json, event: Json, host: str, now: float) -> _Written:
         namespace = text(involved["namespace"]) or "default"
         stamp = times.timestamp(now)
         name = f"{involved['name']}.{int(now * 1e9) + self._context.serial():x}"
@@ -157,9 +163,3 @@ class EventRecorder:
         }
         await self._client.create(EVENTS, body)
         return _Written(name, 1)
-
-
-def _forget_oldest(kept: collections.OrderedDict[_Key, _Value], newest: _Key) -> None:
-    kept.move_to_end(newest)
-    if len(kept) > _KEPT:
-        kept.popitem(last=False)

@@ -1,10 +1,10 @@
-"""The garbage collector: objects whose owners are gone go too, before, after, or stay as orphans.
+"""The garbage collector: deletes objects whose owners are gone, as propagation policies demand.
 
-    background   the owner goes, then what nobody else owns
-    foreground   the owner waits, marked, until its dependents that block it are gone
-    orphan       dependents lose the reference, then the owner goes
+    Background   the owner is deleted, then its dependents without another owner
+    Foreground   the owner keeps a finalizer until the dependents that block it are gone
+    Orphan       the references of dependents are removed, then the owner's finalizer
 
-It follows every resource that can be listed, watched and deleted, custom ones as they come.
+It follows every resource that can be listed, watched and deleted, custom resources included.
 Source: pkg/controller/garbagecollector of Kubernetes v1.36.3.
 """
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 _DISCOVER: Final = "discover"
 _VERBS: Final = ("delete", "list", "watch", "patch", "get")
-#: Upstream leaves these alone: they are many, and go by themselves.
+#: Ignored as upstream does: events are many, and expire.
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _REDISCOVER_SECONDS: Final = 1.0
 _log = logging.getLogger("fakeapi.actors")
 
 
 class GarbageCollector(Controller):
-    """Deletes what has no owner left. Keys are `group/plural namespace/name`."""
+    """Deletes objects without a remaining owner. Keys are `group/plural namespace/name`."""
 
     name = "garbage-collector"
 
@@ -57,7 +57,7 @@ class GarbageCollector(Controller):
         self.discovery: Final = _Discovery(context, self)
 
     async def sync(self, key: str) -> None:
-        """Deal with one object. Raises ActorApiError."""
+        """Handle one object: its finalizers of the collector, then its owners."""
         resource, obj = self._item(key)
         if resource is None or obj is None:
             return
@@ -70,7 +70,7 @@ class GarbageCollector(Controller):
             if FOREGROUND not in finalizers:
                 return
         if owners_of(obj):
-            await self._judge(resource, obj)
+            await self._check_owners(resource, obj)
 
     def _item(self, key: str) -> tuple[Resource | None, Json | None]:
         which, _, name = key.partition(" ")
@@ -80,7 +80,7 @@ class GarbageCollector(Controller):
         return resource, informer.objects.get(name) if informer else None
 
     def serve(self, resources: Iterable[Resource]) -> None:
-        """Follow what has come, and let go of what has left."""
+        """Follow exactly these resources."""
         wanted = {(one.group, one.plural): one for one in resources}
         for which in set(self._resources) - set(wanted):
             resource = self._resources.pop(which)
@@ -118,7 +118,7 @@ class GarbageCollector(Controller):
         if waits or (old is not None and owners_of(old) != owners_of(new)):
             self.queue.add(key)
             self._wake_owners(old or {})
-        elif owners_of(new) and any(not self._is_at_ease(one, new) for one in owners_of(new)):
+        elif any(not self._stays(one, new) for one in owners_of(new)):
             self.queue.add(key)
         if is_deleting(new):
             self._wake_owners(new)
@@ -128,8 +128,8 @@ class GarbageCollector(Controller):
         if not self._dependents[uid]:
             del self._dependents[uid]
 
-    def _is_at_ease(self, owner: Json, dependent: Json) -> bool:
-        """Whether the owner is known to be there and to stay."""
+    def _stays(self, owner: Json, dependent: Json) -> bool:
+        """True if the owner exists and is not being deleted."""
         found = self._owner(owner, dependent)
         return found is not None and not is_deleting(found)
 
@@ -140,7 +140,7 @@ class GarbageCollector(Controller):
                 self.queue.add(f"{known[0].group}/{known[0].plural} {known[1]}")
 
     def _owner(self, reference: Json, dependent: Json) -> Json | None:
-        """The owner as the copies have it; one in another namespace does not count."""
+        """Return the owner from the copies; None if it is in another namespace."""
         known = self._by_uid.get(text(reference.get("uid")))
         informer = self._informers.get(known[0]) if known else None
         found = informer.objects.get(known[1]) if informer and known else None
@@ -160,41 +160,33 @@ class GarbageCollector(Controller):
             if not is_deleting(dependent):
                 self.queue.add(key)
         if not blocking:
-            await self._take_off(resource, owner, FOREGROUND)
+            await self._remove_finalizer(resource, owner, FOREGROUND)
 
     async def _orphan_dependents(self, resource: Resource, owner: Json) -> None:
         uid = uid_of(owner)
         for key in sorted(self._dependents.get(uid, ())):
             of, dependent = self._item(key)
             if of is not None and dependent is not None:
-                await self._keep_owners(of, dependent, without={uid})
-        await self._take_off(resource, owner, ORPHAN)
+                await self._drop_owners(of, dependent, {uid})
+        await self._remove_finalizer(resource, owner, ORPHAN)
 
-    async def _take_off(self, resource: Resource, obj: Json, finalizer: str) -> None:
-        metadata: Json = {
-            "resourceVersion": metadata_of(obj).get("resourceVersion"),
-            "finalizers": [one for one in finalizers_of(obj) if one != finalizer],
-        }
+    async def _remove_finalizer(self, resource: Resource, obj: Json, finalizer: str) -> None:
+        left = [one for one in finalizers_of(obj) if one != finalizer]
+        await self._patch_metadata(resource, obj, finalizers=left)
+
+    async def _drop_owners(self, resource: Resource, obj: Json, uids: set[str]) -> None:
+        left = [one for one in owners_of(obj) if one.get("uid") not in uids]
+        await self._patch_metadata(resource, obj, ownerReferences=left)
+
+    async def _patch_metadata(self, resource: Resource, obj: Json, **fields: object) -> None:
         try:
-            await self.patch(resource, obj, {"metadata": metadata})
+            await self.patch(resource, obj, {"metadata": fields}, if_unchanged=True)
         except ActorApiError as error:
             if error.code != 404:
                 raise
 
-    async def _keep_owners(self, resource: Resource, obj: Json, *, without: set[str]) -> None:
-        kept = [one for one in owners_of(obj) if one.get("uid") not in without]
-        metadata: Json = {
-            "resourceVersion": metadata_of(obj).get("resourceVersion"),
-            "ownerReferences": kept,
-        }
-        try:
-            await self.patch(resource, obj, {"metadata": metadata})
-        except ActorApiError as error:
-            if error.code != 404:
-                raise
-
-    async def _judge(self, resource: Resource, obj: Json) -> None:
-        """Upstream's attemptToDeleteItem: what becomes of it hangs on its owners."""
+    async def _check_owners(self, resource: Resource, obj: Json) -> None:
+        """Delete an object or drop references, depending on its owners (attemptToDeleteItem)."""
         solid, gone, waiting = False, set(), set()
         for reference in owners_of(obj):
             owner = self._owner(reference, obj) or await self._live(reference, obj)
@@ -207,13 +199,13 @@ class GarbageCollector(Controller):
                 solid = True
         if solid:
             if gone or waiting:
-                await self._keep_owners(resource, obj, without=gone | waiting)
+                await self._drop_owners(resource, obj, gone | waiting)
             return
         if is_deleting(obj):
             return
-        await self._collect(resource, obj, waiting=bool(waiting))
+        await self._delete_dependent(resource, obj, waiting=bool(waiting))
 
-    async def _collect(self, resource: Resource, obj: Json, *, waiting: bool) -> None:
+    async def _delete_dependent(self, resource: Resource, obj: Json, *, waiting: bool) -> None:
         uid = uid_of(obj)
         finalizers = finalizers_of(obj)
         if waiting and self._dependents.get(uid):
@@ -227,7 +219,7 @@ class GarbageCollector(Controller):
         await self.delete(resource, obj, propagationPolicy=policy, pre=version)
 
     async def _live(self, reference: Json, dependent: Json) -> Json | None:
-        """The owner as the server has it, for one that no copy knows. Raises ActorApiError."""
+        """Return the owner from the server, for owners that no copy contains."""
         group, _, _ = text(reference.get("apiVersion")).rpartition("/")
         resource = self._kinds.get((group, text(reference.get("kind"))))
         if resource is None:
@@ -245,7 +237,7 @@ class GarbageCollector(Controller):
 
 
 class _Discovery(Controller):
-    """Tells the collector what there is, anew whenever a custom resource is defined or removed."""
+    """Gives the collector the served resources, again after each change of definitions."""
 
     name = "garbage-collector"
 
@@ -257,7 +249,7 @@ class _Discovery(Controller):
         self.queue.add(_DISCOVER)
 
     async def sync(self, key: str) -> None:
-        """Ask what is served. Raises ActorApiError."""
+        """Read the discovery documents."""
         found: list[Resource] = []
         for document in await self.client.discover():
             found += discovered(document, *_VERBS)
@@ -269,7 +261,7 @@ class _Discovery(Controller):
             plural = text(mapping(spec.get("names")).get("plural"))
             if not is_deleting(definition):
                 defined.add((text(spec.get("group")), plural))
-        if not defined <= set(wanted):  # not served yet
+        if not defined <= set(wanted):  # some are not served yet
             self.queue.add_after(key, _REDISCOVER_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""A copy of a resource, kept by list and watch, that tells of every change.
+"""A local copy of a resource, kept by list and watch, with handlers for its changes.
 
     list ──> diff with the copy ──> watch from there ──broken──> watch from the last version
       ^                                   │ 410 Gone, an ERROR event
@@ -30,23 +30,23 @@ _BACKOFF_SECONDS: Final = (0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0)
 
 
 def version_of(obj: Json) -> int:
-    """The resourceVersion as a number; 0 if there is none."""
+    """Return the resourceVersion as a number, 0 if there is none."""
     value = text(metadata_of(obj).get("resourceVersion"))
     return int(value) if value.isdecimal() else 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Note:
-    """A write that an informer has to see before anybody decides anew on what it changed."""
+    """A write that an informer has to see before its actor decides again."""
 
     key: str
     uid: str
-    version: int  # 0: it was deleted, or marked for deletion
+    version: int  # 0: the object was deleted
     lists_begun: int
 
 
 class Informer:
-    """The copy of one resource."""
+    """The copy of one resource; handlers get the old and the new object, None if there is none."""
 
     def __init__(
         self, client: Client, resource: Resource, clock: Clock, progress: Callable[[], None]
@@ -63,49 +63,48 @@ class Informer:
             dict
         )
         self._lists_begun = 0
-        self._newest_list = 0  # the last list that was begun of those that arrived
-        self._waiting: list[tuple[Note, asyncio.Future[None]]] = []
-        self._unsynced: list[asyncio.Future[None]] = []
+        self._newest_list = 0  # the number of the newest list that has arrived
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     def subscribe(self, handler: Callable[[Json | None, Json | None], None]) -> None:
-        """Tell of every change from now on, and of what is there already."""
+        """Call a handler for the objects that exist, and for every change."""
         self._handlers.append(handler)
         for obj in list(self.objects.values()):
             handler(None, obj)
 
     def get(self, namespace: str, name: str) -> Json | None:
-        """The object of that name, if there is one."""
+        """Return the object of this name, None if there is none."""
         return self.objects.get(f"{namespace}/{name}" if namespace else name)
 
     def of_namespace(self, namespace: str) -> Iterable[Json]:
-        """The objects of a namespace."""
+        """Return the objects of a namespace."""
         return list(self._namespaces[namespace].values()) if namespace in self._namespaces else ()
 
     def note_write(self, obj: Json) -> Note:
-        """What to wait for after a write that was answered with that object."""
+        """Return the note of a write whose answer was this object."""
         uid = uid_of(obj)
         return Note(key_of(obj), uid, version_of(obj), self._lists_begun)
 
     def note_delete(self, obj: Json) -> Note:
-        """What to wait for after that object was deleted."""
+        """Return the note of the deletion of this object."""
         return Note(key_of(obj), uid_of(obj), 0, self._lists_begun)
 
     async def wait_for(self, note: Note) -> None:
-        """Return once the copy tells of the write."""
-        while not self._has_seen(note):
-            seen = asyncio.get_running_loop().create_future()
-            self._waiting.append((note, seen))
-            await seen
+        """Wait until the copy contains a write."""
+        await self._wait(lambda: self._has_seen(note))
 
     async def synced(self) -> None:
-        """Return once there is a copy."""
-        while not self.has_synced:
-            listed = asyncio.get_running_loop().create_future()
-            self._unsynced.append(listed)
-            await listed
+        """Wait for the first list."""
+        await self._wait(lambda: self.has_synced)
+
+    async def _wait(self, is_met: Callable[[], bool]) -> None:
+        while not is_met():
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((is_met, future))
+            await future
 
     def abandon(self) -> None:
-        """Let nobody wait for a copy that will never be, nor for news that will never come."""
+        """End all waits: the resource is no longer served."""
         self.has_synced = True
         self._newest_list = sys.maxsize
         self._advanced()
@@ -119,7 +118,7 @@ class Informer:
         return metadata.get("uid") != note.uid or metadata.get("deletionTimestamp") is not None
 
     async def run(self) -> None:
-        """Keep the copy until cancelled; failures are tried again, later and later."""
+        """List and watch until cancelled; retry with growing delays."""
         failures = 0
         needs_list = True
         while True:
@@ -133,7 +132,7 @@ class Informer:
             except ActorApiError as error:
                 needs_list = needs_list or error.code == 410
                 failures += 1
-            except _ListAnewError:
+            except _NeedsListError:
                 needs_list = True
             await self._pause(failures)
 
@@ -168,10 +167,10 @@ class Informer:
 
     def _take(self, kind: str, obj: Json) -> None:
         if kind == "ERROR":
-            raise _ListAnewError
+            raise _NeedsListError
         version, key = version_of(obj), key_of(obj)
         if kind != "BOOKMARK" and version <= self.version:
-            return  # told twice
+            return  # seen already
         if kind in ("ADDED", "MODIFIED"):
             self._store(key, obj)
         elif kind == "DELETED":
@@ -182,37 +181,32 @@ class Informer:
     def _store(self, key: str, obj: Json) -> None:
         old = self.objects.get(key)
         if old is not None and uid_of(old) != uid_of(obj):
-            self._remove(key)  # another of that name: its end was missed
+            self._remove(key)  # replaced by another; its deletion was missed
             old = None
         self.objects[key] = obj
         self._namespaces[namespace_of(obj)][key] = obj
-        self._tell(old, obj)
+        self._notify(old, obj)
 
     def _remove(self, key: str, final: Json | None = None) -> None:
         old = self.objects.pop(key, None)
         if old is None:
             return
         self._namespaces[namespace_of(old)].pop(key, None)
-        self._tell(final or old, None)
+        self._notify(final or old, None)
 
-    def _tell(self, old: Json | None, new: Json | None) -> None:
+    def _notify(self, old: Json | None, new: Json | None) -> None:
         for handler in self._handlers:
             handler(old, new)
 
     def _advanced(self) -> None:
-        listed, self._unsynced = self._unsynced, []
-        for waiter in listed:
-            if not waiter.done():
-                waiter.set_result(None)
         waiting, self._waiting = self._waiting, []
-        for note, seen in waiting:
-            if self._has_seen(note):
-                if not seen.done():
-                    seen.set_result(None)
-            else:
-                self._waiting.append((note, seen))
+        for is_met, future in waiting:
+            if not is_met():
+                self._waiting.append((is_met, future))
+            elif not future.done():
+                future.set_result(None)
         self._progress()
 
 
-class _ListAnewError(Exception):
-    """The watch cannot go on from where it is."""
+class _NeedsListError(Exception):
+    """The watch ended with an error: a new list is needed."""

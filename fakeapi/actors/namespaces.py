@@ -1,10 +1,11 @@
-"""The end of a namespace: everything in it is deleted, pods first, then its finalizer is taken off.
+"""Deletion of namespaces: their content is deleted, pods first, then their finalizer removed.
 
 Source: pkg/controller/namespace/deletion of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
@@ -27,12 +28,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FINALIZER: Final = "kubernetes"
-#: How long what has no grace period but does not go is waited for, as upstream does.
+_DISCOVERED: Final = "ResourcesDiscovered", "All resources successfully discovered"
+_PARSED: Final = "ParsedGroupVersions", "All legacy kube types successfully parsed"
+_DELETED: Final = (
+    "ContentDeleted",
+    "All content successfully deleted, may be waiting on finalization",
+)
+_REMOVED: Final = "ContentRemoved", "All content successfully removed"
+_FINALIZED: Final = "ContentHasNoFinalizers", "All content-preserving finalizers finished"
+#: The delay of the next try if something other than pods remains.
 _WAIT_SECONDS: Final = 15
 
 
 class NamespaceCollector(Controller):
-    """Empties namespaces that are being deleted."""
+    """Deletes the content of namespaces that are being deleted."""
 
     name = "namespace-controller"
 
@@ -43,7 +52,7 @@ class NamespaceCollector(Controller):
         self._pods.subscribe(self._pod_changed)
 
     async def sync(self, key: str) -> None:
-        """Go on with the deletion of one namespace. Raises ActorApiError."""
+        """Take the next step in the deletion of one namespace."""
         namespace = self._namespaces.get("", key)
         if namespace is None or not is_deleting(namespace):
             return
@@ -53,7 +62,7 @@ class NamespaceCollector(Controller):
         for document in await self.client.discover():
             resources += discovered(document, "list", "delete")
         remaining = await self._empty(key, [one for one in resources if one.namespaced])
-        namespace = await self._tell(namespace, remaining)
+        namespace = await self._write_conditions(namespace, remaining)
         if not any(remaining.values()):
             await self._release(namespace)
         else:
@@ -62,7 +71,7 @@ class NamespaceCollector(Controller):
     async def _empty(
         self, namespace: str, resources: Iterable[Resource]
     ) -> dict[Resource, list[Json]]:
-        """Delete what is there; what is left of each resource. Nothing else goes before pods."""
+        """Delete the content; return the objects that remain. All else waits for the pods."""
         remaining = {PODS: await self._delete_all(PODS, namespace)}
         if remaining[PODS]:
             return remaining
@@ -83,12 +92,13 @@ class NamespaceCollector(Controller):
             await self.client.request("DELETE", resource.path(namespace), background)
             return mappings((await self.client.list_all(resource, namespace)).get("items"))
         except ActorApiError as error:
-            if error.code in (404, 405):  # no longer served, or not to be deleted
+            if error.code in (404, 405):  # not served any more, or no collection can be deleted
                 return []
             raise
 
-    async def _tell(self, namespace: Json, remaining: dict[Resource, list[Json]]) -> Json:
-        """Set the conditions that say what is in the way. Raises ActorApiError."""
+    async def _write_conditions(
+        self, namespace: Json, remaining: dict[Resource, list[Json]]
+    ) -> Json:
         status = dict(status_of(namespace))
         now = times.timestamp(self.clock.now())
         conditions: object = status.get("conditions")
@@ -108,7 +118,7 @@ class NamespaceCollector(Controller):
 
 
 def _estimate_seconds(remaining: dict[Resource, list[Json]]) -> float:
-    """Half of the longest grace, and one, as upstream waits."""
+    """Return the delay of the next try: half of the longest grace period, plus 1."""
     graces = [
         integer(spec_of(pod).get("terminationGracePeriodSeconds"))
         for pod in remaining.get(PODS, ())
@@ -125,51 +135,26 @@ def _conditions(remaining: dict[Resource, list[Json]]) -> list[Json]:
     content = ", ".join(
         f"{name} has {len(objects)} resource instances" for name, objects in sorted(left.items())
     )
-    counts: dict[str, int] = {}
-    for objects in left.values():
-        for obj in objects:
-            for finalizer in finalizers_of(obj):
-                counts[finalizer] = counts.get(finalizer, 0) + 1
+    counts = collections.Counter(
+        one for objects in left.values() for obj in objects for one in finalizers_of(obj)
+    )
     finalizers = ", ".join(
         f"{name} in {count} resource instances" for name, count in sorted(counts.items())
     )
+    remains = f"Some resources are remaining: {content}"
+    waits = f"Some content in the namespace has finalizers remaining: {finalizers}"
     return [
-        _condition(
-            "DiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"
-        ),
-        _condition(
-            "GroupVersionParsingFailure",
-            "ParsedGroupVersions",
-            "All legacy kube types successfully parsed",
-        ),
-        _condition(
-            "ContentFailure",
-            "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization",
-        ),
-        {
-            "type": "NamespaceContentRemaining",
-            "status": "True" if content else "False",
-            "reason": "SomeResourcesRemain" if content else "ContentRemoved",
-            "message": f"Some resources are remaining: {content}"
-            if content
-            else "All content successfully removed",
-        },
-        {
-            "type": "NamespaceFinalizersRemaining",
-            "status": "True" if finalizers else "False",
-            "reason": "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
-            "message": f"Some content in the namespace has finalizers remaining: {finalizers}"
-            if finalizers
-            else "All content-preserving finalizers finished",
-        },
+        _condition("NamespaceDeletionDiscoveryFailure", *_DISCOVERED),
+        _condition("NamespaceDeletionGroupVersionParsingFailure", *_PARSED),
+        _condition("NamespaceDeletionContentFailure", *_DELETED),
+        _condition("NamespaceContentRemaining", "SomeResourcesRemain", remains, status="True")
+        if content
+        else _condition("NamespaceContentRemaining", *_REMOVED),
+        _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", waits, status="True")
+        if finalizers
+        else _condition("NamespaceFinalizersRemaining", *_FINALIZED),
     ]
 
 
-def _condition(kind: str, reason: str, message: str) -> Json:
-    return {
-        "type": f"NamespaceDeletion{kind}",
-        "status": "False",
-        "reason": reason,
-        "message": message,
-    }
+def _condition(kind: str, reason: str, message: str, *, status: str = "False") -> Json:
+    return {"type": kind, "status": status, "reason": reason, "message": message}

@@ -1,17 +1,18 @@
-"""What becomes of nodes that are silent, and of the pods on them.
+"""Conditions and taints of nodes without heartbeats, and the eviction of pods from them.
 
-    no heartbeat for 50 s ──> conditions Unknown ──> taints unreachable ──> pods are deleted
-                                     └─> pods not ready            once they bear it no longer
+    no heartbeat for 50 s ──> conditions Unknown ──> taint unreachable ──> pods are deleted
+                                     └─> pods not ready       after their tolerationSeconds
 
-A heartbeat is a renewed lease or a new time in the Ready condition; what counts is when it is seen.
-Source: pkg/controller/{nodelifecycle,tainteviction} of Kubernetes v1.36.3. Evictions are not
-slowed down when many nodes of a zone fail.
+A heartbeat is a renewed lease or a new lastHeartbeatTime of Ready; its age counts from the moment
+it is seen. Not implemented: a lower rate of evictions when many nodes of a zone fail.
+
+Source: pkg/controller/{nodelifecycle,tainteviction} of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import STRATEGIC
 from fakeapi.actors.controller import Context, Controller
@@ -28,31 +29,33 @@ from fakeapi.actors.objects import (
     with_condition,
 )
 from fakeapi.actors.resources import LEASES, NODES, PODS
-from fakeapi.actors.tolerations import patience_seconds, taints_of
 from fakeapi.types import times
 from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
+_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _WATCHED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _TAINT_KEYS: Final = {
-    ("Ready", "False"): NOT_READY,
-    ("Ready", "Unknown"): UNREACHABLE,
+    ("Ready", "False"): _NOT_READY,
+    ("Ready", "Unknown"): _UNREACHABLE,
     ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
     ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
-_OURS: Final = frozenset(
-    [(key, "NoSchedule") for key in (*_TAINT_KEYS.values(), UNSCHEDULABLE)]
-    + [(NOT_READY, "NoExecute"), (UNREACHABLE, "NoExecute")]
+_OWN_TAINTS: Final = frozenset(
+    [(key, "NoSchedule") for key in (*_TAINT_KEYS.values(), _UNSCHEDULABLE)]
+    + [(_NOT_READY, "NoExecute"), (_UNREACHABLE, "NoExecute")]
 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLifecycleOptions:
-    """How long a node may be silent, and how long one that has never spoken; seconds."""
+    """The seconds that a node may be without heartbeat, and a new node without its first."""
 
     monitor_grace_seconds: float = 50.0
     startup_grace_seconds: float = 60.0
@@ -60,7 +63,7 @@ class NodeLifecycleOptions:
 
 @dataclasses.dataclass(slots=True)
 class _Health:
-    """The newest heartbeat that was seen, and when that was."""
+    """The newest heartbeat, and the time at which it was seen."""
 
     beat: tuple[str, str]
     seen_at: float
@@ -69,7 +72,7 @@ class _Health:
 
 
 class NodeLifecycle(Controller):
-    """Watches over heartbeats and sets conditions and taints."""
+    """Sets conditions and taints of nodes, and Ready of the pods on them."""
 
     name = "node-lifecycle"
 
@@ -78,7 +81,7 @@ class NodeLifecycle(Controller):
         self.options: Final = options
         self._recorder = EventRecorder(context, "node-controller")
         self._health: dict[str, _Health] = {}
-        self._registered: dict[str, Json] = {}  # what events of a node are about, by its name
+        self._registered: dict[str, Json] = {}  # the objects of events, by name
         self._nodes = self.follow(NODES)
         self._pods = self.informer(PODS)
         self._leases = self.informer(LEASES)
@@ -86,7 +89,7 @@ class NodeLifecycle(Controller):
         self.eviction: Final = TaintEviction(context)
 
     async def sync(self, key: str) -> None:
-        """Judge one node. Raises ActorApiError."""
+        """Update one node by the age of its heartbeat."""
         node = self._nodes.get("", key)
         if node is None:
             self._health.pop(key, None)
@@ -94,17 +97,16 @@ class NodeLifecycle(Controller):
             return
         await self._register(node)
         health = self._observed(node)
-        known = bool(condition_of(node, "Ready"))
-        options = self.options
-        grace = options.monitor_grace_seconds if known else options.startup_grace_seconds
-        silent_since = health.seen_at + grace
-        remaining = silent_since - self.clock.now()
+        grace = self.options.startup_grace_seconds
+        if condition_of(node, "Ready"):
+            grace = self.options.monitor_grace_seconds
+        remaining = health.seen_at + grace - self.clock.now()
         if remaining > 0:
             self.queue.add_after(key, remaining)
         else:
-            node = await self._declare_unknown(node)
+            node = await self._set_unknown(node)
         await self._taint(node)
-        await self._disown_pods(node, health)
+        await self._mark_pods(node, health)
 
     async def _register(self, node: Json) -> None:
         name = name_of(node)
@@ -133,7 +135,7 @@ class NodeLifecycle(Controller):
             health.beat, health.seen_at = beat, now
         return health
 
-    async def _declare_unknown(self, node: Json) -> Json:
+    async def _set_unknown(self, node: Json) -> Json:
         now = times.timestamp(self.clock.now())
         changed: list[Json] = []
         for kind in _WATCHED:
@@ -157,21 +159,24 @@ class NodeLifecycle(Controller):
             )
         if not changed:
             return node
-        patch: Json = {
-            "metadata": {"resourceVersion": metadata_of(node).get("resourceVersion")},
-            "status": {"conditions": changed},
-        }
-        return await self.patch(NODES, node, patch, subresource="status", content_type=STRATEGIC)
+        return await self.patch(
+            NODES,
+            node,
+            {"status": {"conditions": changed}},
+            subresource="status",
+            content_type=STRATEGIC,
+            if_unchanged=True,
+        )
 
     async def _taint(self, node: Json) -> None:
-        """Give the node the taints that its conditions call for, and take off those they do not."""
+        """Add the taints that the node's conditions demand, and remove our others."""
         wanted = _wanted_taints(node)
         present = mappings(spec_of(node).get("taints"))
         identities = [(text(one.get("key")), text(one.get("effect"))) for one in present]
         kept = [
             taint
             for taint, identity in zip(present, identities, strict=True)
-            if identity not in _OURS or identity in wanted
+            if identity not in _OWN_TAINTS or identity in wanted
         ]
         now = times.timestamp(self.clock.now())
         added: list[Json] = [
@@ -181,14 +186,11 @@ class NodeLifecycle(Controller):
         ]
         if not added and len(kept) == len(present):
             return
-        patch: Json = {
-            "metadata": {"resourceVersion": metadata_of(node).get("resourceVersion")},
-            "spec": {"taints": [*kept, *added] or None},
-        }
-        await self.patch(NODES, node, patch)
+        taints = [*kept, *added]
+        await self.patch(NODES, node, {"spec": {"taints": taints or None}}, if_unchanged=True)
 
-    async def _disown_pods(self, node: Json, health: _Health) -> None:
-        """When a node ceases to be ready so do its pods."""
+    async def _mark_pods(self, node: Json, health: _Health) -> None:
+        """Set the pods of a node not ready when the node becomes not ready."""
         ready = is_ready(node) or not condition_of(node, "Ready")
         if not ready and health.was_ready:
             if health.has_been_ready:
@@ -197,11 +199,11 @@ class NodeLifecycle(Controller):
             for pod in list(self._pods.objects.values()):
                 on_it = node_of(pod) == name_of(node)
                 if on_it and is_ready(pod):
-                    await self._disown(pod)
+                    await self._mark_not_ready(pod)
         health.was_ready = ready
         health.has_been_ready |= is_ready(node)
 
-    async def _disown(self, pod: Json) -> None:
+    async def _mark_not_ready(self, pod: Json) -> None:
         now = times.timestamp(self.clock.now())
         condition = {**condition_of(pod, "Ready"), "status": "False"}
         conditions = with_condition(status_of(pod).get("conditions"), condition, now)
@@ -230,50 +232,50 @@ def _wanted_taints(node: Json) -> list[tuple[str, str]]:
             if kind == "Ready":
                 wanted.append((key, "NoExecute"))
     if spec_of(node).get("unschedulable"):
-        wanted.append((UNSCHEDULABLE, "NoSchedule"))
+        wanted.append((_UNSCHEDULABLE, "NoSchedule"))
     return wanted
 
 
 class TaintEviction(Controller):
-    """Deletes pods from nodes whose NoExecute taints they do not bear, or no longer."""
+    """Deletes pods from nodes whose NoExecute taints they do not tolerate, or no longer."""
 
     name = "taint-eviction"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._recorder = EventRecorder(context, "taint-eviction-controller")
-        self._since: dict[str, float] = {}  # by uid of the pod: since when it bears its taints
+        self._since: dict[str, float] = {}  # the start of tolerationSeconds, by uid
         self._nodes = self.informer(NODES)
         self._pods = self.informer(PODS)
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
 
     async def sync(self, key: str) -> None:
-        """Delete one pod, or plan to. Raises ActorApiError."""
+        """Delete one pod, now or later."""
         pod = self._pods.objects.get(key)
         if pod is None or is_deleting(pod):
             return
         spec, uid = spec_of(pod), uid_of(pod)
         node = self._nodes.get("", text(spec.get("nodeName")))
         taints = taints_of(node or {}, "NoExecute")
-        patience = patience_seconds(mappings(spec.get("tolerations")), taints) if taints else None
-        if patience is None:
+        tolerated = toleration_seconds(mappings(spec.get("tolerations")), taints)
+        if tolerated is None:
             if self._since.pop(uid, None) is not None:
-                await self._tell(pod, "Cancelling deletion of Pod")
+                await self._record(pod, "Cancelling deletion of Pod")
             return
         now = self.clock.now()
-        remaining = self._since.setdefault(uid, now) + patience - now
+        remaining = self._since.setdefault(uid, now) + tolerated - now
         if remaining > 0:
             self.queue.add_after(key, remaining)
             return
         await self._evict(pod)
 
-    async def _tell(self, pod: Json, what: str) -> None:
+    async def _record(self, pod: Json, what: str) -> None:
         message = f"{what} {key_of(pod)}"
         await self._recorder.record(PODS, pod, "TaintManagerEviction", message)
 
     async def _evict(self, pod: Json) -> None:
-        await self._tell(pod, "Marking for deletion Pod")
+        await self._record(pod, "Marking for deletion Pod")
         condition: Json = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -306,3 +308,39 @@ class TaintEviction(Controller):
         for key, pod in self._pods.objects.items():
             if node_of(pod) == name_of(new):
                 self.queue.add(key)
+
+
+def taints_of(node: Json, *effects: str) -> list[Json]:
+    """Return the node's taints with one of these effects."""
+    taints = mappings(spec_of(node).get("taints"))
+    return [taint for taint in taints if taint.get("effect") in effects]
+
+
+def tolerates(toleration: Json, taint: Json) -> bool:
+    """True if a toleration matches a taint."""
+    if toleration.get("effect") and toleration.get("effect") != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration.get("key") != taint.get("key"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    if toleration.get("operator") not in (None, "", "Equal") or not toleration.get("key"):
+        return False
+    return text(toleration.get("value")) == text(taint.get("value"))
+
+
+def toleration_seconds(tolerations: Iterable[Json], taints: Iterable[Json]) -> int | None:
+    """Return the seconds for which taints are tolerated, None if for ever.
+
+    Source: getMinTolerationTime of tainteviction.
+    """
+    tolerations = list(tolerations)
+    limits: list[int] = []
+    for taint in taints:
+        used = next((one for one in tolerations if tolerates(one, taint)), None)
+        if used is None:
+            return 0
+        seconds = used.get("tolerationSeconds")
+        if isinstance(seconds, int):
+            limits.append(max(seconds, 0))
+    return min(limits, default=None)

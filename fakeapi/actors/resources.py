@@ -1,4 +1,4 @@
-"""Which resources there are and where they are found: what an actor needs to know of a kind."""
+"""Resources of the API: their paths, the built-in ones, and those that discovery lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of the API, as clients address it."""
+    """A resource in one version."""
 
     group: str
     version: str
@@ -23,11 +23,11 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What objects carry as apiVersion."""
+        """Return the apiVersion of the resource's objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of the collection, of an object in it, or of a subresource of that."""
+        """Return the path of the collection, of an object in it, or of a subresource."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace:
             parts += ["namespaces", namespace]
@@ -65,7 +65,7 @@ DEFINITIONS: Final = Resource(
 
 
 def resource_of_kind(documents: Iterable[Json], api_version: str, kind: str) -> Resource | None:
-    """The resource of a kind in aggregated discovery documents, None if it is not served."""
+    """Return the resource of a kind from discovery documents, None if it is not served."""
     group, _, version = api_version.rpartition("/")
     for document in documents:
         for served in mappings(document.get("items")):
@@ -83,9 +83,9 @@ def resource_of_kind(documents: Iterable[Json], api_version: str, kind: str) -> 
 
 
 def discovered(document: Json, *verbs: str) -> list[Resource]:
-    """The resources of an aggregated discovery document that can all of that.
+    """Return the resources of a discovery document that have all these verbs.
 
-    Each resource comes once, in the version its group prefers.
+    Each resource is listed once, in the preferred version of its group.
     """
     found = []
     for group in mappings(document.get("items")):

@@ -1,4 +1,4 @@
-"""Claims that pods use and volumes that are bound are kept by a finalizer until they are not.
+"""Finalizers that keep claims that pods use, and volumes that are bound, from being deleted.
 
 Source: pkg/controller/volume/{pvcprotection,pvprotection} of Kubernetes v1.36.3.
 """
@@ -16,7 +16,6 @@ from fakeapi.types.objects import (
     is_deleting,
     mapping,
     mappings,
-    metadata_of,
     name_of,
     namespace_of,
     text,
@@ -32,7 +31,7 @@ _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
 
 
 class VolumeProtection(Controller):
-    """Puts the finalizers on and takes them off. Keys are `claim namespace/name`, `volume name`."""
+    """Adds and removes the finalizers. Keys are `claim namespace/name` and `volume name`."""
 
     name = "volume-protection-controller"
 
@@ -48,7 +47,7 @@ class VolumeProtection(Controller):
         self._pods.subscribe(self._pod_changed)
 
     async def sync(self, key: str) -> None:
-        """See to one claim or volume. Raises ActorApiError."""
+        """Add or remove the finalizer of one claim or volume."""
         kind, _, name = key.partition(" ")
         if kind == "claim":
             claim = self._claims.objects.get(name)
@@ -70,12 +69,10 @@ class VolumeProtection(Controller):
             return
         else:
             wanted = [*present, finalizer]
-        version = metadata_of(obj).get("resourceVersion")
-        patch: Json = {"metadata": {"resourceVersion": version, "finalizers": wanted}}
-        await self.patch(resource, obj, patch)
+        await self.patch(resource, obj, {"metadata": {"finalizers": wanted}}, if_unchanged=True)
 
     def _is_used(self, claim: Json) -> bool:
-        """Whether a pod that is on a node uses the claim."""
+        """True if a bound pod uses the claim."""
         name = name_of(claim)
         return any(
             node_of(pod) and name in claims_of(pod)
@@ -89,7 +86,7 @@ class VolumeProtection(Controller):
 
 
 def claims_of(pod: Json) -> Iterator[str]:
-    """The names of the claims that a pod uses; one made for it is let go once it has ended."""
+    """Yield the names of the pod's claims; without ephemeral volumes once it has ended."""
     ended = has_ended(pod)
     for volume in mappings(spec_of(pod).get("volumes")):
         source = mapping(volume.get("persistentVolumeClaim"))

@@ -1,11 +1,11 @@
-"""Claims and volumes find one another; classes with a known provisioner get new volumes.
+"""Binds claims to volumes, and creates volumes for classes of the configured provisioners.
 
     claim pending ──fitting volume──> volume.claimRef, claim.volumeName, both Bound
           │
-          └──class of a configured provisioner──> a volume is made, then bound
+          └──class of a configured provisioner──> a volume is created, then bound
 
-A claim whose class waits for its first consumer is left alone until the scheduler has put the
-annotation selected-node on it. Source: pkg/controller/volume/persistentvolume of v1.36.3.
+A claim whose class has WaitForFirstConsumer stays pending until the scheduler sets its annotation
+selected-node. Source: pkg/controller/volume/persistentvolume of v1.36.3.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from fakeapi.types.quantity import parse_nano
 if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
 
-_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-_EXTERNAL: Final = (
+_EXTERNAL_MESSAGE: Final = (
     "Waiting for a volume to be created either by the external provisioner '{}' or manually by the "
     "system administrator. If volume creation is delayed, please verify that the provisioner is "
     "running and correctly registered."
@@ -59,7 +59,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeOptions:
-    """The provisioners that make volumes for the claims of their classes."""
+    """The provisioners for whose classes volumes are created."""
 
     provisioners: frozenset[str] = frozenset()
 
@@ -78,38 +78,38 @@ class Volumes(Controller):
         self._volumes = self.informer(VOLUMES)
         self._nodes = self.informer(NODES)
         self._pods = self.informer(PODS)
-        self._explained: dict[str, tuple[str, str]] = {}  # by uid: why a claim waits, as was told
-        self._reserved: dict[str, str] = {}  # uid of a claim, by volume, while it is being bound
+        self._last_events: dict[str, tuple[str, str]] = {}  # of waiting claims, by uid
+        self._reserved: dict[str, str] = {}  # uids of claims that are being bound, by volume
         self._claims.subscribe(self._claim_changed)
         self._volumes.subscribe(self._volume_changed)
         self._pods.subscribe(self._pod_changed)
         self._classes.subscribe(lambda _old, _new: self._try_pending())
 
     async def sync(self, key: str) -> None:
-        """Deal with one claim or volume. Raises ActorApiError."""
+        """Handle one claim or volume."""
         kind, _, name = key.partition(" ")
         if kind == "volume":
             volume = self._volumes.objects.get(name)
             if volume is not None:
-                await self._judge(volume)
+                await self._sync_volume(volume)
             else:
                 self._reserved.pop(name, None)
             return
         claim = self._claims.objects.get(name)
         if claim is not None:
-            await self._serve(claim)
+            await self._sync_claim(claim)
 
-    async def _serve(self, claim: Json) -> None:
+    async def _sync_claim(self, claim: Json) -> None:
         spec = spec_of(claim)
         wanted = text(spec.get("volumeName"))
         if wanted:
             volume = self._volumes.get("", wanted)
-            if volume is not None and _claimable(volume, claim):
+            if volume is not None and _is_free_for(volume, claim):
                 await self._bind(claim, volume, chosen=False)
-            elif volume is None and annotation(claim, _COMPLETED):
-                await self._tell(CLAIMS, claim, {"phase": "Lost"})
+            elif volume is None and annotation(claim, _BIND_COMPLETED):
+                await self._patch_status(CLAIMS, claim, {"phase": "Lost"})
             else:
-                await self._tell(CLAIMS, claim, {"phase": "Pending"})
+                await self._patch_status(CLAIMS, claim, {"phase": "Pending"})
             return
         if is_deleting(claim):
             return
@@ -117,36 +117,37 @@ class Volumes(Controller):
         if volume is not None:
             await self._bind(claim, volume, chosen=True)
             return
-        await self._tell(CLAIMS, claim, {"phase": "Pending"})
+        await self._patch_status(CLAIMS, claim, {"phase": "Pending"})
         storage_class = self._classes.get("", text(spec.get("storageClassName")))
-        await self._explain(claim, storage_class)
-        if storage_class is not None and (not self._waits(claim) or _node_of(claim)):
+        await self._record_wait(claim, storage_class)
+        is_waiting = self._waits_for_consumer(claim) and not _selected_node(claim)
+        if storage_class is not None and not is_waiting:
             await self._provision(claim, storage_class)
 
-    async def _explain(self, claim: Json, storage_class: Json | None) -> None:
-        """Tell why a claim is not served at once, if it has not been told yet."""
+    async def _record_wait(self, claim: Json, storage_class: Json | None) -> None:
+        """Write an event with the reason why a claim waits, unless it is the same as before."""
         name = text(spec_of(claim).get("storageClassName"))
         provisioner = text((storage_class or {}).get("provisioner"))
         kind = "Normal"
-        if self._waits(claim) and not _node_of(claim):
-            told = self._awaited(claim)
+        if self._waits_for_consumer(claim) and not _selected_node(claim):
+            event = self._consumer_event(claim)
         elif not name:
             why = "no persistent volumes available for this claim and no storage class is set"
-            told = "FailedBinding", why
+            event = "FailedBinding", why
         elif storage_class is None:
             kind = "Warning"
-            told = "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
+            event = "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
         elif provisioner not in self.options.provisioners:
-            told = "ExternalProvisioning", _EXTERNAL.format(provisioner)
+            event = "ExternalProvisioning", _EXTERNAL_MESSAGE.format(provisioner)
         else:
             return
         uid = uid_of(claim)
-        if self._explained.get(uid) != told:
-            self._explained[uid] = told
-            await self._recorder.record(CLAIMS, claim, *told, kind=kind)
+        if self._last_events.get(uid) != event:
+            self._last_events[uid] = event
+            await self._recorder.record(CLAIMS, claim, *event, kind=kind)
 
-    def _awaited(self, claim: Json) -> tuple[str, str]:
-        """Whom a claim waits for, as reason and message: the pods that are to be scheduled."""
+    def _consumer_event(self, claim: Json) -> tuple[str, str]:
+        """Return reason and message for a claim that waits for its pods to be scheduled."""
         name = name_of(claim)
         pods = [
             name_of(pod)
@@ -155,58 +156,53 @@ class Volumes(Controller):
         ]
         if not pods:
             return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
-        who = f"pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))}"
-        return "WaitForPodScheduled", f"waiting for {who} to be scheduled"
+        shown = f"pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))}"
+        return "WaitForPodScheduled", f"waiting for {shown} to be scheduled"
 
-    def _waits(self, claim: Json) -> bool:
+    def _waits_for_consumer(self, claim: Json) -> bool:
         name = text(spec_of(claim).get("storageClassName"))
         found = self._classes.get("", name) or {}
         return found.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _match(self, claim: Json) -> Json | None:
-        """The volume that is meant for the claim, else the smallest that fits, if it may be."""
+        """Return the volume reserved for the claim, else the smallest that fits."""
         uid = uid_of(claim)
         candidates = []
         for name, volume in sorted(self._volumes.objects.items()):
-            if _is_meant(volume, claim):
+            if _is_reserved_for(volume, claim):
                 return volume
             free = self._reserved.get(name, uid) == uid and not _reference(volume)
             if free and not is_deleting(volume) and _fits(volume, claim):
                 candidates.append(volume)
-        if not candidates or self._waits(claim):
+        if not candidates or self._waits_for_consumer(claim):
             return None
         best = min(candidates, key=_capacity)
         self._reserved[name_of(best)] = uid
         return best
 
     async def _bind(self, claim: Json, volume: Json, *, chosen: bool) -> None:
-        """Reference from the volume, then its phase, then the claim's name and phase."""
+        """Write claimRef and phase of the volume, then volumeName and phase of the claim."""
         reference = _reference(volume)
         if reference.get("uid") != uid_of(claim):
-            metadata: Json = {"resourceVersion": metadata_of(volume).get("resourceVersion")}
+            patch: Json = {"spec": {"claimRef": _reference_to(claim)}}
             if not reference:
-                metadata["annotations"] = {_BY_CONTROLLER: "yes"}
-            patch: Json = {"metadata": metadata, "spec": {"claimRef": _reference_to(claim)}}
-            volume = await self.patch(VOLUMES, volume, patch)
-        volume = await self._tell(VOLUMES, volume, {"phase": "Bound"})
-        annotations: Json = {_COMPLETED: "yes"}
-        if chosen:
-            annotations[_BY_CONTROLLER] = "yes"
-        present = mapping(metadata_of(claim).get("annotations"))
-        if chosen or _COMPLETED not in present:
+                patch["metadata"] = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}}
+            volume = await self.patch(VOLUMES, volume, patch, if_unchanged=True)
+        volume = await self._patch_status(VOLUMES, volume, {"phase": "Bound"})
+        if chosen or not annotation(claim, _BIND_COMPLETED):
+            annotations = {_BIND_COMPLETED: "yes"} | (
+                {_BOUND_BY_CONTROLLER: "yes"} if chosen else {}
+            )
             spec: Json = {"volumeName": name_of(volume)}
-            metadata = {
-                "resourceVersion": metadata_of(claim).get("resourceVersion"),
-                "annotations": annotations,
-            }
-            claim = await self.patch(CLAIMS, claim, {"metadata": metadata, "spec": spec})
+            patch = {"metadata": {"annotations": annotations}, "spec": spec}
+            claim = await self.patch(CLAIMS, claim, patch, if_unchanged=True)
         volume_spec = spec_of(volume)
         bound: Json = {
             "phase": "Bound",
             "accessModes": volume_spec.get("accessModes"),
             "capacity": volume_spec.get("capacity"),
         }
-        await self._tell(CLAIMS, claim, bound)
+        await self._patch_status(CLAIMS, claim, bound)
 
     async def _provision(self, claim: Json, storage_class: Json) -> None:
         provisioner = text(storage_class.get("provisioner"))
@@ -227,15 +223,16 @@ class Volumes(Controller):
             "claimRef": _reference_to(claim),
             "csi": {"driver": provisioner, "volumeHandle": name},
         }
-        node = self._nodes.get("", _node_of(claim))
+        node = _selected_node(claim)
         allowed = mappings(storage_class.get("allowedTopologies"))
-        terms = _terms(node, allowed)
+        terms = _terms(self._nodes.get("", node), allowed)
         if terms is None:
-            message = f'failed to provision volume with StorageClass "{name_of(storage_class)}": '
-            message += f"node {_node_of(claim)} is in none of its allowedTopologies"
-            await self._recorder.record(
-                CLAIMS, claim, "ProvisioningFailed", message, kind="Warning"
+            message = (
+                f'failed to provision volume with StorageClass "{name_of(storage_class)}": '
+                f"node {node} is in none of its allowedTopologies"
             )
+            event = "ProvisioningFailed", message
+            await self._recorder.record(CLAIMS, claim, *event, kind="Warning")
             return
         if terms:
             made["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
@@ -245,31 +242,30 @@ class Volumes(Controller):
         message = f"Successfully provisioned volume {name} using {provisioner}"
         await self._recorder.record(CLAIMS, claim, "ProvisioningSucceeded", message)
 
-    async def _judge(self, volume: Json) -> None:
-        """The phase of a volume, and its end if its claim is gone."""
+    async def _sync_volume(self, volume: Json) -> None:
+        """Set the phase of a volume; reclaim it if its claim is gone."""
         reference = _reference(volume)
-        if not reference.get("uid"):
-            await self._tell(VOLUMES, volume, {"phase": "Available"})
-            if not reference:
-                self._try_pending()
-                return
         key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
         claim = self._claims.objects.get(key)
         if not reference.get("uid"):
-            if claim is not None:
-                self.queue.add(f"claim {key}")
-            return
-        if claim is not None and uid_of(claim) == reference.get("uid"):
+            await self._patch_status(VOLUMES, volume, {"phase": "Available"})
+            if not reference:
+                self._try_pending()
+        if claim is not None and reference.get("uid") in (None, "", uid_of(claim)):
             self.queue.add(f"claim {key}")
-            return
+        elif reference.get("uid"):
+            await self._reclaim(volume)
+
+    async def _reclaim(self, volume: Json) -> None:
+        """Release a volume, and delete it if it was created here and its policy is Delete."""
         policy = spec_of(volume).get("persistentVolumeReclaimPolicy")
         ours = annotation(volume, _PROVISIONED_BY) in self.options.provisioners
-        await self._tell(VOLUMES, volume, {"phase": "Released"})
+        await self._patch_status(VOLUMES, volume, {"phase": "Released"})
         if policy == "Delete" and ours and not is_deleting(volume):
             await self.delete(VOLUMES, volume)
 
-    async def _tell(self, resource: Resource, obj: Json, status: Json) -> Json:
-        """Set fields of the status that are not so already. Raises ActorApiError."""
+    async def _patch_status(self, resource: Resource, obj: Json, status: Json) -> Json:
+        """Patch the fields of the status that differ."""
         old = status_of(obj)
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         if not changes:
@@ -281,12 +277,11 @@ class Volumes(Controller):
         self.queue.add(f"claim {key_of(claim)}")
         volume = text(spec_of(claim).get("volumeName"))
         if new is None:
-            self._explained.pop(uid_of(claim), None)
+            self._last_events.pop(uid_of(claim), None)
             if volume:
                 self.queue.add(f"volume {volume}")
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
-        """Who waits for a pod to be scheduled is told so."""
         for pod in (old, new):
             for name in claims_of(pod or {}):
                 claim = self._claims.get(namespace_of(pod or {}), name)
@@ -311,8 +306,8 @@ def _reference(volume: Json) -> Json:
     return mapping(spec_of(volume).get("claimRef"))
 
 
-def _is_meant(volume: Json, claim: Json) -> bool:
-    """Whether the volume is reserved for that claim."""
+def _is_reserved_for(volume: Json, claim: Json) -> bool:
+    """True if the volume is reserved for the claim."""
     reference = _reference(volume)
     return (
         reference.get("name") == name_of(claim)
@@ -321,8 +316,8 @@ def _is_meant(volume: Json, claim: Json) -> bool:
     )
 
 
-def _claimable(volume: Json, claim: Json) -> bool:
-    return not _reference(volume) or _is_meant(volume, claim)
+def _is_free_for(volume: Json, claim: Json) -> bool:
+    return not _reference(volume) or _is_reserved_for(volume, claim)
 
 
 def _reference_to(claim: Json) -> Json:
@@ -360,15 +355,15 @@ def _fits(volume: Json, claim: Json) -> bool:
     )
 
 
-def _node_of(claim: Json) -> str:
+def _selected_node(claim: Json) -> str:
     return annotation(claim, _SELECTED_NODE)
 
 
 def _terms(node: Json | None, allowed: list[Json]) -> list[Json] | None:
-    """Where a new volume can be used: near the node, or anywhere that is allowed.
+    """Return the node selector terms of a new volume: near the node, or all that are allowed.
 
-    None if the node is where no volume may be. Source: GenerateAccessibilityRequirements of the
-    external provisioner v5.
+    None if the node is in none of the allowed topologies. Source:
+    GenerateAccessibilityRequirements of the external provisioner v5.
     """
     if node is None:
         return [

@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.actors.node_lifecycle import taints_of, tolerates
 from fakeapi.actors.objects import has_ended, is_active, is_ready, phase_of, spec_of
 from fakeapi.actors.owners.daemon_updates import Daemons, excess, limits_of, replacements
 from fakeapi.actors.owners.pods import is_available, pod_from
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner
 from fakeapi.actors.resources import DAEMON_SETS, NODES
-from fakeapi.actors.tolerations import taints_of, tolerates
 from fakeapi.decoding.selectors import Requirement
 from fakeapi.types.objects import (
     Json,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fakeapi import KubeletOptions, NodeLifecycleOptions
-from fakeapi.actors.tolerations import patience_seconds
+from fakeapi.actors.node_lifecycle import toleration_seconds
 
 from ..actor_cluster import NODES, PODS, Cluster, cluster, conditions, node, pod
 from ..api_client import MERGE, Json
@@ -127,13 +127,13 @@ async def test_a_taint_of_a_user_ends_pods_at_once() -> None:
         assert await c.code(f"{PODS}/p") == 404
 
 
-def test_the_shortest_toleration_counts_and_all_taints_must_be_borne() -> None:
+def test_the_shortest_toleration_counts_and_all_taints_must_be_tolerated() -> None:
     first, second = {"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoExecute"}
     anything = {"operator": "Exists", "effect": "NoExecute"}
     long = {"key": "a", "operator": "Exists", "tolerationSeconds": 90}
     short = {"key": "b", "operator": "Exists", "tolerationSeconds": 9}
-    assert patience_seconds([long], [first, second]) == 0
-    assert patience_seconds([long, short], [first, second]) == 9
-    assert patience_seconds([anything], [first, second]) is None
-    assert patience_seconds([{"key": "a", "value": "x"}], [first]) == 0
-    assert patience_seconds([{**long, "tolerationSeconds": -1}], [first]) == 0
+    assert toleration_seconds([long], [first, second]) == 0
+    assert toleration_seconds([long, short], [first, second]) == 9
+    assert toleration_seconds([anything], [first, second]) is None
+    assert toleration_seconds([{"key": "a", "value": "x"}], [first]) == 0
+    assert toleration_seconds([{**long, "tolerationSeconds": -1}], [first]) == 0
