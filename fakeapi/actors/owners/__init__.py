@@ -1,4 +1,4 @@
-"""Controllers that own pods: they make them, make them anew, and count them."""
+"""Controllers that own pods: they create, replace and count them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ __all__ = ["owner_controllers"]
 
 
 def owner_controllers(context: Context) -> list[Controller]:
-    """One controller of each kind."""
+    """Return one controller of each kind."""
     kinds = (ReplicaSets, ReplicationControllers, Deployments, StatefulSets, Jobs, DaemonSets)
     return [kind(context) for kind in kinds]

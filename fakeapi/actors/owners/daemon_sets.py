@@ -1,4 +1,4 @@
-"""DaemonSets: a pod for every node that is fit, which the scheduler binds.
+"""DaemonSets: a pod for every node that it fits, bound by the scheduler.
 
 Source: pkg/controller/daemon of Kubernetes v1.36.3.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.node_lifecycle import taints_of, tolerates
 from fakeapi.actors.objects import has_ended, is_active, is_ready, phase_of, spec_of
 from fakeapi.actors.owners.daemon_updates import Daemons, excess, limits_of, replacements
-from fakeapi.actors.owners.pods import is_available, pod_from
+from fakeapi.actors.owners.pods import pod_from
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner
 from fakeapi.actors.resources import DAEMON_SETS, NODES
 from fakeapi.decoding.selectors import Requirement
@@ -52,7 +52,7 @@ _TOLERATED: Final = (
 
 
 class DaemonSets(RevisedOwner):
-    """Keeps one pod of each DaemonSet for each node."""
+    """Keeps one pod of each DaemonSet on each node that it fits."""
 
     name = "daemonset-controller"
     resource = DAEMON_SETS
@@ -63,31 +63,32 @@ class DaemonSets(RevisedOwner):
         self._nodes.subscribe(self._node_changed)
 
     async def sync(self, key: str) -> None:
-        """Make, delete and replace pods, then tell. Raises ActorApiError."""
+        """Create, delete and replace pods, then write the status."""
         owner = self.owners.objects.get(key)
         if owner is None:
             return
         pods = await self.claimed(owner, self.pods)
-        update, revisions = await self.revise(owner)
-        label = name_of(update).removeprefix(f"{name_of(owner)}-")
-        by_node = _by_node(pods)
+        update, revisions = await self.sync_revisions(owner)
         template = _tolerant(mapping(spec_of(owner).get("template")))
-        fit = {name: _fits(template, node) for name, node in sorted(self._nodes.objects.items())}
-        if not is_deleting(owner):
-            daemons = Daemons(owner, label, by_node, fit, self.clock.now())
-            if not await self._manage(daemons, template):
-                await self._update(daemons, template)
-        await self._tell(owner, label, by_node, fit)
+        daemons = Daemons(
+            owner,
+            label=name_of(update).removeprefix(f"{name_of(owner)}-"),
+            by_node=_by_node(pods),
+            fit={name: _fits(template, node) for name, node in sorted(self._nodes.objects.items())},
+            now=self.clock.now(),
+        )
+        if not is_deleting(owner) and not await self._manage(daemons, template):
+            await self._update(daemons, template)
+        await self.update_status(self.resource, owner, _status(daemons))
         used = {f"{name_of(owner)}-{labels_of(pod).get(REVISION_LABEL)}" for pod in pods}
-        await self.forget_revisions(owner, revisions, used | {name_of(update)})
-        wait = integer(spec_of(owner).get("minReadySeconds"))
-        self.plan_availability(key, pods, wait)
+        await self.truncate_history(owner, revisions, used | {name_of(update)})
+        self.plan_availability(key, pods, integer(spec_of(owner).get("minReadySeconds")))
 
     async def _manage(self, daemons: Daemons, template: Json) -> bool:
-        """One pod on each fit node, none elsewhere; whether there was something to do."""
+        """Create missing and delete surplus pods; return True if there were any."""
         owner, by_node, fit = daemons.owner, daemons.by_node, daemons.fit
         surges = limits_of(daemons)[0] > 0
-        needy: list[str] = []
+        missing: list[str] = []
         gone = [pod for node in by_node.keys() - fit.keys() for pod in by_node[node]]
         for node, (runs, stays) in fit.items():
             present = by_node.get(node, [])
@@ -96,25 +97,25 @@ class DaemonSets(RevisedOwner):
                 continue
             for pod in present:
                 if has_ended(pod) and not is_deleting(pod):
-                    await self._note_end(owner, pod, node)
+                    await self._record_end(owner, pod, node)
                     gone.append(pod)
             if runs and (not present or (surges and not any(map(is_active, present)))):
-                needy.append(node)
+                missing.append(node)
             gone += excess(daemons, node, surges=surges)
         gone = [pod for pod in gone if not is_deleting(pod)]
         await self.delete_pods(owner, gone)
-        await self._make(daemons, template, needy)
-        return bool(gone or needy)
+        await self._make(daemons, template, missing)
+        return bool(gone or missing)
 
-    async def _note_end(self, owner: Json, pod: Json, node: str) -> None:
-        """Say that a pod has ended and goes; the next turn makes another."""
-        who = f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
+    async def _record_end(self, owner: Json, pod: Json, node: str) -> None:
+        """Write an event about a pod that has ended and will be replaced."""
+        shown = f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
         if phase_of(pod) == "Failed":
-            message = f"Found failed daemon pod {who}, will try to kill it"
-            await self.tell(owner, "FailedDaemonPod", message, kind="Warning")
+            message = f"Found failed daemon pod {shown}, will try to kill it"
+            await self.record(owner, "FailedDaemonPod", message, kind="Warning")
         else:
-            message = f"Found succeeded daemon pod {who}, will try to delete it"
-            await self.tell(owner, "SucceededDaemonPod", message)
+            message = f"Found succeeded daemon pod {shown}, will try to delete it"
+            await self.record(owner, "SucceededDaemonPod", message)
 
     async def _make(self, daemons: Daemons, template: Json, nodes: list[str]) -> None:
         labels = {REVISION_LABEL: daemons.label}
@@ -127,7 +128,7 @@ class DaemonSets(RevisedOwner):
             raise failure
 
     async def _update(self, daemons: Daemons, template: Json) -> None:
-        """Let new pods take the place of old ones, within what may be missing or too many."""
+        """Replace old pods by new ones, within maxUnavailable and maxSurge."""
         strategy = mapping(mapping(daemons.owner.get("spec")).get("updateStrategy"))
         if strategy.get("type") == "OnDelete":
             return
@@ -135,55 +136,49 @@ class DaemonSets(RevisedOwner):
         await self.delete_pods(daemons.owner, gone)
         await self._make(daemons, template, nodes)
 
-    async def _tell(
-        self,
-        owner: Json,
-        label: str,
-        by_node: dict[str, list[Json]],
-        fit: dict[str, tuple[bool, bool]],
-    ) -> None:
-        wait, now = integer(spec_of(owner).get("minReadySeconds")), self.clock.now()
-        count = dict.fromkeys(("wanted", "here", "astray", "ready", "available", "updated"), 0)
-        for node, (runs, _) in fit.items():
-            living = [pod for pod in by_node.get(node, []) if is_active(pod)]
-            if not runs:
-                count["astray"] += bool(living)
-                continue
-            count["wanted"] += 1
-            if living:
-                best = min(living, key=lambda pod: not is_ready(pod))
-                count["here"] += 1
-                count["ready"] += is_ready(best)
-                count["available"] += is_available(best, wait, now)
-                count["updated"] += labels_of(best).get(REVISION_LABEL) == label
-        status: Json = {
-            "currentNumberScheduled": count["here"],
-            "numberMisscheduled": count["astray"],
-            "desiredNumberScheduled": count["wanted"],
-            "numberReady": count["ready"],
-            "observedGeneration": metadata_of(owner).get("generation"),
-        }
-        optional = {
-            "updatedNumberScheduled": count["updated"],
-            "numberAvailable": count["available"],
-            "numberUnavailable": count["wanted"] - count["available"],
-        }
-        status |= {name: value for name, value in optional.items() if value}
-        await self.update_status(self.resource, owner, status)
-
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
-        if old is not None and new is not None and _node_face(old) == _node_face(new):
+        if old is not None and new is not None and _relevant(old) == _relevant(new):
             return
         for key in self.owners.objects:
             self.queue.add(key)
 
 
-def _node_face(node: Json) -> tuple[Json, object]:
+def _status(daemons: Daemons) -> Json:
+    names = ("desired", "current", "misscheduled", "ready", "available", "updated")
+    count = dict.fromkeys(names, 0)
+    for node, (runs, _) in daemons.fit.items():
+        active = [pod for pod in daemons.by_node.get(node, []) if is_active(pod)]
+        if not runs:
+            count["misscheduled"] += bool(active)
+            continue
+        count["desired"] += 1
+        if active:
+            best = min(active, key=lambda pod: not is_ready(pod))
+            count["current"] += 1
+            count["ready"] += is_ready(best)
+            count["available"] += daemons.is_up(best)
+            count["updated"] += daemons.is_new(best)
+    optional = {
+        "updatedNumberScheduled": count["updated"],
+        "numberAvailable": count["available"],
+        "numberUnavailable": count["desired"] - count["available"],
+    }
+    return {
+        "currentNumberScheduled": count["current"],
+        "numberMisscheduled": count["misscheduled"],
+        "desiredNumberScheduled": count["desired"],
+        "numberReady": count["ready"],
+        "observedGeneration": metadata_of(daemons.owner).get("generation"),
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _relevant(node: Json) -> tuple[Json, object]:
     return labels_of(node), taints_of(node, "NoSchedule", "NoExecute")
 
 
 def _tolerant(template: Json) -> Json:
-    """The template with the tolerations that every daemon has."""
+    """Return the template with the tolerations that every daemon pod gets."""
     spec = spec_of(template)
     added: list[Json] = [
         {"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED
@@ -197,18 +192,18 @@ def _tolerant(template: Json) -> Json:
 
 
 def _fits(template: Json, node: Json) -> tuple[bool, bool]:
-    """Whether a pod is to run on the node, and whether one that is there may stay."""
+    """Return if a new pod shall run on the node, and if a running one may stay."""
     spec = spec_of(template)
     if spec.get("nodeName") not in (None, "", name_of(node)) or not _is_selected(spec, node):
         return False, False
     tolerations = mappings(spec.get("tolerations"))
 
-    def borne(*effects: str) -> bool:
+    def tolerated(*effects: str) -> bool:
         return all(
             any(tolerates(one, taint) for one in tolerations) for taint in taints_of(node, *effects)
         )
 
-    return borne("NoSchedule", "NoExecute"), borne("NoExecute")
+    return tolerated("NoSchedule", "NoExecute"), tolerated("NoExecute")
 
 
 def _is_selected(spec: Json, node: Json) -> bool:
@@ -244,7 +239,7 @@ def _holds(expression: Json, labels: Json) -> bool:
 
 
 def _pinned(spec: Json, node: str) -> Json:
-    """The spec for one node: its name takes the place of other fields in every term."""
+    """Return the spec with a required node affinity for one node."""
     field: Json = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = mappings(_required(spec).get("nodeSelectorTerms")) or [{}]
     pinned = [{**term, "matchFields": [field]} for term in terms]
@@ -257,7 +252,7 @@ def _pinned(spec: Json, node: str) -> Json:
 
 
 def target_node_of(pod: Json) -> str:
-    """The node that a daemon's pod is on or for."""
+    """Return the node that a daemon pod is bound to or made for."""
     spec = spec_of(pod)
     if spec.get("nodeName"):
         return text(spec["nodeName"])

@@ -1,4 +1,4 @@
-"""How the pods of a DaemonSet give way to those of a new template, as values.
+"""The decisions of a DaemonSet about surplus and old pods, without I/O.
 
 Source: pkg/controller/daemon/{update,daemon_controller}.go of Kubernetes v1.36.3.
 """
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Daemons:
-    """One DaemonSet's pods by node, the label of its newest template, where its pods are to run."""
+    """The pods of a DaemonSet by node, the label of its newest template, the nodes that it fits.
+
+    `fit` has for each node if a new pod shall run there, and if a running one may stay.
+    """
 
     owner: Json
     label: str
@@ -28,16 +31,16 @@ class Daemons:
     now: float
 
     def is_up(self, pod: Json) -> bool:
-        """Whether the pod is available."""
+        """True if the pod is available."""
         wait = integer(mapping(self.owner.get("spec")).get("minReadySeconds"))
         return is_available(pod, wait, self.now)
 
     def is_new(self, pod: Json) -> bool:
-        """Whether the pod is of the newest template."""
+        """True if the pod has the newest template."""
         return labels_of(pod).get(REVISION_LABEL) == self.label
 
     def pair_on(self, node: str) -> tuple[Json | None, Json | None] | None:
-        """The new and the old pod of a node; None where there are too many of a kind."""
+        """Return the new and the old pod of a node, None if there are two of a kind."""
         living = [pod for pod in self.by_node.get(node, []) if not is_deleting(pod)]
         new = [pod for pod in living if self.is_new(pod)]
         old = [pod for pod in living if not self.is_new(pod)]
@@ -47,13 +50,13 @@ class Daemons:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that have pods, or are to have one."""
+        """Return the nodes that have pods or shall have one."""
         wanted = {node for node, (runs, _) in self.fit.items() if runs}
         return sorted(wanted | set(self.by_node))
 
 
 def limits_of(daemons: Daemons) -> tuple[int, int]:
-    """How many pods may be there beyond one a node, and how many may be missing."""
+    """Return maxSurge and maxUnavailable as numbers."""
     rolling = mapping(
         mapping(mapping(daemons.owner.get("spec")).get("updateStrategy")).get("rollingUpdate")
     )
@@ -64,7 +67,7 @@ def limits_of(daemons: Daemons) -> tuple[int, int]:
 
 
 def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Json]:
-    """The pods on a node that are too many: all but the oldest, or all but one of each kind."""
+    """Return the surplus pods of a node: all but the oldest, or but one of each kind."""
     living = [
         pod
         for pod in daemons.by_node.get(node, [])
@@ -87,7 +90,7 @@ def _age(pod: Json) -> tuple[bool, str]:
 
 
 def replacements(daemons: Daemons) -> tuple[list[Json], list[str]]:
-    """The old pods that go now, and the nodes that get a new pod beside the old one."""
+    """Return the old pods to delete now, and the nodes that get a new pod beside the old one."""
     surge, unavailable = limits_of(daemons)
     return _surged(daemons, surge) if surge else (_replaced(daemons, unavailable), [])
 
@@ -97,7 +100,7 @@ def _replaced(daemons: Daemons, limit: int) -> list[Json]:
     for node in daemons.nodes:
         pair = daemons.pair_on(node)
         if pair is None or (pair[0] is None) == (pair[1] is None):
-            missing += 1  # somebody else sees to this node
+            missing += 1  # `DaemonSets` creates or deletes a pod there
             continue
         new, old = pair
         if new is not None:
@@ -112,7 +115,7 @@ def _replaced(daemons: Daemons, limit: int) -> list[Json]:
 
 def _surged(daemons: Daemons, limit: int) -> tuple[list[Json], list[str]]:
     gone: list[Json] = []
-    astray: list[Json] = []
+    unwanted: list[Json] = []
     urgent: list[str] = []
     candidates: list[str] = []
     surging = available = 0
@@ -137,9 +140,9 @@ def _surged(daemons: Daemons, limit: int) -> tuple[list[Json], list[str]]:
             else:
                 gone.append(old)
         elif not runs:
-            astray.append(old)
+            unwanted.append(old)
         elif surging < limit:
             candidates.append(node)
     wanted = sum(runs for runs, _ in daemons.fit.values())
-    gone += astray[: max(available - wanted, 0)]
+    gone += unwanted[: max(available - wanted, 0)]
     return gone, urgent + candidates[: max(limit - surging, 0)]

@@ -1,7 +1,7 @@
-"""Deployments: a ReplicaSet for each template, and the way from one to the next.
+"""Deployments: a ReplicaSet for each template, and rollouts from one to the next.
 
-Source: pkg/controller/deployment of Kubernetes v1.36.3. The hash of a template is another than
-upstream's, which is made of Go's memory of it.
+Source: pkg/controller/deployment of Kubernetes v1.36.3. The hash of a template is not upstream's,
+which is computed from the memory of a Go struct.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_DEADLINE: Final = 2**31 - 1
 
 
 class Deployments(Owner):
-    """Leads each Deployment from its old ReplicaSets to the one of its template."""
+    """Scales the ReplicaSets of each Deployment until only the newest has replicas."""
 
     name = "deployment-controller"
     resource = DEPLOYMENTS
@@ -58,14 +58,14 @@ class Deployments(Owner):
         self._sets.subscribe(self._dependent_changed)
 
     async def sync(self, key: str) -> None:
-        """Take the next step of a rollout. Raises ActorApiError."""
+        """Take the next step of a rollout, then write the status."""
         deployment = self.owners.objects.get(key)
         if deployment is None:
             return
         sets = await self.claimed(deployment, self._sets)
         sets.sort(key=_age)
         if is_deleting(deployment):
-            await self._tell(key, deployment, sets, _new_of(deployment, sets))
+            await self._write_status(key, deployment, sets, _new_of(deployment, sets))
             return
         spec = spec_of(deployment)
         new = _new_of(deployment, sets)
@@ -81,28 +81,26 @@ class Deployments(Owner):
             await self._roll(deployment, old, new)
         if not paused:
             await self._clean_up(deployment, old)
-        await self._tell(key, deployment, sets, new)
+        await self._write_status(key, deployment, sets, new)
 
     async def _current(
         self, deployment: Json, sets: list[Json], new: Json | None
     ) -> tuple[Json, list[Json]]:
-        """The ReplicaSet of the template, made if there is none; its revision is the newest."""
+        """Return the ReplicaSet of the template, created if need be, with the newest revision."""
         old = [one for one in sets if one is not new]
         revision = str(max((_revision(one) for one in old), default=0) + 1)
         if new is None:
-            new = await self._make(deployment, old, revision)
+            new = await self._create(deployment, old, revision)
         elif _revision(new) < int(revision):
-            patched = await self.patch(
-                REPLICA_SETS, new, {"metadata": {"annotations": {_REVISION: revision}}}
-            )
-            new = patched
+            patch: Json = {"metadata": {"annotations": {_REVISION: revision}}}
+            new = await self.patch(REPLICA_SETS, new, patch)
         shown = annotation(new, _REVISION)
         if annotation(deployment, _REVISION) != shown:
-            patch: Json = {"metadata": {"annotations": {_REVISION: shown}}}
+            patch = {"metadata": {"annotations": {_REVISION: shown}}}
             await self.patch(DEPLOYMENTS, deployment, patch)
         return new, [*old, new]
 
-    async def _make(self, deployment: Json, old: list[Json], revision: str) -> Json:
+    async def _create(self, deployment: Json, old: list[Json], revision: str) -> Json:
         spec = spec_of(deployment)
         template = mapping(spec.get("template"))
         collisions = integer(status_of(deployment).get("collisionCount"))
@@ -110,7 +108,7 @@ class Deployments(Owner):
         labels = {**string_map(metadata_of(template).get("labels")), _HASH: number}
         selector = mapping(spec.get("selector"))
         matched = {**string_map(selector.get("matchLabels")), _HASH: number}
-        annotations: Json = {**_size_notes(deployment), _REVISION: revision}
+        annotations: Json = {**_size_annotations(deployment), _REVISION: revision}
         made: Json = {
             "metadata": {
                 "name": f"{name_of(deployment)}-{number}",
@@ -135,19 +133,19 @@ class Deployments(Owner):
             raise
         if _replicas(created):
             message = f"Scaled up replica set {name_of(created)} from 0 to {_replicas(created)}"
-            await self.tell(deployment, "ScalingReplicaSet", message)
+            await self.record(deployment, "ScalingReplicaSet", message)
         return created
 
     def _is_scaling(self, deployment: Json, sets: list[Json]) -> bool:
-        """Whether the wish for replicas has changed since the sets were sized."""
+        """True if `replicas` has changed since the ReplicaSets were scaled."""
         wanted = str(integer(spec_of(deployment).get("replicas")))
-        notes = [annotation(one, _DESIRED) for one in sets if _replicas(one) > 0]
-        return any(note not in ("", wanted) for note in notes)
+        sizes = [annotation(one, _DESIRED) for one in sets if _replicas(one) > 0]
+        return any(size not in ("", wanted) for size in sizes)
 
     async def _scale_all(self, deployment: Json, sets: list[Json], new: Json | None) -> None:
-        """Spread a new wish for replicas over the sets, in proportion to what they have."""
+        """Distribute the replicas over the ReplicaSets in proportion to their sizes."""
         active = [one for one in sets if _replicas(one) > 0]
-        wanted = integer(spec_of(deployment).get("replicas"))
+        wanted = _replicas(deployment)
         if len(active) <= 1:
             target = active[0] if active else new
             if target is not None:
@@ -170,7 +168,7 @@ class Deployments(Owner):
             await self._resize(deployment, one, sizes[name_of(one)])
 
     async def _recreate(self, deployment: Json, old: list[Json], new: Json | None) -> None:
-        """No pod of the new template before the last of the old ones has gone."""
+        """Scale the new ReplicaSet up once the last old pod is gone."""
         for one in old:
             await self._resize(deployment, one, 0)
         uids = {uid_of(one) for one in old}
@@ -181,18 +179,18 @@ class Deployments(Owner):
             if controller_of(pod).get("uid") in uids and (is_active(pod) or is_deleting(pod))
         ]
         if not left and new is not None:
-            wanted = integer(spec_of(deployment).get("replicas"))
+            wanted = _replicas(deployment)
             await self._resize(deployment, new, wanted)
 
     async def _roll(self, deployment: Json, old: list[Json], new: Json) -> None:
-        """Up by what surge allows; if there is nothing to add, down by what may be missing."""
-        wanted = integer(spec_of(deployment).get("replicas"))
+        """Scale up within maxSurge; if there is nothing to add, down within maxUnavailable."""
+        wanted = _replicas(deployment)
         size = _replicas(new)
         grown = wanted if size > wanted else size + _room(deployment, [*old, new], size)
         if grown != size:
             await self._resize(deployment, new, grown)
             return
-        await self._resize(deployment, new, size)  # its notes may be old
+        await self._resize(deployment, new, size)  # its annotations may be old
         floor = wanted - _unavailable(deployment)
         total = sum(_replicas(one) for one in [*old, new])
         spare = total - floor - (_replicas(new) - _available(new))
@@ -206,23 +204,20 @@ class Deployments(Owner):
             await self._resize(deployment, one, sizes[name_of(one)] - down)
 
     async def _resize(self, deployment: Json, one: Json, replicas: int) -> None:
-        notes = _size_notes(deployment)
-        noted = all(annotation(one, name) == value for name, value in notes.items())
-        if _replicas(one) == replicas and (noted or not replicas):
+        annotations = _size_annotations(deployment)
+        is_annotated = all(annotation(one, name) == value for name, value in annotations.items())
+        if _replicas(one) == replicas and (is_annotated or not replicas):
             return
-        metadata: Json = {
-            "resourceVersion": metadata_of(one).get("resourceVersion"),
-            "annotations": notes,
-        }
-        await self.patch(REPLICA_SETS, one, {"metadata": metadata, "spec": {"replicas": replicas}})
+        patch: Json = {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}
+        await self.patch(REPLICA_SETS, one, patch, if_unchanged=True)
         before = _replicas(one)
         if before != replicas:
             way = "up" if before < replicas else "down"
             message = f"Scaled {way} replica set {name_of(one)} from {before} to {replicas}"
-            await self.tell(deployment, "ScalingReplicaSet", message)
+            await self.record(deployment, "ScalingReplicaSet", message)
 
     async def _clean_up(self, deployment: Json, old: list[Json]) -> None:
-        """Forget old ReplicaSets beyond the history that is to be kept."""
+        """Delete old ReplicaSets beyond revisionHistoryLimit."""
         limit = spec_of(deployment).get("revisionHistoryLimit")
         if not isinstance(limit, int) or not _is_complete(deployment):
             return
@@ -237,14 +232,16 @@ class Deployments(Owner):
         for one in empty[: max(len(old) - limit, 0)]:
             await self.delete(REPLICA_SETS, one)
 
-    async def _tell(self, key: str, deployment: Json, sets: list[Json], new: Json | None) -> None:
+    async def _write_status(
+        self, key: str, deployment: Json, sets: list[Json], new: Json | None
+    ) -> None:
         status = _status(deployment, sets, new)
         now = self.clock.now()
         conditions = _conditions(deployment, status, new, now)
         if conditions:
             status["conditions"] = conditions
         live = self.owners.objects.get(key, deployment)
-        await self.patch_status(live, status)
+        await self._patch_status(live, status)
         deadline = spec_of(deployment).get("progressDeadlineSeconds")
         progressing = next((one for one in conditions if one["type"] == "Progressing"), {})
         due = progressing.get("reason") not in (
@@ -255,8 +252,8 @@ class Deployments(Owner):
             since = times.epoch_seconds(text(progressing.get("lastUpdateTime")))
             self.queue.add_after(key, max(since + deadline - now, 0.001))
 
-    async def patch_status(self, deployment: Json, status: Json) -> None:
-        """Set the status, whatever became of the rest of the object. Raises ActorApiError."""
+    async def _patch_status(self, deployment: Json, status: Json) -> None:
+        """Replace the status, also if the object has changed."""
         old = status_of(deployment)
         if old == status:
             return
@@ -267,7 +264,7 @@ class Deployments(Owner):
 
 
 def _new_of(deployment: Json, sets: list[Json]) -> Json | None:
-    """The oldest ReplicaSet that has the template, its hash aside."""
+    """Return the oldest ReplicaSet with the template, the label of its hash ignored."""
     template = mapping(spec_of(deployment).get("template"))
     return next((one for one in sets if _bare_template(one) == template), None)
 
@@ -299,8 +296,8 @@ def _available(one: Json) -> int:
     return integer(status_of(one).get("availableReplicas"))
 
 
-def _fenceposts(deployment: Json) -> tuple[int, int]:
-    """Surge and unavailability in pods; not both nothing."""
+def _rolling_limits(deployment: Json) -> tuple[int, int]:
+    """Return maxSurge and maxUnavailable as numbers, not both 0 (ResolveFenceposts)."""
     spec = spec_of(deployment)
     wanted = integer(spec.get("replicas"))
     rolling = mapping(mapping(spec.get("strategy")).get("rollingUpdate"))
@@ -315,30 +312,30 @@ def _rolls(deployment: Json) -> bool:
 
 
 def _surge(deployment: Json) -> int:
-    return _fenceposts(deployment)[0] if _rolls(deployment) else 0
+    return _rolling_limits(deployment)[0] if _rolls(deployment) else 0
 
 
 def _unavailable(deployment: Json) -> int:
-    wanted = integer(spec_of(deployment).get("replicas"))
-    return min(_fenceposts(deployment)[1], wanted) if _rolls(deployment) and wanted else 0
+    wanted = _replicas(deployment)
+    return min(_rolling_limits(deployment)[1], wanted) if _rolls(deployment) and wanted else 0
 
 
 def _room(deployment: Json, sets: list[Json], size: int) -> int:
-    """By how much the new ReplicaSet may grow."""
-    wanted = integer(spec_of(deployment).get("replicas"))
+    """Return the number of replicas that the new ReplicaSet may add (NewRSNewReplicas)."""
+    wanted = _replicas(deployment)
     if not _rolls(deployment):
         return wanted if not any(_replicas(one) for one in sets) else 0
     room = wanted + _surge(deployment) - sum(_replicas(one) for one in sets)
     return max(min(room, wanted - size), 0)
 
 
-def _size_notes(deployment: Json) -> dict[str, str]:
-    wanted = integer(spec_of(deployment).get("replicas"))
+def _size_annotations(deployment: Json) -> dict[str, str]:
+    wanted = _replicas(deployment)
     return {_DESIRED: str(wanted), _MAX: str(wanted + _surge(deployment))}
 
 
 def _without_unhealthy(old: list[Json], spare: int) -> dict[str, int]:
-    """The sizes of old sets once pods that are not available have gone, at most so many."""
+    """Return the sizes of old ReplicaSets without unavailable pods, at most `spare` less."""
     sizes = {}
     for one in old:
         down = max(min(spare, _replicas(one) - _available(one)), 0)
@@ -397,15 +394,15 @@ def _conditions(deployment: Json, status: Json, new: Json | None, now: float) ->
 
 
 def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> Json | None:
-    """The Progressing condition if it is to change."""
+    """Return the Progressing condition if it changes."""
     current = condition_of(deployment, "Progressing")
     settled = current.get("reason") == "NewReplicaSetAvailable"
     if settled and integer(status.get("replicas")) == integer(status.get("updatedReplicas")):
         return None
-    who = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
+    shown = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
     base: Json = {"type": "Progressing", "status": "True"}
     if _is_complete({**deployment, "status": status}):
-        message = f"{who} has successfully progressed."
+        message = f"{shown} has successfully progressed."
         return {**base, "reason": "NewReplicaSetAvailable", "message": message}
     old = status_of(deployment)
     retiring = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
@@ -415,11 +412,11 @@ def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> J
         integer(status.get(name)) > integer(old.get(name)) for name in names
     )
     if moved or not current:
-        message = f"{who} is progressing."
+        message = f"{shown} is progressing."
         return {**base, "reason": "ReplicaSetUpdated", "message": message, "moved": True}
     deadline = integer(spec_of(deployment).get("progressDeadlineSeconds"))
     if times.epoch_seconds(text(current.get("lastUpdateTime"))) + deadline <= now:
-        message = f"{who} has timed out progressing."
+        message = f"{shown} has timed out progressing."
         reason = "ProgressDeadlineExceeded"
         return {**base, "status": "False", "reason": reason, "message": message}
     return None
@@ -428,7 +425,7 @@ def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> J
 def _updated(
     conditions: list[Json], condition: Json, stamp: str, *, always: bool = False
 ) -> list[Json]:
-    """Set a condition unless it says the same already; then only its time of update may move."""
+    """Set a condition unless status and reason are the same; `always` sets lastUpdateTime too."""
     present = next((one for one in conditions if one.get("type") == condition["type"]), {})
     same = all(present.get(name) == condition[name] for name in ("status", "reason"))
     if same and not always:

@@ -222,11 +222,11 @@ class Jobs(Owner):
         elif turn.spec.get("suspend"):
             if turn.set_condition("Suspended", "True", "JobSuspended", "Job suspended"):
                 turn.status.pop("startTime", None)
-                await self.tell(turn.job, "Suspended", "Job suspended")
+                await self.record(turn.job, "Suspended", "Job suspended")
         elif is_true(turn.job, "Suspended"):
             turn.set_condition("Suspended", "False", "JobResumed", "Job resumed")
             turn.status["startTime"] = times.timestamp(turn.now)
-            await self.tell(turn.job, "Resumed", "Job resumed")
+            await self.record(turn.job, "Resumed", "Job resumed")
 
     async def _track(self, key: str, turn: _Turn) -> None:
         """Write the uids of ended pods, remove their finalizers, then count them.
@@ -254,9 +254,9 @@ class Jobs(Owner):
             turn.status["completionTime"] = times.timestamp(turn.now)
         await self._write_status(turn)
         if verdict.type == "Complete":
-            await self.tell(turn.job, "Completed", "Job completed")
+            await self.record(turn.job, "Completed", "Job completed")
         else:
-            await self.tell(turn.job, verdict.reason, verdict.message, kind="Warning")
+            await self.record(turn.job, verdict.reason, verdict.message, kind="Warning")
 
     async def _write_status(self, turn: _Turn) -> None:
         uncounted = {kind: uids for kind, uids in turn.uncounted.items() if uids}

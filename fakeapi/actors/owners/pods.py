@@ -1,4 +1,4 @@
-"""What owners of pods share: whose a pod is, making it from a template, which goes first.
+"""The base of all owners of pods: claiming, creating and deleting pods.
 
 Source: pkg/controller/{controller_utils,controller_ref_manager}.go of Kubernetes v1.36.3.
 """
@@ -46,25 +46,24 @@ if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
     from fakeapi.decoding.selectors import LabelSelector
 
-_FINISHED: Final = ("Succeeded", "Failed")
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-#: Names made of these are never words, as upstream's rand.SafeEncodeString sees to.
+#: The alphabet of rand.SafeEncodeString, which spells no words.
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def is_available(pod: Json, min_ready_seconds: int, now: float) -> bool:
-    """Whether a pod has been ready for that long."""
+    """True if a pod has been ready for `min_ready_seconds`."""
     return is_ready(pod) and available_in(pod, min_ready_seconds, now) <= 0
 
 
 def available_in(pod: Json, min_ready_seconds: int, now: float) -> float:
-    """How many seconds are missing until a ready pod is available."""
+    """Return the seconds until a ready pod is available."""
     since = text(condition_of(pod, "Ready").get("lastTransitionTime"))
     return times.epoch_seconds(since) + min_ready_seconds - now if since else 0.0
 
 
 def deletion_rank(pod: Json) -> tuple[object, ...]:
-    """Pods of which some have to go are taken in this order. Source: ActivePodsWithRanks."""
+    """Return a sort key: pods to delete first come first. Source: ActivePodsWithRanks."""
     spec, status = spec_of(pod), status_of(pod)
     cost = annotation(pod, _COST)
     ready_since = text(condition_of(pod, "Ready").get("lastTransitionTime"))
@@ -84,7 +83,7 @@ def deletion_rank(pod: Json) -> tuple[object, ...]:
 
 
 def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object) -> Json:
-    """A pod of that owner, to be created."""
+    """Return a pod of the owner to create; `metadata` are more fields of its metadata."""
     given = metadata_of(template)
     labels = {**string_map(given.get("labels")), **string_map(metadata.pop("labels", None))}
     annotations = {
@@ -106,14 +105,14 @@ def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object
 
 
 def template_hash(template: Json, collisions: int = 0) -> str:
-    """A name for a template; equal templates have equal ones. Not the number that upstream has."""
+    """Return a hash of a template, in another way than upstream, which hashes Go's memory."""
     encoded = msgspec.json.encode([template, collisions], order="deterministic")
     number = int.from_bytes(hashlib.sha256(encoded).digest()[:4])
     return "".join(_SAFE[int(digit) % len(_SAFE)] for digit in str(number))
 
 
 def scaled(value: object, total: int, *, up: bool) -> int:
-    """A number, or a percentage of the total, rounded up or down."""
+    """Return a number, or a percentage of `total`, rounded up or down."""
     if isinstance(value, str) and value.endswith("%"):
         part = int(value[:-1]) * total
         return -(-part // 100) if up else part // 100
@@ -121,7 +120,7 @@ def scaled(value: object, total: int, *, up: bool) -> int:
 
 
 class Owner(Controller):
-    """A controller of one resource, the objects of which own pods."""
+    """A controller of one resource whose objects own pods, or own owners of pods."""
 
     resource: Resource
 
@@ -133,14 +132,11 @@ class Owner(Controller):
         self.pods.subscribe(self._dependent_changed)
 
     def selector_of(self, owner: Json) -> LabelSelector:
-        """What the owner selects among the objects of its namespace."""
+        """Return the owner's label selector."""
         return label_selector_of(spec_of(owner).get("selector"))
 
     async def claimed(self, owner: Json, informer: Informer) -> list[Json]:
-        """The objects that are the owner's: orphans it selects become its own, others are let go.
-
-        Raises ActorApiError.
-        """
+        """Return the owner's objects; adopt orphans that it selects, release those it does not."""
         selector = self.selector_of(owner)
         uid = uid_of(owner)
         mine = []
@@ -165,19 +161,13 @@ class Owner(Controller):
         await self._set_owners(obj, resource, [one for one in present if one.get("uid") != uid])
 
     async def _set_owners(self, obj: Json, resource: Resource, references: list[Json]) -> Json:
-        metadata: Json = {
-            "resourceVersion": metadata_of(obj).get("resourceVersion"),
-            "ownerReferences": references,
-        }
-        return await self.patch(resource, obj, {"metadata": metadata})
+        patch: Json = {"metadata": {"ownerReferences": references}}
+        return await self.patch(resource, obj, patch, if_unchanged=True)
 
     async def create_pods(
         self, owner: Json, pods: list[Json]
     ) -> tuple[list[Json], ActorApiError | None]:
-        """Create pods until one is refused: those that are there, and why no more are.
-
-        Raises ActorApiError if the server is out of reach.
-        """
+        """Create pods until one is refused; return those created, and the error if any."""
         made: list[Json] = []
         for pod in pods:
             try:
@@ -185,26 +175,26 @@ class Owner(Controller):
             except ActorApiError as error:
                 if error.code in (403, 422):
                     message = f"Error creating: {error}"
-                    await self.tell(owner, "FailedCreate", message, kind="Warning")
+                    await self.record(owner, "FailedCreate", message, kind="Warning")
                     return made, error
                 if error.code != 404:
                     raise
-                return made, None  # the namespace is going
-            await self.tell(owner, "SuccessfulCreate", f"Created pod: {name_of(made[-1])}")
+                return made, None  # the namespace is being deleted
+            await self.record(owner, "SuccessfulCreate", f"Created pod: {name_of(made[-1])}")
         return made, None
 
     async def delete_pods(self, owner: Json, pods: list[Json]) -> None:
-        """Delete pods. Raises ActorApiError."""
+        """Delete pods, each with an event."""
         for pod in pods:
             await self.delete(PODS, pod)
-            await self.tell(owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+            await self.record(owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
-    async def tell(self, owner: Json, reason: str, message: str, *, kind: str = "Normal") -> None:
+    async def record(self, owner: Json, reason: str, message: str, *, kind: str = "Normal") -> None:
         """Write an event about the owner."""
         await self._recorder.record(self.resource, owner, reason, message, kind=kind)
 
     def plan_availability(self, key: str, pods: list[Json], min_ready_seconds: int) -> None:
-        """Come back when the next ready pod becomes available."""
+        """Queue the owner for the time at which the next ready pod becomes available."""
         now = self.clock.now()
         waits = [available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod)]
         missing = [seconds for seconds in waits if seconds > 0]

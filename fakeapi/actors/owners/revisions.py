@@ -1,6 +1,6 @@
-"""Templates that an owner has had, as ControllerRevisions.
+"""The history of an owner's pod template, as ControllerRevisions.
 
-Source: pkg/controller/history of Kubernetes v1.36.3. Names end in another hash than upstream's.
+Source: pkg/controller/history of Kubernetes v1.36.3. The hash in their names is not upstream's.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ REVISION_LABEL: Final = "controller-revision-hash"
 
 
 class RevisedOwner(Owner):
-    """An owner whose pods are labelled with the revision of the template they are made from."""
+    """An owner whose pods have a label with the revision of their template."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._revisions = self.informer(CONTROLLER_REVISIONS)
 
     def revisions_of(self, owner: Json) -> list[Json]:
-        """The owner's revisions, the oldest first."""
+        """Return the owner's revisions, the oldest first."""
         uid = uid_of(owner)
         mine = [
             one
@@ -44,11 +44,8 @@ class RevisedOwner(Owner):
         ]
         return sorted(mine, key=_number)
 
-    async def revise(self, owner: Json) -> tuple[Json, list[Json]]:
-        """The revision of the present template, made or made the newest; all of them.
-
-        Raises ActorApiError.
-        """
+    async def sync_revisions(self, owner: Json) -> tuple[Json, list[Json]]:
+        """Return the revision of the current template, created if need be, and all revisions."""
         template = mapping(spec_of(owner).get("template"))
         data: Json = {"spec": {"template": in_key_order({**template, "$patch": "replace"})}}
         revisions = self.revisions_of(owner)
@@ -77,8 +74,8 @@ class RevisedOwner(Owner):
         )
         return made, [*revisions, made]
 
-    async def forget_revisions(self, owner: Json, revisions: list[Json], used: set[str]) -> None:
-        """Delete the oldest of those that no pod has, beyond the history that is to be kept."""
+    async def truncate_history(self, owner: Json, revisions: list[Json], used: set[str]) -> None:
+        """Delete the oldest unused revisions beyond revisionHistoryLimit."""
         limit = spec_of(owner).get("revisionHistoryLimit")
         idle = [one for one in revisions if name_of(one) not in used]
         for one in idle[: max(len(idle) - (limit if isinstance(limit, int) else 10), 0)]:
@@ -86,7 +83,7 @@ class RevisedOwner(Owner):
 
 
 def template_of(revision: Json) -> Json:
-    """The template that a revision keeps."""
+    """Return the template of a revision."""
     template = mapping(mapping(mapping(revision.get("data")).get("spec")).get("template"))
     return {name: value for name, value in template.items() if name != "$patch"}
 

@@ -1,16 +1,25 @@
-"""StatefulSets: pods with names, one after the other, each with its claims.
+"""StatefulSets: pods with ordinals and fixed names, created in order, each with its claims.
 
 Source: pkg/controller/statefulset of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import has_ended, is_ready, phase_of, spec_of, status_of, uid_of
-from fakeapi.actors.owners.claim_retention import claim_name, is_stale, owners_of_claim
+from fakeapi.actors.objects import (
+    has_ended,
+    is_ready,
+    owner_reference,
+    owners_of,
+    phase_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
 from fakeapi.actors.owners.pods import is_available, pod_from, scaled
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner, template_of
 from fakeapi.actors.resources import CLAIMS, PODS, STATEFUL_SETS
@@ -29,6 +38,8 @@ from fakeapi.types.objects import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fakeapi.actors.controller import Context
 
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
@@ -36,8 +47,62 @@ _INDEX: Final = "apps.kubernetes.io/pod-index"
 _ORDINAL: Final = re.compile(r"-(\d+)$", re.ASCII).search
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Replicas:
+    """The pods of a StatefulSet by ordinal, its current revision and that of its template."""
+
+    owner: Json
+    pods: Mapping[int, Json]
+    current: Json
+    update: Json
+    now: float
+
+    @property
+    def spec(self) -> Json:
+        return spec_of(self.owner)
+
+    @property
+    def wanted(self) -> range:
+        """Return the ordinals that shall exist."""
+        start = integer(mapping(self.spec.get("ordinals")).get("start"))
+        return range(start, start + integer(self.spec.get("replicas")))
+
+    @property
+    def rolling(self) -> Json:
+        return mapping(mapping(self.spec.get("updateStrategy")).get("rollingUpdate"))
+
+    @property
+    def is_on_delete(self) -> bool:
+        return mapping(self.spec.get("updateStrategy")).get("type") == "OnDelete"
+
+    @property
+    def partition(self) -> int:
+        """Return the lowest ordinal that is updated."""
+        return self.wanted.start + integer(self.rolling.get("partition"))
+
+    def pod_name(self, ordinal: int) -> str:
+        return f"{name_of(self.owner)}-{ordinal}"
+
+    def is_up(self, pod: Json | None) -> bool:
+        """True if the pod is available and stays."""
+        return pod is not None and not is_deleting(pod) and self.is_available(pod)
+
+    def is_available(self, pod: Json) -> bool:
+        return is_available(pod, integer(self.spec.get("minReadySeconds")), self.now)
+
+    def has_revision(self, pod: Json, revision: Json) -> bool:
+        label = text(labels_of(pod).get(REVISION_LABEL))
+        return f"{name_of(self.owner)}-{label}" == name_of(revision)
+
+    def revision_for(self, ordinal: int) -> Json:
+        """Return the revision of a new pod."""
+        if self.is_on_delete or ordinal >= self.partition:
+            return self.update
+        return self.current
+
+
 class StatefulSets(RevisedOwner):
-    """Makes pods from the lowest ordinal up, and takes them down from the highest."""
+    """Creates pods from the lowest ordinal up, and deletes them from the highest down."""
 
     name = "statefulset-controller"
     resource = STATEFUL_SETS
@@ -47,220 +112,180 @@ class StatefulSets(RevisedOwner):
         self._claims = self.informer(CLAIMS)
 
     async def sync(self, key: str) -> None:
-        """Take the next step for one set, then tell. Raises ActorApiError."""
+        """Take the next step for one set, then write its status."""
         owner = self.owners.objects.get(key)
         if owner is None:
             return
         pods = {_ordinal(pod): pod for pod in await self.claimed(owner, self.pods)}
-        update, revisions = await self.revise(owner)
-        current = _current_revision(owner, revisions, update)
+        update, revisions = await self.sync_revisions(owner)
+        name = text(status_of(owner).get("currentRevision"))
+        current = next((one for one in revisions if name_of(one) == name), update)
+        replicas = _Replicas(owner, pods, current, update, self.clock.now())
         if not is_deleting(owner):
-            await self._step(owner, pods, current, update)
-        await self._tell(owner, pods, current, update)
-        used = {labels_of(pod).get(REVISION_LABEL) for pod in pods.values()}
-        names = {f"{name_of(owner)}-{one}" for one in used} | {name_of(current), name_of(update)}
-        await self.forget_revisions(owner, revisions, names)
+            await self._step(replicas)
+        await self.update_status(self.resource, owner, _status(replicas))
+        used = {f"{name_of(owner)}-{labels_of(p).get(REVISION_LABEL)}" for p in pods.values()}
+        await self.truncate_history(owner, revisions, used | {name_of(current), name_of(update)})
         wait = integer(spec_of(owner).get("minReadySeconds"))
         self.plan_availability(key, list(pods.values()), wait)
 
-    async def _step(self, owner: Json, pods: dict[int, Json], current: Json, update: Json) -> None:
-        spec = spec_of(owner)
-        monotonic = spec.get("podManagementPolicy") != "Parallel"
-        start = integer(mapping(spec.get("ordinals")).get("start"))
-        wanted = range(start, start + integer(spec.get("replicas")))
-        for ordinal in wanted:
-            waits = await self._keep(owner, ordinal, pods, current, update)
-            if waits and monotonic:
+    async def _step(self, replicas: _Replicas) -> None:
+        is_ordered = replicas.spec.get("podManagementPolicy") != "Parallel"
+        for ordinal in replicas.wanted:
+            is_up = await self._bring_up(replicas, ordinal)
+            if not is_up and is_ordered:
                 return
-        surplus = sorted((one for one in pods if one not in wanted and one >= 0), reverse=True)
+        surplus = [one for one in replicas.pods if one not in replicas.wanted and one >= 0]
+        surplus.sort(reverse=True)
         for ordinal in surplus:
-            await self._own_claims(owner, pods[ordinal], scaled_down=True)
-        if await self._scale_down(owner, pods, wanted, surplus, monotonic=monotonic):
+            await self._set_claim_owners(replicas, replicas.pods[ordinal], scaled_down=True)
+        if is_ordered and surplus:
+            await self._delete_next(replicas, surplus[0])
             return
-        await self._update(owner, pods, wanted, update)
-
-    async def _keep(
-        self, owner: Json, ordinal: int, pods: dict[int, Json], current: Json, update: Json
-    ) -> bool:
-        """See that the pod of an ordinal is there; whether others have to wait for it."""
-        pod = pods.get(ordinal)
-        if pod is not None and has_ended(pod):
-            if not is_deleting(pod):
-                await self._take_down(owner, pod)
-            return True
-        if pod is None:
-            await self._make(owner, ordinal, _revision_for(owner, ordinal, current, update))
-            return True
-        if phase_of(pod) == "Pending":
-            await self._claims_of(owner, ordinal, pod)  # one may have been lost
-        if not self._is_up(owner, pod):
-            return True
-        await self._own_claims(owner, pod, scaled_down=False)
-        return False
-
-    async def _scale_down(
-        self,
-        owner: Json,
-        pods: dict[int, Json],
-        wanted: range,
-        surplus: list[int],
-        *,
-        monotonic: bool,
-    ) -> bool:
-        """Take down what is beyond the wish, one by one or all at once; whether updates wait."""
-        broken = [one for one in sorted(pods) if not self._is_up(owner, pods[one])]
-        broken.sort(key=lambda one: one not in wanted)
         for ordinal in surplus:
-            pod = pods[ordinal]
-            if is_deleting(pod):
-                if monotonic:
-                    return True
-                continue
-            if monotonic and not self._is_up(owner, pod) and ordinal != broken[0]:
-                return True
-            await self._take_down(owner, pod)
-            if monotonic:
-                return True
-        return False
+            if not is_deleting(replicas.pods[ordinal]):
+                await self._delete(replicas, replicas.pods[ordinal])
+        await self._update(replicas)
 
-    async def _take_down(self, owner: Json, pod: Json) -> None:
+    async def _bring_up(self, replicas: _Replicas, ordinal: int) -> bool:
+        """Create the pod of an ordinal if it is missing; return True if it is available."""
+        pod = replicas.pods.get(ordinal)
+        if pod is None:
+            await self._create_pod(replicas, ordinal)
+            return False
+        if has_ended(pod):
+            if not is_deleting(pod):
+                await self._delete(replicas, pod)
+            return False
+        if phase_of(pod) == "Pending":
+            await self._create_claims(replicas, ordinal, pod)  # one may have been deleted
+        if not replicas.is_up(pod):
+            return False
+        await self._set_claim_owners(replicas, pod, scaled_down=False)
+        return True
+
+    async def _delete_next(self, replicas: _Replicas, ordinal: int) -> None:
+        """Delete the highest pod; it waits for the others to be up unless it is broken itself."""
+        pod = replicas.pods[ordinal]
+        broken = [one for one in sorted(replicas.pods) if not replicas.is_up(replicas.pods[one])]
+        broken.sort(key=lambda one: one not in replicas.wanted)
+        may_go = replicas.is_up(pod) or ordinal == broken[0]
+        if may_go and not is_deleting(pod):
+            await self._delete(replicas, pod)
+
+    async def _delete(self, replicas: _Replicas, pod: Json) -> None:
         await self.delete(PODS, pod)
+        owner = replicas.owner
         message = f"Delete Pod {name_of(pod)} in StatefulSet {name_of(owner)} successful"
-        await self.tell(owner, "SuccessfulDelete", message)
+        await self.record(owner, "SuccessfulDelete", message)
 
-    def _is_up(self, owner: Json, pod: Json | None) -> bool:
-        wait = integer(spec_of(owner).get("minReadySeconds"))
-        return (
-            pod is not None and not is_deleting(pod) and is_available(pod, wait, self.clock.now())
-        )
-
-    async def _make(self, owner: Json, ordinal: int, revision: Json) -> None:
-        name = f"{name_of(owner)}-{ordinal}"
-        template = template_of(revision)
+    async def _create_pod(self, replicas: _Replicas, ordinal: int) -> None:
+        owner, name = replicas.owner, replicas.pod_name(ordinal)
+        revision = replicas.revision_for(ordinal)
         labels = {
             _POD_NAME: name,
             _INDEX: str(ordinal),
             REVISION_LABEL: name_of(revision).removeprefix(f"{name_of(owner)}-"),
         }
-        pod = pod_from(self.resource, owner, template, name=name, labels=labels)
-        spec = dict(spec_of(pod))
-        spec["hostname"] = name
-        spec["subdomain"] = text(spec_of(owner).get("serviceName"))
-        claims = await self._claims_of(owner, ordinal, {})
+        pod = pod_from(self.resource, owner, template_of(revision), name=name, labels=labels)
+        claims = await self._create_claims(replicas, ordinal, {})
+        spec = {
+            **spec_of(pod),
+            "hostname": name,
+            "subdomain": text(replicas.spec.get("serviceName")),
+        }
         volumes = [one for one in mappings(spec.get("volumes")) if one.get("name") not in claims]
         for volume, claim in claims.items():
             volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": claim}})
         if volumes:
             spec["volumes"] = volumes
         try:
-            made = await self.create(PODS, {**pod, "spec": spec})
+            created = await self.create(PODS, {**pod, "spec": spec})
         except ActorApiError as error:
             message = f"Create Pod {name} in StatefulSet {name_of(owner)} failed error: {error}"
-            await self.tell(owner, "FailedCreate", message, kind="Warning")
+            await self.record(owner, "FailedCreate", message, kind="Warning")
             raise
         message = f"Create Pod {name} in StatefulSet {name_of(owner)} successful"
-        await self.tell(owner, "SuccessfulCreate", message)
-        await self._own_claims(owner, made, scaled_down=False)
+        await self.record(owner, "SuccessfulCreate", message)
+        await self._set_claim_owners(replicas, created, scaled_down=False)
 
-    async def _claims_of(self, owner: Json, ordinal: int, pod: Json) -> dict[str, str]:
-        """The claims of a pod by volume, made if they are missing.
+    async def _create_claims(self, replicas: _Replicas, ordinal: int, pod: Json) -> dict[str, str]:
+        """Create the missing claims of a pod; return the names of all by volume.
 
-        Raises ActorApiError, also for one that is on its way out.
+        Raises ActorApiError if one is being deleted.
         """
+        owner, pod_name = replicas.owner, replicas.pod_name(ordinal)
         names: dict[str, str] = {}
-        pod_name, uid = f"{name_of(owner)}-{ordinal}", uid_of(pod)
-        for template in mappings(spec_of(owner).get("volumeClaimTemplates")):
-            name = names[name_of(template)] = claim_name(owner, template, ordinal)
+        for template in mappings(replicas.spec.get("volumeClaimTemplates")):
+            name = names[name_of(template)] = f"{name_of(template)}-{pod_name}"
             present = self._claims.get(namespace_of(owner), name)
             if present is None:
-                await self._claim(owner, template, name)
-            elif is_deleting(present) or is_stale(present, pod_name, uid):
+                await self.create(CLAIMS, _new_claim(owner, template, name))
+                message = f"Create Claim {name} Pod {pod_name} in StatefulSet "
+                message += f"{name_of(owner)} success"
+                await self.record(owner, "SuccessfulCreate", message)
+            elif is_deleting(present) or _is_of_earlier_pod(present, pod_name, uid_of(pod)):
                 raise ActorApiError(0, "Deleting", f"pvc {name} is being deleted")
         return names
 
-    async def _claim(self, owner: Json, template: Json, name: str) -> None:
-        selector = mapping(spec_of(owner).get("selector"))
-        given = metadata_of(template)
-        labels = {
-            **string_map(given.get("labels")),
-            **string_map(selector.get("matchLabels")),
-        }
-        metadata: Json = {
-            "name": name,
-            "namespace": namespace_of(owner),
-            "labels": labels,
-            "annotations": string_map(given.get("annotations")),
-        }
-        await self.create(CLAIMS, {"metadata": metadata, "spec": template.get("spec")})
-        pod = name.removeprefix(f"{name_of(template)}-")
-        message = f"Create Claim {name} Pod {pod} in StatefulSet {name_of(owner)} success"
-        await self.tell(owner, "SuccessfulCreate", message)
-
-    async def _own_claims(self, owner: Json, pod: Json, *, scaled_down: bool) -> None:
-        """Let the pod's claims go with it, with the set, or with nobody, as the policy says."""
-        for template in mappings(spec_of(owner).get("volumeClaimTemplates")):
-            name = claim_name(owner, template, _ordinal(pod))
-            claim = self._claims.get(namespace_of(owner), name)
+    async def _set_claim_owners(self, replicas: _Replicas, pod: Json, *, scaled_down: bool) -> None:
+        """Set the owners of the pod's claims as persistentVolumeClaimRetentionPolicy demands."""
+        owner = replicas.owner
+        for template in mappings(replicas.spec.get("volumeClaimTemplates")):
+            claim = self._claims.get(namespace_of(owner), f"{name_of(template)}-{name_of(pod)}")
             if claim is None or is_deleting(claim):
                 continue
-            owners = owners_of_claim(claim, owner, pod, scaled_down=scaled_down)
+            owners = _claim_owners(claim, owner, pod, scaled_down=scaled_down)
             if owners is not None:
                 await self.patch(CLAIMS, claim, {"metadata": {"ownerReferences": owners}})
 
-    async def _update(
-        self, owner: Json, pods: dict[int, Json], wanted: range, update: Json
-    ) -> None:
-        """Delete the highest pods of an old template.
+    async def _update(self, replicas: _Replicas) -> None:
+        """Delete pods of old revisions from the highest ordinal down.
 
-        One at a time once those above it are up, or, where the set says maxUnavailable (upstream's
-        server keeps it with the gate MaxUnavailableStatefulSet only), as many as that allows.
+        Without maxUnavailable, one at a time once those above it are up. Upstream's server keeps
+        maxUnavailable with the feature gate MaxUnavailableStatefulSet only.
         """
-        strategy = mapping(spec_of(owner).get("updateStrategy"))
-        if strategy.get("type") == "OnDelete":
+        if replicas.is_on_delete:
             return
-        rolling = mapping(strategy.get("rollingUpdate"))
-        floor = wanted.start + integer(rolling.get("partition"))
-        limit = rolling.get("maxUnavailable")
-        missing = sum(not self._is_up(owner, pods.get(one)) for one in wanted)
-        budget = max(scaled(limit, len(wanted), up=False), 1) - missing
+        limit = replicas.rolling.get("maxUnavailable")
+        wanted = replicas.wanted
+        unavailable = sum(not replicas.is_up(replicas.pods.get(one)) for one in wanted)
+        budget = max(scaled(limit, len(wanted), up=False), 1) - unavailable
         for ordinal in reversed(wanted):
-            if ordinal < floor or (limit is not None and budget <= 0):
+            if ordinal < replicas.partition or (limit is not None and budget <= 0):
                 return
-            pod = pods.get(ordinal)
-            if pod is not None and not _has(pod, owner, update) and not is_deleting(pod):
-                await self._take_down(owner, pod)
+            pod = replicas.pods.get(ordinal)
+            is_old = pod is not None and not replicas.has_revision(pod, replicas.update)
+            if pod is not None and is_old and not is_deleting(pod):
+                await self._delete(replicas, pod)
                 budget -= 1
                 if limit is None:
                     return
-            elif limit is None and not self._is_up(owner, pod):
+            elif limit is None and not replicas.is_up(pod):
                 return
 
-    async def _tell(self, owner: Json, pods: dict[int, Json], current: Json, update: Json) -> None:
-        spec, now = spec_of(owner), self.clock.now()
-        wait = integer(spec.get("minReadySeconds"))
-        living = list(pods.values())
-        updated = sum(_has(pod, owner, update) for pod in living)
-        ready = sum(is_ready(pod) for pod in living)
-        partition = mapping(mapping(spec.get("updateStrategy")).get("rollingUpdate"))
-        wanted = integer(spec.get("replicas"))
-        done = updated == ready == len(living) == wanted and not integer(partition.get("partition"))
-        if done:
-            current = update
-        counts = {
-            "readyReplicas": ready,
-            "currentReplicas": sum(_has(pod, owner, current) for pod in living),
-            "updatedReplicas": updated,
-        }
-        status: Json = {
-            "observedGeneration": metadata_of(owner).get("generation"),
-            "replicas": len(living),
-            "currentRevision": name_of(current),
-            "updateRevision": name_of(update),
-            "collisionCount": integer(status_of(owner).get("collisionCount")),
-            **{name: count for name, count in counts.items() if count},
-            "availableReplicas": sum(is_available(pod, wait, now) for pod in living),
-        }
-        await self.update_status(self.resource, owner, status)
+
+def _status(replicas: _Replicas) -> Json:
+    owner, pods, current = replicas.owner, list(replicas.pods.values()), replicas.current
+    updated = sum(replicas.has_revision(pod, replicas.update) for pod in pods)
+    ready = sum(map(is_ready, pods))
+    is_done = updated == ready == len(pods) == integer(replicas.spec.get("replicas"))
+    if is_done and not integer(replicas.rolling.get("partition")):
+        current = replicas.update
+    counts = {
+        "readyReplicas": ready,
+        "currentReplicas": sum(replicas.has_revision(pod, current) for pod in pods),
+        "updatedReplicas": updated,
+    }
+    return {
+        "observedGeneration": metadata_of(owner).get("generation"),
+        "replicas": len(pods),
+        "currentRevision": name_of(current),
+        "updateRevision": name_of(replicas.update),
+        "collisionCount": integer(status_of(owner).get("collisionCount")),
+        **{name: count for name, count in counts.items() if count},
+        "availableReplicas": sum(map(replicas.is_available, pods)),
+    }
 
 
 def _ordinal(pod: Json) -> int:
@@ -268,21 +293,41 @@ def _ordinal(pod: Json) -> int:
     return int(found[1]) if found else -1
 
 
-def _has(pod: Json, owner: Json, revision: Json) -> bool:
-    label = text(labels_of(pod).get(REVISION_LABEL))
-    return f"{name_of(owner)}-{label}" == name_of(revision)
+def _new_claim(owner: Json, template: Json, name: str) -> Json:
+    selector = mapping(spec_of(owner).get("selector"))
+    metadata: Json = {
+        "name": name,
+        "namespace": namespace_of(owner),
+        "labels": {**labels_of(template), **string_map(selector.get("matchLabels"))},
+        "annotations": string_map(metadata_of(template).get("annotations")),
+    }
+    return {"metadata": metadata, "spec": template.get("spec")}
 
 
-def _current_revision(owner: Json, revisions: list[Json], update: Json) -> Json:
-    name = text(status_of(owner).get("currentRevision"))
-    return next((one for one in revisions if name_of(one) == name), update)
+def _is_of_earlier_pod(claim: Json, pod_name: str, pod_uid: str) -> bool:
+    """True if an earlier pod of this name owns the claim, which will be deleted then."""
+    return any(
+        one.get("kind") == "Pod" and one.get("name") == pod_name and one.get("uid") != pod_uid
+        for one in owners_of(claim)
+    )
 
 
-def _revision_for(owner: Json, ordinal: int, current: Json, update: Json) -> Json:
-    """Below the partition a pod is made as it was, above it as it is to be."""
-    spec = spec_of(owner)
-    strategy = mapping(spec.get("updateStrategy"))
-    start = integer(mapping(spec.get("ordinals")).get("start"))
-    partition = integer(mapping(strategy.get("rollingUpdate")).get("partition"))
-    rolls = strategy.get("type") != "OnDelete"
-    return current if rolls and ordinal < start + partition else update
+def _claim_owners(claim: Json, owner: Json, pod: Json, *, scaled_down: bool) -> list[Json] | None:
+    """Return the new owner references of a claim, None if they are to be left.
+
+    Source: updateClaimOwnerRefForSetAndPod in stateful_set_utils.go.
+    """
+    present = owners_of(claim)
+    uids = {uid_of(owner), uid_of(pod)}
+    names = {("StatefulSet", name_of(owner)), ("Pod", name_of(pod))}
+    others = [one for one in present if one.get("uid") not in uids]
+    if any((one.get("kind"), one.get("name")) in names for one in others):
+        return None  # an earlier set or pod of this name, which is being deleted
+    wanted = list(others)
+    if not any(one.get("controller") for one in others):
+        policy = mapping(spec_of(owner).get("persistentVolumeClaimRetentionPolicy"))
+        if policy.get("whenScaled") == "Delete" and scaled_down:
+            wanted.append(owner_reference(PODS, pod))
+        elif policy.get("whenDeleted") == "Delete":
+            wanted.append(owner_reference(STATEFUL_SETS, owner))
+    return None if wanted == present else wanted
