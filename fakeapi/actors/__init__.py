@@ -1,9 +1,9 @@
-"""A cluster that lives: actors on the server's clock that are clients of its API.
+"""Kubelets and controllers as clients of the server, on its clock.
 
     async with FakeApiServer() as server, Actors(server, kubelet=True):
         ...
 
-Without them nothing happens on the server but what clients ask for.
+Without them, objects change only by requests of other clients.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _ANNOTATIONS: Final = ("startup-seconds", "run-seconds", "exit-codes", "terminat
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletOptions:
-    """How pods without annotations behave, and how often nodes report; seconds.
+    """Times of pods without annotations and of reports of nodes, in seconds.
 
     `run_seconds` None: containers run until their pod is deleted. `pods_complete_after_seconds`
     takes its place for pods that can complete (restartPolicy Never or OnFailure), unless it is

@@ -66,7 +66,7 @@ _OPTIONS: Final = (
         metavar="DURATION",
         callback=_duration,
         help="Let containers of pods with restartPolicy Never or OnFailure exit with 0 after this "
-        "time (30s, 5m), if no annotation says otherwise. Needs the actor kubelet.",
+        "time (30s, 5m), if the pod has no annotation for it. Needs the actor kubelet.",
     ),
     click.option(
         "--provisioner",

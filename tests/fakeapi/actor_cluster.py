@@ -1,4 +1,4 @@
-"""A server with actors and a clock that tests move; the builders that tests of actors share."""
+"""A server with actors and a manual clock, and builders of objects for tests of actors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Cluster:
-    """What a test holds: the server, its actors, a client and the clock."""
+    """The server of a test with its actors, a client and the clock."""
 
     def __init__(
         self, server: FakeApiServer, actors: Actors, api: ApiClient, clock: ManualClock
@@ -31,7 +31,7 @@ class Cluster:
         await self.actors.wait_until_idle()
 
     async def advance(self, seconds: float, *, step_seconds: float = 0) -> None:
-        """Let time pass, in steps, so that what begins in one step goes on in the next."""
+        """Advance the clock in steps; actors settle after each."""
         step = step_seconds or seconds
         await self.settle()
         while seconds > 1e-9:
@@ -55,7 +55,7 @@ class Cluster:
         return found
 
     def server_time(self) -> str:
-        """The time now, as the API writes it."""
+        """Return the current time as a timestamp."""
         return timestamp(self.clock.now())
 
     async def code(self, path: str) -> int:
@@ -81,14 +81,14 @@ async def cluster(*, load: list[Json] | None = None, **actors: Any) -> AsyncIter
 
 
 def node(name: str, **metadata: Any) -> Json:
-    """A node as manifests have it, without a status."""
+    """Return a node without status."""
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}}
 
 
-def pod(name: str = "p", *, node: str = "n1", spec: Json | None = None, **says: str) -> Json:
-    """A pod that is bound; `says` are annotations for the kubelet, `run_seconds="5"`."""
+def pod(name: str = "p", *, node: str = "n1", spec: Json | None = None, **annotations: str) -> Json:
+    """Return a bound pod; `annotations` configure the kubelet, as `run_seconds="5"`."""
     annotations = {
-        f"fakeapi.kubesched.io/{key.replace('_', '-')}": value for key, value in says.items()
+        f"fakeapi.kubesched.io/{key.replace('_', '-')}": value for key, value in annotations.items()
     }
     return {
         "metadata": {"name": name, "annotations": annotations},
@@ -97,6 +97,6 @@ def pod(name: str = "p", *, node: str = "n1", spec: Json | None = None, **says: 
 
 
 def conditions(obj: Json) -> dict[str, str]:
-    """Status of each condition by type."""
+    """Return the status of each condition by type."""
     found = obj.get("status", {}).get("conditions", [])
     return {one["type"]: one["status"] for one in found}

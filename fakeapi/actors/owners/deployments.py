@@ -6,6 +6,7 @@ which is computed from the memory of a Go struct.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
@@ -27,6 +28,7 @@ from fakeapi.types.objects import (
     Json,
     integer,
     is_deleting,
+    labels_of,
     mapping,
     mappings,
     metadata_of,
@@ -46,6 +48,70 @@ _MAX: Final = "deployment.kubernetes.io/max-replicas"
 _NO_DEADLINE: Final = 2**31 - 1
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rollout:
+    """A Deployment, its old ReplicaSets (the oldest first) and the one of its template."""
+
+    deployment: Json
+    old: list[Json]
+    new: Json | None
+
+    @property
+    def spec(self) -> Json:
+        return spec_of(self.deployment)
+
+    @property
+    def sets(self) -> list[Json]:
+        return [*self.old, self.new] if self.new is not None else self.old
+
+    @property
+    def wanted(self) -> int:
+        return _replicas(self.deployment)
+
+    @property
+    def is_recreate(self) -> bool:
+        return mapping(self.spec.get("strategy")).get("type") == "Recreate"
+
+    @property
+    def max_surge(self) -> int:
+        if self.is_recreate:
+            return 0
+        return scaled(self._rolling.get("maxSurge"), self.wanted, up=True)
+
+    @property
+    def max_unavailable(self) -> int:
+        """Return maxUnavailable as a number; 1 if it and maxSurge are 0 (ResolveFenceposts)."""
+        if self.is_recreate:
+            return 0
+        unavailable = scaled(self._rolling.get("maxUnavailable"), self.wanted, up=False)
+        return min(unavailable if unavailable or self.max_surge else 1, self.wanted)
+
+    @property
+    def _rolling(self) -> Json:
+        return mapping(mapping(self.spec.get("strategy")).get("rollingUpdate"))
+
+    @property
+    def new_size(self) -> int:
+        """Return the replicas that the new ReplicaSet may have now (NewRSNewReplicas)."""
+        if self.is_recreate:
+            return 0 if any(map(_replicas, self.old)) else self.wanted
+        size = _replicas(self.new) if self.new is not None else 0
+        if size > self.wanted:
+            return self.wanted
+        room = self.wanted + self.max_surge - sum(map(_replicas, self.sets))
+        return size + max(min(room, self.wanted - size), 0)
+
+    @property
+    def size_annotations(self) -> Json:
+        return {_DESIRED: str(self.wanted), _MAX: str(self.wanted + self.max_surge)}
+
+    @property
+    def is_scaled(self) -> bool:
+        """True if `replicas` has changed since the ReplicaSets were sized."""
+        sizes = [annotation(one, _DESIRED) for one in self.sets if _replicas(one) > 0]
+        return any(size not in ("", str(self.wanted)) for size in sizes)
+
+
 class Deployments(Owner):
     """Scales the ReplicaSets of each Deployment until only the newest has replicas."""
 
@@ -62,97 +128,85 @@ class Deployments(Owner):
         deployment = self.owners.objects.get(key)
         if deployment is None:
             return
-        sets = await self.claimed(deployment, self._sets)
-        sets.sort(key=_age)
-        if is_deleting(deployment):
-            await self._write_status(key, deployment, sets, _new_of(deployment, sets))
-            return
-        spec = spec_of(deployment)
+        sets = sorted(await self.claimed(deployment, self._sets), key=_age)
         new = _new_of(deployment, sets)
-        paused = bool(spec.get("paused"))
-        if not paused:
-            new, sets = await self._current(deployment, sets, new)
-        old = [one for one in sets if one is not new]
-        if paused or self._is_scaling(deployment, sets):
-            await self._scale_all(deployment, sets, new)
-        elif mapping(spec.get("strategy")).get("type") == "Recreate":
-            await self._recreate(deployment, old, new)
-        elif new is not None:
-            await self._roll(deployment, old, new)
-        if not paused:
-            await self._clean_up(deployment, old)
-        await self._write_status(key, deployment, sets, new)
+        rollout = _Rollout(deployment, [one for one in sets if one is not new], new)
+        is_paused = bool(rollout.spec.get("paused"))
+        if not is_deleting(deployment):
+            if not is_paused:
+                rollout = await self._with_new(rollout)
+            if is_paused or rollout.is_scaled:
+                await self._scale_all(rollout)
+            elif rollout.is_recreate:
+                await self._recreate(rollout)
+            else:
+                await self._roll(rollout)
+            if not is_paused:
+                await self._truncate_history(rollout)
+        await self._write_status(key, rollout)
 
-    async def _current(
-        self, deployment: Json, sets: list[Json], new: Json | None
-    ) -> tuple[Json, list[Json]]:
-        """Return the ReplicaSet of the template, created if need be, with the newest revision."""
-        old = [one for one in sets if one is not new]
-        revision = str(max((_revision(one) for one in old), default=0) + 1)
+    async def _with_new(self, rollout: _Rollout) -> _Rollout:
+        """Create the ReplicaSet of the template if need be; give it the newest revision."""
+        deployment, new = rollout.deployment, rollout.new
+        revision = str(max(map(_revision, rollout.old), default=0) + 1)
         if new is None:
-            new = await self._create(deployment, old, revision)
+            new = await self._create_set(rollout, revision)
         elif _revision(new) < int(revision):
-            patch: Json = {"metadata": {"annotations": {_REVISION: revision}}}
-            new = await self.patch(REPLICA_SETS, new, patch)
-        shown = annotation(new, _REVISION)
-        if annotation(deployment, _REVISION) != shown:
-            patch = {"metadata": {"annotations": {_REVISION: shown}}}
+            new = await self.patch(REPLICA_SETS, new, _revision_patch(revision))
+        if annotation(deployment, _REVISION) != annotation(new, _REVISION):
+            patch = _revision_patch(annotation(new, _REVISION))
             await self.patch(DEPLOYMENTS, deployment, patch)
-        return new, [*old, new]
+        return dataclasses.replace(rollout, new=new)
 
-    async def _create(self, deployment: Json, old: list[Json], revision: str) -> Json:
-        spec = spec_of(deployment)
+    async def _create_set(self, rollout: _Rollout, revision: str) -> Json:
+        deployment, spec = rollout.deployment, rollout.spec
         template = mapping(spec.get("template"))
         collisions = integer(status_of(deployment).get("collisionCount"))
         number = template_hash(template, collisions)
-        labels = {**string_map(metadata_of(template).get("labels")), _HASH: number}
+        labels = {**labels_of(template), _HASH: number}
         selector = mapping(spec.get("selector"))
-        matched = {**string_map(selector.get("matchLabels")), _HASH: number}
-        annotations: Json = {**_size_annotations(deployment), _REVISION: revision}
-        made: Json = {
-            "metadata": {
-                "name": f"{name_of(deployment)}-{number}",
-                "namespace": namespace_of(deployment),
-                "labels": labels,
-                "annotations": annotations,
-                "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
-            },
-            "spec": {
-                "replicas": _room(deployment, old, 0),
-                "minReadySeconds": integer(spec.get("minReadySeconds")),
-                "selector": {**selector, "matchLabels": matched},
-                "template": {**template, "metadata": {**metadata_of(template), "labels": labels}},
-            },
-        }
+        matched = {**mapping(selector.get("matchLabels")), _HASH: number}
         try:
-            created = await self.create(REPLICA_SETS, made)
+            created = await self.create(
+                REPLICA_SETS,
+                {
+                    "metadata": {
+                        "name": f"{name_of(deployment)}-{number}",
+                        "namespace": namespace_of(deployment),
+                        "labels": labels,
+                        "annotations": {**rollout.size_annotations, _REVISION: revision},
+                        "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
+                    },
+                    "spec": {
+                        "replicas": rollout.new_size,
+                        "minReadySeconds": integer(spec.get("minReadySeconds")),
+                        "selector": {**selector, "matchLabels": matched},
+                        "template": {
+                            **template,
+                            "metadata": {**metadata_of(template), "labels": labels},
+                        },
+                    },
+                },
+            )
         except ActorApiError as error:
             if error.reason == "AlreadyExists":
                 status = {**status_of(deployment), "collisionCount": collisions + 1}
                 await self.update_status(DEPLOYMENTS, deployment, status)
             raise
         if _replicas(created):
-            message = f"Scaled up replica set {name_of(created)} from 0 to {_replicas(created)}"
-            await self.record(deployment, "ScalingReplicaSet", message)
+            await self._record_scaling(deployment, created, before=0, after=_replicas(created))
         return created
 
-    def _is_scaling(self, deployment: Json, sets: list[Json]) -> bool:
-        """True if `replicas` has changed since the ReplicaSets were scaled."""
-        wanted = str(integer(spec_of(deployment).get("replicas")))
-        sizes = [annotation(one, _DESIRED) for one in sets if _replicas(one) > 0]
-        return any(size not in ("", wanted) for size in sizes)
-
-    async def _scale_all(self, deployment: Json, sets: list[Json], new: Json | None) -> None:
+    async def _scale_all(self, rollout: _Rollout) -> None:
         """Distribute the replicas over the ReplicaSets in proportion to their sizes."""
-        active = [one for one in sets if _replicas(one) > 0]
-        wanted = _replicas(deployment)
+        active = [one for one in rollout.sets if _replicas(one) > 0]
         if len(active) <= 1:
-            target = active[0] if active else new
+            target = active[0] if active else rollout.new
             if target is not None:
-                await self._resize(deployment, target, wanted)
+                await self._resize(rollout, target, rollout.wanted)
             return
-        total = sum(_replicas(one) for one in active)
-        allowed = wanted + _surge(deployment) if wanted else 0
+        total = sum(map(_replicas, active))
+        allowed = rollout.wanted + rollout.max_surge if rollout.wanted else 0
         rest = allowed - total
         largest = sorted(active, key=lambda one: (-_replicas(one), _age(one)))
         sizes = {}
@@ -165,102 +219,98 @@ class Deployments(Owner):
             sizes[name_of(one)] = max(_replicas(one) + share, 0)
         sizes[name_of(largest[0])] = max(sizes[name_of(largest[0])] + rest, 0)
         for one in largest:
-            await self._resize(deployment, one, sizes[name_of(one)])
+            await self._resize(rollout, one, sizes[name_of(one)])
 
-    async def _recreate(self, deployment: Json, old: list[Json], new: Json | None) -> None:
+    async def _recreate(self, rollout: _Rollout) -> None:
         """Scale the new ReplicaSet up once the last old pod is gone."""
-        for one in old:
-            await self._resize(deployment, one, 0)
-        uids = {uid_of(one) for one in old}
-        pods = self.pods.of_namespace(namespace_of(deployment))
-        left = [
+        for one in rollout.old:
+            await self._resize(rollout, one, 0)
+        uids = {uid_of(one) for one in rollout.old}
+        remaining = [
             pod
-            for pod in pods
+            for pod in self.pods.of_namespace(namespace_of(rollout.deployment))
             if controller_of(pod).get("uid") in uids and (is_active(pod) or is_deleting(pod))
         ]
-        if not left and new is not None:
-            wanted = _replicas(deployment)
-            await self._resize(deployment, new, wanted)
+        if not remaining and rollout.new is not None:
+            await self._resize(rollout, rollout.new, rollout.wanted)
 
-    async def _roll(self, deployment: Json, old: list[Json], new: Json) -> None:
+    async def _roll(self, rollout: _Rollout) -> None:
         """Scale up within maxSurge; if there is nothing to add, down within maxUnavailable."""
-        wanted = _replicas(deployment)
-        size = _replicas(new)
-        grown = wanted if size > wanted else size + _room(deployment, [*old, new], size)
-        if grown != size:
-            await self._resize(deployment, new, grown)
+        new = rollout.new
+        if new is None:
             return
-        await self._resize(deployment, new, size)  # its annotations may be old
-        floor = wanted - _unavailable(deployment)
-        total = sum(_replicas(one) for one in [*old, new])
-        spare = total - floor - (_replicas(new) - _available(new))
+        await self._resize(rollout, new, rollout.new_size)
+        if rollout.new_size != _replicas(new):
+            return
+        least = rollout.wanted - rollout.max_unavailable
+        total = sum(map(_replicas, rollout.sets))
+        spare = total - least - (_replicas(new) - _available(new))
         if spare <= 0:
             return
-        sizes = _without_unhealthy(old, spare)
-        surplus = sum(_available(one) for one in [*old, new]) - floor
-        for one in old:
+        sizes = _sizes_without_unavailable(rollout.old, spare)
+        surplus = sum(map(_available, rollout.sets)) - least
+        for one in rollout.old:
             down = max(min(sizes[name_of(one)], surplus), 0)
             surplus -= down
-            await self._resize(deployment, one, sizes[name_of(one)] - down)
+            await self._resize(rollout, one, sizes[name_of(one)] - down)
 
-    async def _resize(self, deployment: Json, one: Json, replicas: int) -> None:
-        annotations = _size_annotations(deployment)
-        is_annotated = all(annotation(one, name) == value for name, value in annotations.items())
-        if _replicas(one) == replicas and (is_annotated or not replicas):
+    async def _resize(self, rollout: _Rollout, one: Json, replicas: int) -> None:
+        """Set the replicas of a ReplicaSet, and the annotations about the Deployment's size."""
+        annotations = rollout.size_annotations
+        is_current = all(annotation(one, name) == value for name, value in annotations.items())
+        before = _replicas(one)
+        if before == replicas and (is_current or not replicas):
             return
         patch: Json = {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}
         await self.patch(REPLICA_SETS, one, patch, if_unchanged=True)
-        before = _replicas(one)
         if before != replicas:
-            way = "up" if before < replicas else "down"
-            message = f"Scaled {way} replica set {name_of(one)} from {before} to {replicas}"
-            await self.record(deployment, "ScalingReplicaSet", message)
+            await self._record_scaling(rollout.deployment, one, before=before, after=replicas)
 
-    async def _clean_up(self, deployment: Json, old: list[Json]) -> None:
+    async def _record_scaling(
+        self, deployment: Json, one: Json, *, before: int, after: int
+    ) -> None:
+        way = "up" if before < after else "down"
+        message = f"Scaled {way} replica set {name_of(one)} from {before} to {after}"
+        await self.record(deployment, "ScalingReplicaSet", message)
+
+    async def _truncate_history(self, rollout: _Rollout) -> None:
         """Delete old ReplicaSets beyond revisionHistoryLimit."""
-        limit = spec_of(deployment).get("revisionHistoryLimit")
-        if not isinstance(limit, int) or not _is_complete(deployment):
+        limit = rollout.spec.get("revisionHistoryLimit")
+        if not isinstance(limit, int) or not _is_complete(rollout, status_of(rollout.deployment)):
             return
         empty = [
             one
-            for one in old
+            for one in rollout.old
             if not _replicas(one)
             and not integer(status_of(one).get("replicas"))
             and not is_deleting(one)
         ]
         empty.sort(key=_revision)
-        for one in empty[: max(len(old) - limit, 0)]:
+        for one in empty[: max(len(rollout.old) - limit, 0)]:
             await self.delete(REPLICA_SETS, one)
 
-    async def _write_status(
-        self, key: str, deployment: Json, sets: list[Json], new: Json | None
-    ) -> None:
-        status = _status(deployment, sets, new)
+    async def _write_status(self, key: str, rollout: _Rollout) -> None:
+        """Replace the status, also if the Deployment has changed meanwhile."""
         now = self.clock.now()
-        conditions = _conditions(deployment, status, new, now)
+        status = _status(rollout)
+        conditions = _conditions(rollout, status, now)
         if conditions:
             status["conditions"] = conditions
-        live = self.owners.objects.get(key, deployment)
-        await self._patch_status(live, status)
-        deadline = spec_of(deployment).get("progressDeadlineSeconds")
+        live = self.owners.objects.get(key, rollout.deployment)
+        old = status_of(live)
+        if old != status:
+            gone: Json = {name: None for name in old if name not in status}
+            patch: Json = {"status": {**gone, **status}}
+            await self.patch(DEPLOYMENTS, live, patch, subresource="status")
+        deadline = rollout.spec.get("progressDeadlineSeconds")
         progressing = next((one for one in conditions if one["type"] == "Progressing"), {})
-        due = progressing.get("reason") not in (
+        has_ended = progressing.get("reason") in (
             "NewReplicaSetAvailable",
             "ProgressDeadlineExceeded",
         )
-        if progressing and due and isinstance(deadline, int):
+        if progressing and not has_ended and isinstance(deadline, int):
             since = times.epoch_seconds(text(progressing.get("lastUpdateTime")))
             self.queue.add_after(key, max(since + deadline - now, 0.001))
-
-    async def _patch_status(self, deployment: Json, status: Json) -> None:
-        """Replace the status, also if the object has changed."""
-        old = status_of(deployment)
-        if old == status:
-            return
-        gone: Json = {name: None for name in old if name not in status}
-        await self.patch(
-            DEPLOYMENTS, deployment, {"status": {**gone, **status}}, subresource="status"
-        )
 
 
 def _new_of(deployment: Json, sets: list[Json]) -> Json | None:
@@ -271,12 +321,8 @@ def _new_of(deployment: Json, sets: list[Json]) -> Json | None:
 
 def _bare_template(one: Json) -> Json:
     template = mapping(spec_of(one).get("template"))
-    metadata = dict(metadata_of(template))
-    labels = {
-        key: value for key, value in string_map(metadata.get("labels")).items() if key != _HASH
-    }
-    metadata["labels"] = labels
-    return {**template, "metadata": metadata}
+    labels = {key: value for key, value in string_map(labels_of(template)).items() if key != _HASH}
+    return {**template, "metadata": {**metadata_of(template), "labels": labels}}
 
 
 def _age(one: Json) -> tuple[str, str]:
@@ -288,6 +334,10 @@ def _revision(one: Json) -> int:
     return int(value) if value.isdecimal() else 0
 
 
+def _revision_patch(revision: str) -> Json:
+    return {"metadata": {"annotations": {_REVISION: revision}}}
+
+
 def _replicas(one: Json) -> int:
     return integer(spec_of(one).get("replicas"))
 
@@ -296,45 +346,7 @@ def _available(one: Json) -> int:
     return integer(status_of(one).get("availableReplicas"))
 
 
-def _rolling_limits(deployment: Json) -> tuple[int, int]:
-    """Return maxSurge and maxUnavailable as numbers, not both 0 (ResolveFenceposts)."""
-    spec = spec_of(deployment)
-    wanted = integer(spec.get("replicas"))
-    rolling = mapping(mapping(spec.get("strategy")).get("rollingUpdate"))
-    surge = scaled(rolling.get("maxSurge"), wanted, up=True)
-    unavailable = scaled(rolling.get("maxUnavailable"), wanted, up=False)
-    return surge, unavailable if surge or unavailable else 1
-
-
-def _rolls(deployment: Json) -> bool:
-    strategy = mapping(spec_of(deployment).get("strategy"))
-    return strategy.get("type") != "Recreate"
-
-
-def _surge(deployment: Json) -> int:
-    return _rolling_limits(deployment)[0] if _rolls(deployment) else 0
-
-
-def _unavailable(deployment: Json) -> int:
-    wanted = _replicas(deployment)
-    return min(_rolling_limits(deployment)[1], wanted) if _rolls(deployment) and wanted else 0
-
-
-def _room(deployment: Json, sets: list[Json], size: int) -> int:
-    """Return the number of replicas that the new ReplicaSet may add (NewRSNewReplicas)."""
-    wanted = _replicas(deployment)
-    if not _rolls(deployment):
-        return wanted if not any(_replicas(one) for one in sets) else 0
-    room = wanted + _surge(deployment) - sum(_replicas(one) for one in sets)
-    return max(min(room, wanted - size), 0)
-
-
-def _size_annotations(deployment: Json) -> dict[str, str]:
-    wanted = _replicas(deployment)
-    return {_DESIRED: str(wanted), _MAX: str(wanted + _surge(deployment))}
-
-
-def _without_unhealthy(old: list[Json], spare: int) -> dict[str, int]:
+def _sizes_without_unavailable(old: list[Json], spare: int) -> dict[str, int]:
     """Return the sizes of old ReplicaSets without unavailable pods, at most `spare` less."""
     sizes = {}
     for one in old:
@@ -344,85 +356,84 @@ def _without_unhealthy(old: list[Json], spare: int) -> dict[str, int]:
     return sizes
 
 
-def _is_complete(deployment: Json) -> bool:
-    wanted, status = _replicas(deployment), status_of(deployment)
+def _is_complete(rollout: _Rollout, status: Json) -> bool:
     counts = ("updatedReplicas", "replicas", "availableReplicas")
-    return all(integer(status.get(name)) == wanted for name in counts)
+    return all(integer(status.get(name)) == rollout.wanted for name in counts)
 
 
-def _status(deployment: Json, sets: list[Json], new: Json | None) -> Json:
-    def total(field: str, of: list[Json]) -> int:
-        return sum(integer(status_of(one).get(field)) for one in of)
+def _status(rollout: _Rollout) -> Json:
+    def total(field: str, sets: list[Json]) -> int:
+        return sum(integer(status_of(one).get(field)) for one in sets)
 
+    sets = rollout.sets
     available = total("availableReplicas", sets)
     counts = {
         "replicas": total("replicas", sets),
-        "updatedReplicas": total("replicas", [new] if new else []),
+        "updatedReplicas": total("replicas", [rollout.new] if rollout.new else []),
         "readyReplicas": total("readyReplicas", sets),
         "availableReplicas": available,
         "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
     }
     status: Json = {name: count for name, count in counts.items() if count}
     status["terminatingReplicas"] = total("terminatingReplicas", sets)
-    status["observedGeneration"] = metadata_of(deployment).get("generation")
-    collisions = status_of(deployment).get("collisionCount")
+    status["observedGeneration"] = metadata_of(rollout.deployment).get("generation")
+    collisions = status_of(rollout.deployment).get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
     return status
 
 
-def _conditions(deployment: Json, status: Json, new: Json | None, now: float) -> list[Json]:
+def _conditions(rollout: _Rollout, status: Json, now: float) -> list[Json]:
     stamp = times.timestamp(now)
-    spec, old = spec_of(deployment), status_of(deployment)
-    floor = integer(spec.get("replicas")) - _unavailable(deployment)
-    enough = integer(status.get("availableReplicas")) >= floor
-    words = "has minimum availability" if enough else "does not have minimum availability"
+    old = mappings(status_of(rollout.deployment).get("conditions"))
+    enough = integer(status.get("availableReplicas")) >= rollout.wanted - rollout.max_unavailable
+    has = "has" if enough else "does not have"
     available: Json = {
         "type": "Available",
         "status": "True" if enough else "False",
         "reason": "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
-        "message": f"Deployment {words}.",
+        "message": f"Deployment {has} minimum availability.",
     }
-    conditions = _updated(mappings(old.get("conditions")), available, stamp)
-    deadline = spec.get("progressDeadlineSeconds")
+    conditions = _with_changed(old, available, stamp)
+    deadline = rollout.spec.get("progressDeadlineSeconds")
     if not isinstance(deadline, int) or deadline == _NO_DEADLINE:
         return [one for one in conditions if one.get("type") != "Progressing"]
-    progress = _progress(deployment, status, new, now)
-    if progress is not None:
-        conditions = _updated(conditions, progress, stamp, always=bool(progress.pop("moved", None)))
-    return conditions
+    progress, has_moved = _progress(rollout, status, now)
+    if progress is None:
+        return conditions
+    return _with_changed(conditions, progress, stamp, always=has_moved)
 
 
-def _progress(deployment: Json, status: Json, new: Json | None, now: float) -> Json | None:
-    """Return the Progressing condition if it changes."""
+def _progress(rollout: _Rollout, status: Json, now: float) -> tuple[Json | None, bool]:
+    """Return the Progressing condition if it changes, and if the rollout has made progress."""
+    deployment, new = rollout.deployment, rollout.new
     current = condition_of(deployment, "Progressing")
-    settled = current.get("reason") == "NewReplicaSetAvailable"
-    if settled and integer(status.get("replicas")) == integer(status.get("updatedReplicas")):
-        return None
-    shown = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
-    base: Json = {"type": "Progressing", "status": "True"}
-    if _is_complete({**deployment, "status": status}):
-        message = f"{shown} has successfully progressed."
-        return {**base, "reason": "NewReplicaSetAvailable", "message": message}
-    old = status_of(deployment)
-    retiring = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
     left = integer(status.get("replicas")) - integer(status.get("updatedReplicas"))
+    if current.get("reason") == "NewReplicaSetAvailable" and left == 0:
+        return None, False
+    shown = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
+    condition: Json = {"type": "Progressing", "status": "True"}
+    if _is_complete(rollout, status):
+        message = f"{shown} has successfully progressed."
+        return {**condition, "reason": "NewReplicaSetAvailable", "message": message}, False
+    old = status_of(deployment)
+    left_before = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
     names = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    moved = left < retiring or any(
+    has_moved = left < left_before or any(
         integer(status.get(name)) > integer(old.get(name)) for name in names
     )
-    if moved or not current:
+    if has_moved or not current:
         message = f"{shown} is progressing."
-        return {**base, "reason": "ReplicaSetUpdated", "message": message, "moved": True}
-    deadline = integer(spec_of(deployment).get("progressDeadlineSeconds"))
-    if times.epoch_seconds(text(current.get("lastUpdateTime"))) + deadline <= now:
-        message = f"{shown} has timed out progressing."
-        reason = "ProgressDeadlineExceeded"
-        return {**base, "status": "False", "reason": reason, "message": message}
-    return None
+        return {**condition, "reason": "ReplicaSetUpdated", "message": message}, True
+    deadline = integer(rollout.spec.get("progressDeadlineSeconds"))
+    if times.epoch_seconds(text(current.get("lastUpdateTime"))) + deadline > now:
+        return None, False
+    message = f"{shown} has timed out progressing."
+    reason = "ProgressDeadlineExceeded"
+    return {**condition, "status": "False", "reason": reason, "message": message}, False
 
 
-def _updated(
+def _with_changed(
     conditions: list[Json], condition: Json, stamp: str, *, always: bool = False
 ) -> list[Json]:
     """Set a condition unless status and reason are the same; `always` sets lastUpdateTime too."""

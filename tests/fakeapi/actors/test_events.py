@@ -1,4 +1,4 @@
-"""Events as `kubectl describe` shows them: who says what about what, and never too many."""
+"""Events as `kubectl describe` shows them: their texts, counts and limits."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ REGISTERED = "Normal RegisteredNode: Node n1 event: Registered Node n1 in Contro
 STOPPED = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": "true"}}}
 
 
-async def told(c: Cluster, name: str) -> list[str]:
-    """What is said of an object, in the order in which it was said."""
+async def events_of(c: Cluster, name: str) -> list[str]:
+    """Return the events of an object, in the order in which they were written."""
     found = await c.items(EVENTS, fieldSelector=f"involvedObject.name={name}")
     found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
     return [f"{one['reason']}: {one['message']}" for one in found]
 
 
-async def said_of(c: Cluster, kind: str) -> dict[str, list[str]]:
-    """What others than kubelets say of the objects of a kind, by their names."""
+async def events_by_name(c: Cluster, kind: str) -> dict[str, list[str]]:
+    """Return the events of the objects of a kind by name, without those of kubelets."""
     found = await c.items(EVENTS, fieldSelector=f"involvedObject.kind={kind}")
     found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
-    said: dict[str, list[str]] = {}
+    events: dict[str, list[str]] = {}
     for one in found:
         if one["source"]["component"] != "kubelet":
             words = f"{one['type']} {one['reason']}: {one['message']}"
-            said.setdefault(one["involvedObject"]["name"], []).append(words)
-    return said
+            events.setdefault(one["involvedObject"]["name"], []).append(words)
+    return events
 
 
-async def test_a_kubelet_tells_of_its_containers() -> None:
+async def test_a_kubelet_writes_events_of_its_containers() -> None:
     async with cluster(kubelet=QUICK) as c:
         await c.create(PODS, pod())
         await c.advance(1)
         await c.api.delete(f"{PODS}/p")
         await c.settle()
-        assert await told(c, "p") == [
+        assert await events_of(c, "p") == [
             'Pulled: Container image "x" already present on machine and can be accessed by the pod',
             "Created: Container created",
             "Started: Container started",
@@ -59,7 +59,7 @@ async def test_a_kubelet_tells_of_its_containers() -> None:
         assert event["source"] == {"component": "kubelet", "host": "n1"}
 
 
-async def test_a_container_that_fails_again_and_again_is_one_event_that_counts() -> None:
+async def test_repeated_failures_of_a_container_are_one_event_with_a_count() -> None:
     async with cluster(kubelet=QUICK) as c:
         await c.create(PODS, pod(run_seconds="1", exit_codes="1"))
         await c.advance(120, step_seconds=1)
@@ -88,7 +88,7 @@ async def test_a_container_that_fails_again_and_again_is_one_event_that_counts()
         ),
     ],
 )
-async def test_the_author_of_a_pod_is_told_which_annotation_makes_no_sense(
+async def test_an_invalid_annotation_is_an_event_of_the_pod(
     annotation: str, value: str, expected: str
 ) -> None:
     options = KubeletOptions(startup_seconds=1, run_seconds=5, exit_code=3)
@@ -106,32 +106,32 @@ async def test_the_author_of_a_pod_is_told_which_annotation_makes_no_sense(
         assert container["state"]["terminated"]["exitCode"] == 3
 
 
-async def test_another_value_of_an_annotation_is_told_of_as_well() -> None:
+async def test_another_invalid_value_is_another_event() -> None:
     async with cluster(kubelet=QUICK) as c:
         await c.create(PODS, pod(run_seconds="soon"))
         for value in ("1", "later", "x" * 5000):
             patch = {"metadata": {"annotations": {"fakeapi.kubesched.io/run-seconds": value}}}
             await c.api.patch(f"{PODS}/p", patch)
             await c.settle()
-        found = [one for one in await told(c, "p") if one.startswith("InvalidAnnotation")]
+        found = [one for one in await events_of(c, "p") if one.startswith("InvalidAnnotation")]
         quoted = [one.split('"')[1] for one in found]
         assert quoted == ["soon", "later", "x" * 80 + "..."]
 
 
-async def test_a_node_that_is_stopped_in_other_words_is_not_and_says_so() -> None:
+async def test_an_invalid_stopped_annotation_is_an_event_of_the_node() -> None:
     async with cluster(kubelet=QUICK) as c:
         stopped = {"metadata": {"annotations": {"fakeapi.kubesched.io/stopped": "yes"}}}
         await c.api.patch(f"{NODES}/n1", stopped)
         await c.create(PODS, pod())
         await c.advance(1)
-        assert (await told(c, "n1"))[-1] == (
+        assert (await events_of(c, "n1"))[-1] == (
             'InvalidAnnotation: annotation fakeapi.kubesched.io/stopped: "yes": '
             'expected "true" or "false"; "false" is used'
         )
         assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Running"
 
 
-async def test_without_events_the_log_tells_of_annotations(
+async def test_without_events_invalid_annotations_are_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with cluster(kubelet=QUICK, events=False) as c:
@@ -144,23 +144,25 @@ async def test_without_events_the_log_tells_of_annotations(
     )
 
 
-async def test_owners_tell_what_they_make() -> None:
+async def test_owners_write_events_of_their_pods() -> None:
     async with cluster(owners=True) as c:
         await c.create(f"{APPS}/deployments", owner("d", replicas=1))
         (owned,) = await c.items(f"{APPS}/replicasets")
         name = owned["metadata"]["name"]
-        assert await told(c, "d") == [
+        assert await events_of(c, "d") == [
             f"ScalingReplicaSet: Scaled up replica set {name} from 0 to 1"
         ]
         (made,) = await c.items(PODS)
-        assert await told(c, name) == [f"SuccessfulCreate: Created pod: {made['metadata']['name']}"]
+        assert await events_of(c, name) == [
+            f"SuccessfulCreate: Created pod: {made['metadata']['name']}"
+        ]
         await c.create(f"{APPS}/statefulsets", owner("s", replicas=1))
-        assert await told(c, "s") == [
+        assert await events_of(c, "s") == [
             "SuccessfulCreate: Create Pod s-0 in StatefulSet s successful"
         ]
 
 
-async def test_it_is_told_why_a_claim_waits() -> None:
+async def test_a_waiting_claim_has_an_event_with_the_reason() -> None:
     external = "Waiting for a volume to be created either by the external provisioner 'other.csi' "
     expected = {
         "none": "FailedBinding: no persistent volumes available for this claim and no storage "
@@ -179,12 +181,12 @@ async def test_it_is_told_why_a_claim_waits() -> None:
             await c.create(CLAIMS, claim(name, storage_class=classes.get(name, "")))
         await c.create(CLASSES, storage_class("news"))  # all that wait are looked at once more
         for name, beginning in expected.items():
-            (only,) = await told(c, name)
+            (only,) = await events_of(c, name)
             assert only.startswith(beginning)
         assert {one["count"] for one in await c.items(EVENTS)} == {1}
 
 
-async def test_it_is_told_that_a_node_is_silent_and_what_becomes_of_its_pods() -> None:
+async def test_a_node_without_heartbeat_has_events_and_its_pods_too() -> None:
     async with cluster(kubelet=QUICK, node_lifecycle=True) as c:
         await c.create(PODS, pod("goes"))
         forever = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
@@ -193,15 +195,18 @@ async def test_it_is_told_that_a_node_is_silent_and_what_becomes_of_its_pods() -
         await c.api.patch(f"{NODES}/n1", STOPPED)
         await c.advance(60, step_seconds=10)
         not_ready = "Normal NodeNotReady: Node n1 status is now: NodeNotReady"
-        assert await said_of(c, "Node") == {"n1": [REGISTERED, not_ready]}
+        assert await events_by_name(c, "Node") == {"n1": [REGISTERED, not_ready]}
         not_ready = "Warning NodeNotReady: Node is not ready"
-        assert await said_of(c, "Pod") == {"goes": [not_ready], "stays": [not_ready]}
+        assert await events_by_name(c, "Pod") == {"goes": [not_ready], "stays": [not_ready]}
         await c.advance(300)
         evicted = "Normal TaintManagerEviction: Marking for deletion Pod default/goes"
-        assert await said_of(c, "Pod") == {"goes": [not_ready, evicted], "stays": [not_ready]}
+        assert await events_by_name(c, "Pod") == {
+            "goes": [not_ready, evicted],
+            "stays": [not_ready],
+        }
 
 
-async def test_it_is_told_that_a_pod_may_stay_after_all() -> None:
+async def test_a_cancelled_eviction_is_an_event() -> None:
     async with cluster(kubelet=QUICK, node_lifecycle=True) as c:
         await c.create(PODS, pod("p"))
         await c.advance(1)
@@ -211,28 +216,28 @@ async def test_it_is_told_that_a_pod_may_stay_after_all() -> None:
         await c.api.patch(f"{NODES}/n1", started)
         await c.settle()
         cancelled = "Normal TaintManagerEviction: Cancelling deletion of Pod default/p"
-        assert (await said_of(c, "Pod"))["p"][-1] == cancelled
+        assert (await events_by_name(c, "Pod"))["p"][-1] == cancelled
 
 
-async def test_a_node_that_never_was_ready_does_not_cease_to_be() -> None:
+async def test_a_node_that_never_was_ready_has_no_event_not_ready() -> None:
     async with cluster(node_lifecycle=True) as c:
         await c.advance(70, step_seconds=10)
         assert conditions(await c.read(f"{NODES}/n1"))["Ready"] == "Unknown"
-        assert await said_of(c, "Node") == {"n1": [REGISTERED]}
+        assert await events_by_name(c, "Node") == {"n1": [REGISTERED]}
 
 
-async def test_it_is_told_that_nodes_come_and_go() -> None:
+async def test_new_and_deleted_nodes_have_events() -> None:
     async with cluster(node_lifecycle=True) as c:
         await c.advance(20, step_seconds=10)
         uid = (await c.read(f"{NODES}/n1"))["metadata"]["uid"]
         await c.api.delete(f"{NODES}/n1")
         await c.settle()
         removed = "Normal RemovingNode: Node n1 event: Removing Node n1 from Controller"
-        assert await said_of(c, "Node") == {"n1": [REGISTERED, removed]}
+        assert await events_by_name(c, "Node") == {"n1": [REGISTERED, removed]}
         assert {one["involvedObject"]["uid"] for one in await c.items(EVENTS)} == {uid}
 
 
-async def test_it_is_told_which_pods_a_claim_waits_for() -> None:
+async def test_the_event_of_a_waiting_claim_names_its_pods() -> None:
     async with cluster(volumes=MAKER) as c:
         await c.create(CLASSES, storage_class("later", "WaitForFirstConsumer"))
         await c.create(CLAIMS, claim("c", storage_class="later"))
@@ -245,10 +250,14 @@ async def test_it_is_told_which_pods_a_claim_waits_for() -> None:
             await c.create(PODS, waiting)
         first = "WaitForFirstConsumer: waiting for first consumer to be created before binding"
         one, both = (f"WaitForPodScheduled: waiting for {who}" for who in ("pod q", "pods p,q"))
-        assert await told(c, "c") == [first, f"{one} to be scheduled", f"{both} to be scheduled"]
+        assert await events_of(c, "c") == [
+            first,
+            f"{one} to be scheduled",
+            f"{both} to be scheduled",
+        ]
 
 
-async def test_a_refusal_is_told() -> None:
+async def test_a_refused_pod_is_an_event_of_its_owner() -> None:
     async with cluster(owners=True) as c:
         hard = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
         await c.create("/api/v1/namespaces/default/resourcequotas", hard)
@@ -272,7 +281,7 @@ def recorder(c: Cluster) -> EventRecorder:
     return EventRecorder(context, "me")
 
 
-async def test_events_that_differ_in_their_words_alone_become_one() -> None:
+async def test_events_that_differ_in_their_message_alone_are_aggregated() -> None:
     async with cluster() as c:
         writes, target = recorder(c), await c.api.create(PODS, pod())
         for number in range(15):
@@ -285,7 +294,7 @@ async def test_events_that_differ_in_their_words_alone_become_one() -> None:
         ]
 
 
-async def test_of_one_object_25_events_are_written_at_once_and_then_one_in_five_minutes() -> None:
+async def test_one_object_has_25_events_at_once_and_then_one_in_five_minutes() -> None:
     async with cluster() as c:
         writes, target = recorder(c), await c.api.create(PODS, pod())
         other = await c.api.create(PODS, pod("q"))
@@ -299,10 +308,10 @@ async def test_of_one_object_25_events_are_written_at_once_and_then_one_in_five_
         assert len(await c.items(EVENTS)) == 27
 
 
-async def test_events_of_what_is_in_no_namespace_are_in_default() -> None:
+async def test_events_of_objects_without_namespace_are_in_default() -> None:
     async with cluster() as c:
         found: Json = await c.read(f"{NODES}/n1")
         from fakeapi.actors.resources import NODES as NODE_RESOURCE
 
         await recorder(c).record(NODE_RESOURCE, found, "Seen", "here")
-        assert await told(c, "n1") == ["Seen: here"]
+        assert await events_of(c, "n1") == ["Seen: here"]

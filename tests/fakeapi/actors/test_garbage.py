@@ -1,4 +1,4 @@
-"""The garbage collector: owners and what they own, in the three ways; the end of namespaces."""
+"""The garbage collector with the three propagation policies; the deletion of namespaces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def names(c: Cluster) -> list[str]:
     return [item["metadata"]["name"] for item in await c.items(CONFIG_MAPS)]
 
 
-async def test_background_the_family_follows() -> None:
+async def test_background_deletes_dependents_after_the_owner() -> None:
     async with cluster(garbage_collector=True) as c:
         await family(c)
         await c.create(CONFIG_MAPS, config_map("stranger"))
@@ -54,7 +54,7 @@ async def test_background_the_family_follows() -> None:
         assert await names(c) == ["stranger"]
 
 
-async def test_foreground_the_owner_goes_last() -> None:
+async def test_foreground_deletes_the_owner_last() -> None:
     async with cluster(garbage_collector=True) as c:
         await family(c, blocks=True, finalizers=["my/finalizer"])
         await remove(c, "Foreground")
@@ -64,14 +64,14 @@ async def test_foreground_the_owner_goes_last() -> None:
         assert await names(c) == []
 
 
-async def test_foreground_does_not_wait_for_those_that_do_not_block() -> None:
+async def test_foreground_does_not_wait_for_dependents_that_do_not_block() -> None:
     async with cluster(garbage_collector=True) as c:
         await family(c, finalizers=["my/finalizer"])
         await remove(c, "Foreground")
         assert await names(c) == ["child"]
 
 
-async def test_orphans_stay_without_the_reference() -> None:
+async def test_orphans_lose_the_reference_and_stay() -> None:
     async with cluster(garbage_collector=True) as c:
         await family(c)
         await remove(c, "Orphan")
@@ -79,7 +79,7 @@ async def test_orphans_stay_without_the_reference() -> None:
         assert "ownerReferences" not in (await c.read(f"{CONFIG_MAPS}/child"))["metadata"]
 
 
-async def test_one_owner_that_is_left_is_enough() -> None:
+async def test_an_object_with_one_remaining_owner_stays() -> None:
     async with cluster(garbage_collector=True) as c:
         one = await c.create(CONFIG_MAPS, config_map("one"))
         two = await c.create(CONFIG_MAPS, config_map("two"))
@@ -91,7 +91,7 @@ async def test_one_owner_that_is_left_is_enough() -> None:
         assert await names(c) == []
 
 
-async def test_an_owner_that_never_was_is_gone_and_one_of_another_uid_too() -> None:
+async def test_an_owner_that_never_existed_or_has_another_uid_is_absent() -> None:
     async with cluster(garbage_collector=True) as c:
         owner = await c.create(CONFIG_MAPS, config_map("owner"))
         owner["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
@@ -116,7 +116,7 @@ async def test_custom_resources_have_owners_too() -> None:
         assert await c.code(WIDGETS) == 404
 
 
-async def test_a_namespace_is_emptied_pods_first_and_goes() -> None:
+async def test_a_namespace_is_emptied_pods_first_then_deleted() -> None:
     async with cluster(garbage_collector=True, kubelet=KubeletOptions()) as c:
         await c.create(NAMESPACES, {"metadata": {"name": "short"}})
         inside = "/api/v1/namespaces/short"
@@ -137,7 +137,7 @@ async def test_a_namespace_is_emptied_pods_first_and_goes() -> None:
         assert await c.items(PODS) == []
 
 
-async def test_what_keeps_a_finalizer_keeps_its_namespace() -> None:
+async def test_an_object_with_a_finalizer_keeps_its_namespace() -> None:
     async with cluster(garbage_collector=True) as c:
         await c.create(NAMESPACES, {"metadata": {"name": "long"}})
         held = "/api/v1/namespaces/long/configmaps"

@@ -14,7 +14,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def job(**fields: Any) -> Json:
-    """A Job whose pods nobody runs: tests say how they end."""
+    """Return a Job whose pods are ended by the test, as no kubelet runs."""
     containers = [{"name": "main", "image": "x"}, {"name": "side", "image": "y"}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     return {"metadata": {"name": "j"}, "spec": {"template": template, **fields}}
@@ -61,7 +61,7 @@ def reasons(found: Json) -> dict[str, str]:
     return {one["type"]: one["reason"] for one in found.get("conditions", [])}
 
 
-async def test_a_pod_that_has_ended_is_named_then_counted_and_released() -> None:
+async def test_an_ended_pod_is_uncounted_then_released_then_counted() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, job(completions=2))
         (first,) = (await live(c)).values()
@@ -93,7 +93,7 @@ async def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced_at_once() 
         assert len(await live(c)) == 1
 
 
-async def test_a_suspended_job_has_no_pods_and_its_clock_stands_still() -> None:
+async def test_a_suspended_job_has_no_pods_and_no_deadline() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, job(activeDeadlineSeconds=60))
         await c.advance(50)
@@ -113,7 +113,7 @@ async def test_a_suspended_job_has_no_pods_and_its_clock_stands_still() -> None:
         assert reasons(await status(c))["Failed"] == "DeadlineExceeded"
 
 
-async def test_failures_are_followed_by_longer_and_longer_pauses() -> None:
+async def test_failures_delay_new_pods_with_backoff() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, job(backoffLimit=10))
         for pause in (10, 20, 40):
@@ -130,7 +130,7 @@ async def test_failures_are_followed_by_longer_and_longer_pauses() -> None:
             assert len(await live(c)) == 1
 
 
-async def test_pods_of_a_job_that_is_gone_are_not_held() -> None:
+async def test_pods_of_a_deleted_job_are_released() -> None:
     async with cluster(owners=True, garbage_collector=True) as c:
         await c.create(JOBS, job())
         await c.api.delete(f"{JOBS}/j", {"propagationPolicy": "Background"})
@@ -138,14 +138,14 @@ async def test_pods_of_a_job_that_is_gone_are_not_held() -> None:
         assert await c.items(PODS) == []
 
 
-async def test_a_job_that_somebody_else_manages_is_left_alone() -> None:
+async def test_a_job_with_another_manager_is_ignored() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, job(managedBy="example.com/other"))
         assert await c.items(PODS) == []
         assert await status(c) == {}
 
 
-async def test_an_indexed_pod_knows_its_index() -> None:
+async def test_an_indexed_pod_has_its_index() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, indexed())
         pod = (await live(c))["1"]
@@ -159,7 +159,7 @@ async def test_an_indexed_pod_knows_its_index() -> None:
             ]
 
 
-async def test_fewer_completions_take_the_highest_indexes_away() -> None:
+async def test_fewer_completions_delete_the_highest_indexes() -> None:
     async with cluster(owners=True) as c:
         await c.create(JOBS, indexed())
         await c.api.patch(f"{JOBS}/j", {"spec": {"completions": 2, "parallelism": 2}})

@@ -1,4 +1,4 @@
-"""The kubelet: pods that are bound run, end and go; nodes say that they live."""
+"""The kubelet: bound pods run, end and are deleted; nodes have heartbeats."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_deadline_ends_a_pod() -> None:
         assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
 
 
-async def test_a_deleted_pod_goes_when_its_grace_is_over() -> None:
+async def test_a_deleted_pod_is_gone_after_its_grace_period() -> None:
     async with cluster(kubelet=True) as c:
         await c.create(PODS, pod(spec={"terminationGracePeriodSeconds": 20}))
         await c.advance(2)
@@ -120,7 +120,7 @@ async def test_a_deleted_pod_goes_when_its_grace_is_over() -> None:
         assert await c.code(f"{PODS}/p") == 404
 
 
-async def test_a_pod_may_need_less_than_its_grace() -> None:
+async def test_a_pod_may_need_less_than_its_grace_period() -> None:
     async with cluster(kubelet=True) as c:
         await c.create(PODS, pod(termination_seconds="2"))
         await c.advance(2)
@@ -131,7 +131,7 @@ async def test_a_pod_may_need_less_than_its_grace() -> None:
         assert await c.code(f"{PODS}/p") == 404
 
 
-async def test_a_pod_that_is_gated_by_its_owner_is_ready_when_the_gate_opens() -> None:
+async def test_a_pod_is_ready_once_its_readiness_gate_is_true() -> None:
     async with cluster(kubelet=True) as c:
         await c.create(PODS, pod(spec={"readinessGates": [{"conditionType": "my/gate"}]}))
         await c.advance(1)
@@ -205,7 +205,7 @@ async def test_new_capacity_of_a_node_becomes_allocatable() -> None:
         assert await patched(("remove", dongles, "")) == {"cpu": "15"}
 
 
-async def test_another_kubelet_goes_on_where_one_ended() -> None:
+async def test_another_kubelet_continues_the_pods_of_an_earlier_one() -> None:
     async with cluster(kubelet=True) as c:
         await c.create(PODS, pod(run_seconds="10", spec={"restartPolicy": "Never"}))
         await c.advance(4)
@@ -220,7 +220,7 @@ async def test_another_kubelet_goes_on_where_one_ended() -> None:
             assert (await c.read(f"{PODS}/p"))["status"]["phase"] == "Succeeded"
 
 
-async def test_nodes_say_that_they_live() -> None:
+async def test_nodes_have_heartbeats() -> None:
     async with cluster(kubelet=True) as c:
         found = await c.read(f"{NODES}/n1")
         assert conditions(found) == {
@@ -252,7 +252,7 @@ async def test_a_stopped_node_does_nothing() -> None:
         assert (await c.read(LEASE))["spec"]["renewTime"] == "2027-01-15T08:00:30.000000Z"
 
 
-async def test_every_request_names_its_actor() -> None:
+async def test_user_agents_name_the_actor() -> None:
     async with cluster(kubelet=True) as c:
         await c.advance(1)
         agents = {request.user_agent for request in c.server.requests}

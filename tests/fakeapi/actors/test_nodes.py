@@ -1,4 +1,4 @@
-"""Node lifecycle: a node that falls silent loses its pods, one that speaks again gets clean."""
+"""Node lifecycle: taints and evictions on nodes without heartbeats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stop(c: Cluster, name: str) -> None:
     c.actors.kubelet.stop_node(name)
 
 
-async def test_a_silent_node_is_unknown_and_tainted_and_its_pods_go() -> None:
+async def test_a_node_without_heartbeat_is_unknown_and_tainted_and_its_pods_are_evicted() -> None:
     async with cluster(kubelet=True, node_lifecycle=FAST) as c:
         await c.create(PODS, pod("patient"))
         bears = {
@@ -53,7 +53,7 @@ async def test_a_silent_node_is_unknown_and_tainted_and_its_pods_go() -> None:
         assert "deletionTimestamp" not in (await c.read(f"{PODS}/stoic"))["metadata"]
 
 
-async def test_a_node_that_comes_back_is_clean_and_its_pods_are_ready() -> None:
+async def test_a_node_with_heartbeats_again_loses_its_taints_and_its_pods_are_ready() -> None:
     async with cluster(kubelet=True, node_lifecycle=FAST) as c:
         await c.create(PODS, pod())
         await c.advance(1)
@@ -80,7 +80,7 @@ async def test_renewed_leases_keep_a_node_ready() -> None:
         assert conditions(await c.read(f"{NODES}/n1"))["Ready"] == "True"
 
 
-async def test_a_node_that_never_spoke_is_given_longer() -> None:
+async def test_a_new_node_has_a_longer_grace_period() -> None:
     async with cluster(node_lifecycle=FAST) as c:
         await c.advance(29)
         assert conditions(await c.read(f"{NODES}/n1")) == {}
@@ -90,7 +90,7 @@ async def test_a_node_that_never_spoke_is_given_longer() -> None:
         assert ("unreachable", "NoExecute") in taints(found)
 
 
-async def test_conditions_and_cordons_become_taints_and_others_stay() -> None:
+async def test_conditions_and_cordons_become_taints_and_other_taints_stay() -> None:
     own = {"key": "mine", "effect": "NoExecute"}
     async with cluster(load=[node("n1") | {"spec": {"taints": [own]}}], node_lifecycle=True) as c:
         status = [
@@ -116,7 +116,7 @@ async def test_conditions_and_cordons_become_taints_and_others_stay() -> None:
         assert taints(await c.read(f"{NODES}/n1")) == {("mine", "NoExecute")}
 
 
-async def test_a_taint_of_a_user_ends_pods_at_once() -> None:
+async def test_a_taint_of_a_user_evicts_pods_at_once() -> None:
     options = KubeletOptions(termination_seconds=0)
     async with cluster(kubelet=options, node_lifecycle=True) as c:
         await c.create(PODS, pod())

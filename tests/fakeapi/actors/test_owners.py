@@ -1,4 +1,4 @@
-"""Owners of pods: they make them, make them anew, roll them over, and count them."""
+"""ReplicaSets, ReplicationControllers and Deployments."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_replication_controller_keeps_its_number_of_pods() -> None:
         assert len(await c.items(PODS)) == 1
 
 
-async def test_a_replica_set_adopts_orphans_and_lets_go() -> None:
+async def test_a_replica_set_adopts_orphans_and_releases_pods() -> None:
     async with cluster(owners=True) as c:
         orphan = pod("orphan")
         orphan["metadata"]["labels"] = {"app": "rs"}
@@ -83,7 +83,7 @@ async def test_a_replica_set_adopts_orphans_and_lets_go() -> None:
         assert "ownerReferences" not in pods["orphan"]
 
 
-async def test_a_replica_set_says_why_it_cannot() -> None:
+async def test_a_replica_set_has_a_condition_if_its_pods_are_refused() -> None:
     async with cluster(owners=True) as c:
         hard = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
         await c.create("/api/v1/namespaces/default/resourcequotas", hard)
@@ -95,7 +95,7 @@ async def test_a_replica_set_says_why_it_cannot() -> None:
 
 
 async def finished(c: Cluster, name: str) -> bool:
-    """What `kubectl rollout status` looks at."""
+    """True if `kubectl rollout status` would succeed."""
     found = await c.read(f"{APPS}/deployments/{name}")
     status, wanted = found["status"], found["spec"]["replicas"]
     return bool(
@@ -135,7 +135,7 @@ async def test_a_deployment_rolls_over_within_its_bounds() -> None:
         }
 
 
-async def test_a_deployment_goes_back_to_a_set_it_had() -> None:
+async def test_a_deployment_rolls_back_to_an_earlier_replica_set() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         for image in ("x", "y", "x"):
             body = owner("d", replicas=1, image=image)
@@ -168,7 +168,7 @@ async def test_a_deployment_scales_and_recreates() -> None:
         assert await finished(c, "d")
 
 
-async def test_a_deployment_that_does_not_get_on_says_so() -> None:
+async def test_a_deployment_without_progress_exceeds_its_deadline() -> None:
     async with cluster(owners=True) as c:
         await c.create(f"{APPS}/deployments", owner("d", replicas=1, progressDeadlineSeconds=60))
         await c.advance(60)

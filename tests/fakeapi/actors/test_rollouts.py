@@ -1,4 +1,4 @@
-"""How owners get from one template or size to the next, and what becomes of claims."""
+"""Rollouts and scaling of owners, and the claims of StatefulSets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def resize(c: Cluster, path: str, replicas: int) -> None:
         ("Delete", "Delete", 1, 0),
     ],
 )
-async def test_claims_go_when_the_policy_says_so(
+async def test_claims_are_deleted_as_the_retention_policy_demands(
     deleted: str, scaled: str, after_scaling: int, after_deletion: int
 ) -> None:
     async with cluster(kubelet=QUICK, owners=True, garbage_collector=True) as c:
@@ -61,7 +61,7 @@ async def test_claims_go_when_the_policy_says_so(
         assert len(await c.items(CLAIMS)) == after_deletion
 
 
-async def test_a_claim_that_goes_with_its_pod_stays_if_the_set_grows_again() -> None:
+async def test_a_claim_stays_if_the_set_is_scaled_up_in_time() -> None:
     async with cluster(kubelet=QUICK, owners=True, garbage_collector=True) as c:
         policy = {"whenScaled": "Delete"}
         body = owner("s", replicas=2, volumeClaimTemplates=[CLAIM],
@@ -82,7 +82,7 @@ async def test_a_claim_that_goes_with_its_pod_stays_if_the_set_grows_again() -> 
         assert conditions(await c.read(f"{PODS}/s-1"))["Ready"] == "True"
 
 
-async def test_ordinals_may_begin_anywhere() -> None:
+async def test_ordinals_may_start_anywhere() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         body = owner("s", replicas=2, ordinals={"start": 5}, podManagementPolicy="Parallel")
         await c.create(SETS, body)
@@ -93,8 +93,8 @@ async def test_ordinals_may_begin_anywhere() -> None:
         assert await names(c) == ["s-6", "s-7"]
 
 
-async def test_a_parallel_set_goes_down_at_once_an_ordered_one_waits() -> None:
-    async with cluster(owners=True) as c:  # nobody runs the pods, so none is ready
+async def test_a_parallel_set_scales_down_at_once_an_ordered_one_waits() -> None:
+    async with cluster(owners=True) as c:  # without kubelet no pod is ready
         await c.create(SETS, owner("s", replicas=3, podManagementPolicy="Parallel"))
         await c.create(SETS, owner("o", replicas=2))
         assert await names(c) == ["o-0", "s-0", "s-1", "s-2"]
@@ -103,7 +103,7 @@ async def test_a_parallel_set_goes_down_at_once_an_ordered_one_waits() -> None:
         assert [one["metadata"]["name"] for one in leaving] == ["s-0", "s-1", "s-2"]
 
 
-async def test_a_set_may_lose_as_many_pods_as_it_says() -> None:
+async def test_a_stateful_set_rolls_within_max_unavailable() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         await c.create(SETS, owner("s", replicas=4, podManagementPolicy="Parallel"))
         await c.advance(1)
@@ -140,7 +140,7 @@ async def test_a_daemon_set_surges() -> None:
         assert sorted(await images(c)) == ["y", "y", "y"]
 
 
-async def test_a_deployment_in_between_is_scaled_in_proportion() -> None:
+async def test_a_deployment_is_scaled_in_proportion_during_a_rollout() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         rolling = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
         await c.create(f"{APPS}/deployments", owner("d", replicas=10, strategy=rolling))
@@ -154,7 +154,7 @@ async def test_a_deployment_in_between_is_scaled_in_proportion() -> None:
         assert sizes(await c.items(f"{APPS}/replicasets")) == [7, 11]
 
 
-async def test_a_deployment_keeps_as_many_old_sets_as_it_says() -> None:
+async def test_a_deployment_keeps_its_revision_history_limit() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         await c.create(f"{APPS}/deployments", owner("d", replicas=1, revisionHistoryLimit=1))
         await c.advance(2, step_seconds=1)

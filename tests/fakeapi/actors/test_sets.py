@@ -24,7 +24,7 @@ async def images(c: Cluster) -> list[str]:
     return [one["spec"]["containers"][0]["image"] for one in await c.items(PODS)]
 
 
-async def test_a_stateful_set_begins_one_after_the_other_and_shrinks_from_the_top() -> None:
+async def test_a_stateful_set_creates_pods_in_order_and_scales_down_from_the_top() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         await c.create(f"{APPS}/statefulsets", owner("s", replicas=3, serviceName="svc"))
         assert await names(c) == ["s-0"]
@@ -107,7 +107,7 @@ def ends(found: Json) -> dict[str, str]:
     return {one["type"]: one["reason"] for one in found["status"].get("conditions", [])}
 
 
-async def test_a_job_runs_its_completions_some_at_a_time() -> None:
+async def test_a_job_runs_its_completions_in_parallel() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         await c.create(JOBS, job(completions=5, parallelism=2))
         most = 0
@@ -126,7 +126,7 @@ async def test_a_job_runs_its_completions_some_at_a_time() -> None:
         assert all("finalizers" not in one["metadata"] for one in await c.items(PODS))
 
 
-async def test_a_job_gives_up_at_its_limit() -> None:
+async def test_a_job_fails_at_its_backoff_limit() -> None:
     async with cluster(kubelet=QUICK, owners=True) as c:
         await c.create(JOBS, job(codes="1", backoffLimit=2))
         await c.advance(60, step_seconds=5)
@@ -213,7 +213,7 @@ async def test_a_daemon_set_rolls_node_by_node() -> None:
 
 
 async def bind_all(c: Cluster) -> None:
-    """What a scheduler does."""
+    """Bind all pods of DaemonSets to their nodes, as a scheduler does."""
     for one in await c.items(PODS):
         if one["spec"].get("nodeName"):
             continue

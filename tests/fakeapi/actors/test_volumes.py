@@ -1,4 +1,4 @@
-"""Claims and volumes: bound at once, when a node is chosen, or made for the claim."""
+"""Claims and volumes: bound at once or when a node is selected, and provisioned."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_claim_gets_the_smallest_volume_that_fits() -> None:
         assert (await c.read(f"{VOLUMES}/fit"))["status"]["phase"] == "Released"
 
 
-async def test_two_claims_never_get_one_volume() -> None:
+async def test_two_claims_never_share_a_volume() -> None:
     async with cluster(volumes=True) as c:
         await c.api.create(CLAIMS, claim("a"))
         await c.create(CLAIMS, claim("b"))
@@ -70,7 +70,7 @@ async def test_two_claims_never_get_one_volume() -> None:
         assert names == {"v1", "v2"}
 
 
-async def test_a_class_makes_volumes_and_takes_them_back() -> None:
+async def test_a_provisioner_creates_and_deletes_volumes() -> None:
     async with cluster(volumes=MAKER) as c:
         await c.create(CLASSES, storage_class("fast"))
         await c.create(CLAIMS, claim("c", storage_class="fast"))
@@ -82,7 +82,7 @@ async def test_a_class_makes_volumes_and_takes_them_back() -> None:
         assert await c.items(VOLUMES) == []
 
 
-async def test_who_waits_for_a_consumer_is_served_once_its_node_is_known() -> None:
+async def test_a_claim_that_waits_for_a_consumer_is_bound_once_a_node_is_selected() -> None:
     async with cluster(volumes=MAKER) as c:
         await c.create(CLASSES, storage_class("late", "WaitForFirstConsumer"))
         await c.create(VOLUMES, volume("v", "10Gi", storage_class="late"))
@@ -103,7 +103,7 @@ async def test_who_waits_for_a_consumer_is_served_once_its_node_is_known() -> No
         assert (await c.read(f"{CLAIMS}/found"))["status"]["phase"] == "Bound"
 
 
-async def test_a_claim_that_lost_its_volume_says_so() -> None:
+async def test_a_claim_without_its_volume_is_lost() -> None:
     async with cluster(volumes=True) as c:
         await c.create(VOLUMES, volume("v", "10Gi"))
         await c.create(CLAIMS, claim("c"))
@@ -115,7 +115,7 @@ async def test_a_claim_that_lost_its_volume_says_so() -> None:
         assert (await c.read(f"{CLAIMS}/c"))["status"]["phase"] == "Lost"
 
 
-async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone() -> None:
+async def test_a_claim_in_use_stays_until_its_pod_is_gone() -> None:
     async with cluster(volumes=True) as c:
         await c.create(CLAIMS, claim("c"))
         found = await c.read(f"{CLAIMS}/c")
@@ -130,7 +130,7 @@ async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone() -> None:
         assert await c.code(f"{CLAIMS}/c") == 404
 
 
-async def test_a_pod_that_is_on_no_node_keeps_no_claim() -> None:
+async def test_an_unbound_pod_keeps_no_claim() -> None:
     async with cluster(volumes=True) as c:
         await c.create(CLAIMS, claim("c"))
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -147,7 +147,7 @@ def zoned(mode: str) -> Json:
     return {**storage_class("z", mode), "allowedTopologies": [{"matchLabelExpressions": zones}]}
 
 
-async def test_a_volume_is_made_where_its_class_allows_it() -> None:
+async def test_a_volume_has_the_allowed_topologies_of_its_class() -> None:
     async with cluster(volumes=MAKER) as c:
         await c.create(CLASSES, zoned("Immediate"))
         await c.create(CLAIMS, claim("c", storage_class="z"))
@@ -157,7 +157,7 @@ async def test_a_volume_is_made_where_its_class_allows_it() -> None:
         assert term["matchExpressions"] == [wanted]
 
 
-async def test_a_volume_is_made_in_the_zone_of_the_chosen_node_or_not_at_all() -> None:
+async def test_a_volume_is_created_in_the_zone_of_the_selected_node_or_not_at_all() -> None:
     nodes = [node("here", labels={"zone": "a"}), node("there", labels={"zone": "c"})]
     async with cluster(load=nodes, volumes=MAKER) as c:
         await c.create(CLASSES, zoned("WaitForFirstConsumer"))

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         (["--actors", "all", "--pods-complete-after", "-5s"], "expected 0 or more"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: list[str], complaint: str) -> None:
+def test_invalid_flags_are_refused(arguments: list[str], complaint: str) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code in (1, 2)
     assert complaint in result.output
 
 
-def test_stages_that_are_not_there_are_one_line(
+def test_missing_stages_are_one_line_of_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path, words in [("/nowhere", "No such file or directory"), (tmp_path, "expected files")]:
@@ -54,7 +54,7 @@ def test_stages_that_are_not_there_are_one_line(
         assert err.startswith(f"kubesched-fakeapi: {path}: {words}")
 
 
-async def test_all_actors_together_come_to_rest() -> None:
+async def test_all_actors_together_become_idle() -> None:
     names = ("kubelet", "node-lifecycle", "gc", "owners", "pdb", "volumes")
     async with (
         FakeApiServer(clock=ManualClock()) as server,
