@@ -166,6 +166,7 @@ class Deployments(Owner):
         labels = {**labels_of(template), _HASH: number}
         selector = mapping(spec.get("selector"))
         matched = {**mapping(selector.get("matchLabels")), _HASH: number}
+        annotations: Json = {**rollout.size_annotations, _REVISION: revision}
         try:
             created = await self.create(
                 REPLICA_SETS,
@@ -174,7 +175,7 @@ class Deployments(Owner):
                         "name": f"{name_of(deployment)}-{number}",
                         "namespace": namespace_of(deployment),
                         "labels": labels,
-                        "annotations": {**rollout.size_annotations, _REVISION: revision},
+                        "annotations": annotations,
                         "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
                     },
                     "spec": {
