@@ -36,7 +36,7 @@ _RETRY_SECONDS_MAX: Final = 1000.0
 _notes: contextvars.ContextVar[list[tuple[Informer, Note]] | None] = contextvars.ContextVar(
     "notes", default=None
 )
-_log = logging.getLogger("fakeapi.actors")
+_log = logging.getLogger(__name__)
 
 
 class WorkQueue:

@@ -28,7 +28,7 @@ _BURST: Final = 25.0
 _REFILL_SECONDS: Final = 300.0
 _KEPT: Final = 4096
 _Value = TypeVar("_Value")
-_log = logging.getLogger("fakeapi.actors")
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True)

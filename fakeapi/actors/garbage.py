@@ -39,7 +39,7 @@ _VERBS: Final = ("delete", "list", "watch", "patch", "get")
 #: Ignored as upstream does: events are many, and expire.
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _REDISCOVER_SECONDS: Final = 1.0
-_log = logging.getLogger("fakeapi.actors")
+_log = logging.getLogger(__name__)
 
 
 class GarbageCollector(Controller):

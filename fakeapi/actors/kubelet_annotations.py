@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PREFIX: Final = "fakeapi.kubesched.io/"
 _EXIT_CODES: Final = {str(code): code for code in range(256)}
 _QUOTED_MAX: Final = 80
-_log = logging.getLogger("fakeapi.actors")
+_log = logging.getLogger(__name__)
 
 
 class KubeletAnnotations:

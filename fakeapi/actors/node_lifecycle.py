@@ -270,8 +270,8 @@ class TaintEviction(Controller):
             return
         await self._evict(pod)
 
-    async def _record(self, pod: Json, what: str) -> None:
-        message = f"{what} {key_of(pod)}"
+    async def _record(self, pod: Json, action: str) -> None:
+        message = f"{action} {key_of(pod)}"
         await self._recorder.record(PODS, pod, "TaintManagerEviction", message)
 
     async def _evict(self, pod: Json) -> None:

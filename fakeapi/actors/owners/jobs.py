@@ -108,8 +108,7 @@ class _Turn:
     status: Json
     uncounted: dict[str, list[str]]
     completed: set[int]
-    active: int
-    ready: int
+    active: list[Json]
     terminating: int
     backoff: _Backoff
     verdict: _Verdict | None = None
@@ -173,7 +172,7 @@ class Jobs(Owner):
         turn.verdict = _earlier_verdict(job) or _failure(turn)
         error: ActorApiError | None = None
         if turn.verdict is not None:
-            await self._delete(turn, list(filter(is_active, turn.pods)))
+            await self._delete(turn, turn.active)
         elif not is_deleting(job):
             if (left := _seconds_to_deadline(turn)) is not None:
                 self.queue.add_after(key, max(left, 0.001))
@@ -186,30 +185,26 @@ class Jobs(Owner):
     async def _manage(self, key: str, turn: _Turn) -> ActorApiError | None:
         """Create or delete pods; return the error that stopped creation."""
         wanted = 0 if turn.spec.get("suspend") else _wanted(turn)
-        if turn.active > wanted:
-            await self._delete_surplus(turn, turn.active - wanted)
+        missing = min(wanted - len(turn.active), _BURST)
+        if missing < 0:
+            # Surplus pods are not counted. Those whose index is not valid any more go first.
+            turn.active.sort(key=lambda pod: (_is_valid(turn.job, pod), *deletion_rank(pod)))
+            surplus = turn.active[: min(-missing, _BURST)]
+            await self._free(surplus)
+            await self._delete(turn, surplus)
             return None
         wait = turn.backoff.wait_seconds(turn.now)
-        if turn.active == wanted or wait > 0:
-            if wait > 0:
-                self.queue.add_after(key, wait)
+        if wait > 0:
+            self.queue.add_after(key, wait)
             return None
-        created, error = await self.create_pods(turn.job, _new_pods(turn, wanted - turn.active))
-        turn.active += len(created)
+        created, error = await self.create_pods(turn.job, _new_pods(turn, missing))
+        turn.active += created
         return error
-
-    async def _delete_surplus(self, turn: _Turn, count: int) -> None:
-        """Delete active pods without counting them, those without a valid index first."""
-        active = [pod for pod in turn.pods if is_active(pod)]
-        active.sort(key=lambda pod: (_is_valid(turn.job, pod), *deletion_rank(pod)))
-        surplus = active[: min(count, _BURST)]
-        await self._free(surplus)
-        await self._delete(turn, surplus)
 
     async def _delete(self, turn: _Turn, pods: list[Json]) -> None:
         await self.delete_pods(turn.job, pods)
-        turn.active -= len(pods)
-        turn.ready -= sum(map(is_ready, pods))
+        uids = {uid_of(pod) for pod in pods}
+        turn.active = [pod for pod in turn.active if uid_of(pod) not in uids]
         turn.terminating += len(pods)
 
     async def _conclude(self, turn: _Turn) -> None:
@@ -260,7 +255,9 @@ class Jobs(Owner):
 
     async def _write_status(self, turn: _Turn) -> None:
         uncounted = {kind: uids for kind, uids in turn.uncounted.items() if uids}
-        turn.status |= {"active": turn.active, "ready": turn.ready, "terminating": turn.terminating}
+        ready = sum(map(is_ready, turn.active))
+        counts = {"active": len(turn.active), "ready": ready, "terminating": turn.terminating}
+        turn.status |= counts
         turn.status["uncountedTerminatedPods"] = uncounted
         if _is_indexed(turn.job):
             turn.status["succeeded"] = len(turn.completed)
@@ -296,7 +293,6 @@ def _begin(job: Json, pods: list[Json], backoff: _Backoff, now: float) -> _Turn:
     if not spec_of(job).get("suspend"):
         status.setdefault("startTime", times.timestamp(now))
     noted = mapping(status.get("uncountedTerminatedPods"))
-    active = [pod for pod in pods if is_active(pod)]
     tracked = [pod for pod in pods if _is_tracked(pod)]
     turn = _Turn(
         job=job,
@@ -305,8 +301,7 @@ def _begin(job: Json, pods: list[Json], backoff: _Backoff, now: float) -> _Turn:
         status=status,
         uncounted={kind: texts(noted.get(kind)) for kind in ("succeeded", "failed")},
         completed=_indexes_in(text(status.get("completedIndexes")), _completions(job)),
-        active=len(active),
-        ready=sum(map(is_ready, active)),
+        active=[pod for pod in pods if is_active(pod)],
         terminating=sum(map(is_terminating, pods)),
         backoff=backoff,
     )
@@ -386,12 +381,11 @@ def _wanted(turn: _Turn) -> int:
     parallelism, completions = integer(turn.spec.get("parallelism")), turn.spec.get("completions")
     if isinstance(completions, int):
         return max(min(parallelism, completions - turn.total("succeeded")), 0)
-    return turn.active if turn.total("succeeded") else parallelism
+    return len(turn.active) if turn.total("succeeded") else parallelism
 
 
 def _new_pods(turn: _Turn, count: int) -> list[Json]:
     """Return pods to create: for the lowest free indexes, or without an index."""
-    count = min(count, _BURST)
     if not _is_indexed(turn.job):
         return [_new_pod(turn.job)] * count
     used = turn.completed | {_index_of(turn.job, pod) for pod in turn.pods if is_active(pod)}

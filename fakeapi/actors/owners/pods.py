@@ -105,7 +105,7 @@ def pod_from(resource: Resource, owner: Json, template: Json, **metadata: object
 
 
 def template_hash(template: Json, collisions: int = 0) -> str:
-    """Return a hash of a template, in another way than upstream, which hashes Go's memory."""
+    """Return a hash of a template; not upstream's, which is computed from Go's memory."""
     encoded = msgspec.json.encode([template, collisions], order="deterministic")
     number = int.from_bytes(hashlib.sha256(encoded).digest()[:4])
     return "".join(_SAFE[int(digit) % len(_SAFE)] for digit in str(number))
@@ -137,8 +137,7 @@ class Owner(Controller):
 
     async def claimed(self, owner: Json, informer: Informer) -> list[Json]:
         """Return the owner's objects; adopt orphans that it selects, release those it does not."""
-        selector = self.selector_of(owner)
-        uid = uid_of(owner)
+        selector, uid, resource = self.selector_of(owner), uid_of(owner), informer.resource
         mine = []
         for obj in informer.of_namespace(namespace_of(owner)):
             reference, selected = controller_of(obj), selector.matches(labels_of(obj))
@@ -146,19 +145,12 @@ class Owner(Controller):
                 if selected or is_deleting(owner):
                     mine.append(obj)
                 elif not is_deleting(obj):
-                    await self._release(obj, informer.resource, uid)
+                    others = [one for one in owners_of(obj) if one.get("uid") != uid]
+                    await self._set_owners(obj, resource, others)
             elif not reference and selected and not is_deleting(obj) and not is_deleting(owner):
-                mine.append(await self._adopt(obj, informer.resource, owner))
+                owners = [*owners_of(obj), owner_reference(self.resource, owner)]
+                mine.append(await self._set_owners(obj, resource, owners))
         return sorted(mine, key=key_of)
-
-    async def _adopt(self, obj: Json, resource: Resource, owner: Json) -> Json:
-        present = owners_of(obj)
-        references = [*present, owner_reference(self.resource, owner)]
-        return await self._set_owners(obj, resource, references)
-
-    async def _release(self, obj: Json, resource: Resource, uid: object) -> None:
-        present = owners_of(obj)
-        await self._set_owners(obj, resource, [one for one in present if one.get("uid") != uid])
 
     async def _set_owners(self, obj: Json, resource: Resource, references: list[Json]) -> Json:
         patch: Json = {"metadata": {"ownerReferences": references}}
@@ -213,6 +205,5 @@ class Owner(Controller):
 
     def _orphan_changed(self, obj: Json) -> None:
         for owner in self.owners.of_namespace(namespace_of(obj)):
-            selector = self.selector_of(owner)
-            if selector.matches(labels_of(obj)):
+            if self.selector_of(owner).matches(labels_of(obj)):
                 self.queue.add(key_of(owner))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fakeapi import KubeletOptions
+
 from ..actor_cluster import PODS, Cluster, cluster, conditions
 
 if TYPE_CHECKING:
@@ -157,6 +159,63 @@ async def test_an_indexed_pod_has_its_index() -> None:
             assert container["env"] == [
                 {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": field}}
             ]
+
+
+async def test_a_job_without_completions_starts_no_pod_after_a_success() -> None:
+    async with cluster(owners=True) as c:
+        await c.create(JOBS, job(parallelism=2))
+        first, second = (await live(c)).values()
+        await end(c, first)
+        assert set(await live(c)) == {second["metadata"]["name"]}
+        assert reasons(await status(c)) == {}
+        await end(c, second)
+        found = await status(c)
+        assert found["succeeded"] == 2
+        assert [(one["type"], one["message"]) for one in found["conditions"]] == [
+            ("SuccessCriteriaMet", "Reached expected number of succeeded pods"),
+            ("Complete", "Reached expected number of succeeded pods"),
+        ]
+
+
+async def test_restarts_of_containers_count_for_the_backoff_limit() -> None:
+    async with cluster(kubelet=True, owners=True) as c:
+        body = job(backoffLimit=1)
+        body["spec"]["template"]["spec"] |= {"nodeName": "n1", "restartPolicy": "OnFailure"}
+        annotations = {"run-seconds": "5", "exit-codes": "1", "termination-seconds": "0"}
+        body["spec"]["template"]["metadata"] = {
+            "annotations": {f"fakeapi.kubesched.io/{key}": v for key, v in annotations.items()}
+        }
+        await c.create(JOBS, body)
+        await c.advance(5)
+        assert reasons(await status(c)) == {}
+        await c.advance(5, step_seconds=1)
+        found = await status(c)
+        assert found["failed"] == 1
+        assert [(one["type"], one["message"]) for one in found["conditions"]] == [
+            ("FailureTarget", "Job has reached the specified backoff limit"),
+            ("Failed", "Job has reached the specified backoff limit"),
+        ]
+
+
+async def test_parallelism_can_be_changed() -> None:
+    async with cluster(owners=True) as c:
+        await c.create(JOBS, job(parallelism=3, completions=5))
+        await c.api.patch(f"{JOBS}/j", {"spec": {"parallelism": 1}})
+        await c.settle()
+        assert len(await live(c)) == 1
+        assert "failed" not in await status(c)
+        await c.api.patch(f"{JOBS}/j", {"spec": {"parallelism": 4}})
+        await c.settle()
+        assert len(await live(c)) == 4
+
+
+async def test_a_job_without_annotations_completes_if_all_pods_do() -> None:
+    async with cluster(kubelet=KubeletOptions(pods_complete_after_seconds=5), owners=True) as c:
+        body = job(completions=2)
+        body["spec"]["template"]["spec"]["nodeName"] = "n1"
+        await c.create(JOBS, body)
+        await c.advance(12, step_seconds=1)
+        assert reasons(await status(c))["Complete"] == "CompletionsReached"
 
 
 async def test_fewer_completions_delete_the_highest_indexes() -> None:
