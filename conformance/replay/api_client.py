@@ -1,4 +1,4 @@
-"""The replay's own API client: create, list and watch, with only the fields that it reads.
+"""The replay's own API client: create, delete, list and watch, with only the fields that it reads.
 
 It is independent of the scheduler's client on purpose: the verifier must see the server's state,
 not the scheduler's view of it.
@@ -170,13 +170,20 @@ class ApiClient:
 
     async def create(self, path: str, obj: Json) -> None:
         """Create an object in a collection (`/api/v1/nodes`)."""
+        await self._send("POST", path, obj)
+
+    async def delete(self, path: str) -> None:
+        """Delete an object at once, without a grace period."""
+        await self._send("DELETE", path, {"gracePeriodSeconds": 0})
+
+    async def _send(self, method: str, path: str, obj: Json) -> None:
         try:
-            async with self._http.post(path, data=msgspec.json.encode(obj)) as response:
+            async with self._http.request(method, path, data=msgspec.json.encode(obj)) as response:
                 body = await response.read()
         except aiohttp.ClientError as error:
-            raise ApiFailure(f"POST {path}: {error}") from error
+            raise ApiFailure(f"{method} {path}: {error}") from error
         if response.status >= 400:
-            raise _refused(f"POST {path}", response.status, body)
+            raise _refused(f"{method} {path}", response.status, body)
 
     async def list_pods(self) -> Listing[HeldPod]:
         """All pods of all namespaces."""

@@ -18,17 +18,21 @@ from rich.console import Console
 
 from conformance.clock import RealClock
 from conformance.errors import InputError
+from conformance.quiet import QuietLoop
 
+from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
 from .errors import ReplayError
+from .objects import Json
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
 from .trace import read_trace
+from .virtual_time import replay_in_virtual_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from .driver import Counts, Run
     from .trace import Trace
@@ -96,6 +100,34 @@ class _BadInput(_Failure):
     type=_OUTPUT,
     help=f"The plot, an SVG.  [default: {_PLOT_NAME} in --out]",
 )
+@click.option(
+    "--time",
+    type=click.Choice(["none", "trace"]),
+    default="none",
+    show_default=True,
+    help="none: create all pods as fast as possible. trace: create and delete them at the trace's "
+    "times (creation_time, deletion_time) in virtual time, with our own scheduler.",
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=_FILE,
+    help="A KubeSchedulerConfiguration for the scheduler.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="this run",
+    show_default=True,
+    help="The name of this run in a plot with a baseline.",
+)
+@click.option(
+    "--baseline",
+    "baselines",
+    metavar="[NAME=]FILE",
+    multiple=True,
+    help="The --json file of an earlier run, drawn into the same plot. May be given again.",
+)
 @click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all numbers here.")
 @click.option(
     "--timeout",
@@ -131,6 +163,10 @@ def replay(
     target_command: str,
     out: Path,
     plot: Path | None,
+    time: str,
+    config: Path | None,
+    name: str,
+    baselines: tuple[str, ...],
     json_file: Path | None,
     timeout_seconds: float,
     settle_seconds: float,
@@ -138,10 +174,13 @@ def replay(
 ) -> None:
     """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
     try:
-        trace = read_trace(openb_nodes, openb_pods, limit=limit)
+        if time == "trace" and target_command:
+            raise InputError("--time trace: expected no --target-command: ours runs in process")
+        trace = read_trace(openb_nodes, openb_pods, limit=limit, with_times=time == "trace")
+        runs = dict(map(_baseline, baselines))
         settings = Settings(
             target_command=_words(target_command) if target_command else KUBESCHED,
-            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            config=_configuration(config, percentage_of_nodes_to_score),
             concurrency=concurrency,
             timeout_seconds=timeout_seconds,
             settle_seconds=settle_seconds,
@@ -151,12 +190,12 @@ def replay(
     except InputError as error:
         raise _BadInput(str(error)) from error
     try:
-        report = summarise(_run(trace, settings))
+        report = summarise(_run(trace, settings, in_virtual_time=time == "trace"))
     except ReplayError as error:
         raise _Failure(str(error)) from error
     render(report, _console())
     title = f"Allocation of {openb_pods.stem} on {report.nodes} nodes"
-    _write(report, picture, numbers, title)
+    _write(report, picture, numbers, {name: report.curve, **runs}, title)
     if not report.passed:
         click.get_current_context().exit(1)
 
@@ -167,7 +206,7 @@ def _console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=200)
 
 
-def _run(trace: Trace, settings: Settings) -> Run:
+def _run(trace: Trace, settings: Settings, *, in_virtual_time: bool) -> Run:
     """Run the replay with a progress bar on standard error."""
 
     async def run(show: Callable[[Counts], None]) -> Run:
@@ -175,13 +214,49 @@ def _run(trace: Trace, settings: Settings) -> Run:
         assert task is not None
         # The processes must not outlive the replay, however it ends.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        if in_virtual_time:
+            return await replay_in_virtual_time(trace, settings, show=show)
         return await run_replay(trace, settings, clock=RealClock(), show=show)
 
     with progress_bar(Console(stderr=True), len(trace.pods)) as show:
         try:
-            return asyncio.run(run(show))
+            with asyncio.Runner(loop_factory=QuietLoop) as runner:
+                return runner.run(run(show))
         except asyncio.CancelledError:
             raise click.Abort from None
+
+
+def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) -> Json:
+    """Return the given part of the configuration. Raises InputError."""
+    config: Json = {}
+    if path is not None:
+        try:
+            config = msgspec.yaml.decode(path.read_bytes(), type=Json)
+        except OSError as error:
+            raise InputError(f"--config: {path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise InputError(f"--config: {path}: {error}") from error
+    if percentage_of_nodes_to_score is not None:
+        config["percentageOfNodesToScore"] = percentage_of_nodes_to_score
+    return config
+
+
+class _Numbers(msgspec.Struct):
+    """The part of a `--json` file that a plot needs."""
+
+    curve: list[dict[str, float]]
+
+
+def _baseline(text: str) -> tuple[str, list[Sample]]:
+    """Return the name and the curve of an earlier run. Raises InputError."""
+    name, _, file = text.rpartition("=")
+    try:
+        numbers = msgspec.json.decode(Path(file).read_bytes(), type=_Numbers)
+        return name or Path(file).stem, [Sample(**point) for point in numbers.curve]  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(f"--baseline: {file}: {error.strerror}") from error
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise InputError(f"--baseline: {file}: expected a --json file of a replay") from error
 
 
 def _words(command: str) -> tuple[str, ...]:
@@ -200,10 +275,16 @@ def _output(path: Path) -> Path:
     return path
 
 
-def _write(report: Report, plot: Path, json_file: Path | None, title: str) -> None:
+def _write(
+    report: Report,
+    plot: Path,
+    json_file: Path | None,
+    runs: Mapping[str, Sequence[Sample]],
+    title: str,
+) -> None:
     """Write the files, and print the name of each."""
     try:
-        write_plot(plot, report.curve, title=title)
+        write_plot(plot, runs, title=title)
         click.echo(f"Plot: {plot}")
         if json_file is not None:
             encoded = msgspec.json.format(msgspec.json.encode(to_json(report)), indent=2)

@@ -64,13 +64,14 @@ _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "fakeapi")
 class Settings:
     """Options of a replay.
 
+    `config` is a part of a KubeSchedulerConfiguration; upstream's defaults fill the rest.
     `target_command` is the scheduler's command line. `{kubeconfig}` and `{config}` in it are
     replaced by files; the second refers to the first. Raises InputError if it has neither.
     `timeout_seconds` covers everything from the first node to the end of scheduling.
     """
 
     target_command: tuple[str, ...] = KUBESCHED
-    percentage_of_nodes_to_score: int | None = None
+    config: Json = field(default_factory=dict)
     concurrency: int = 16
     timeout_seconds: float = 600.0
     settle_seconds: float = 2.0
@@ -168,8 +169,9 @@ def _scheduler(folder: Path, settings: Settings, clock: Clock) -> Child:
 
 
 def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
-    """Return the scheduler's configuration: upstream's defaults without a limit on requests."""
-    config: Json = {
+    """Return the whole configuration: without a limit on requests or leader election."""
+    return {
+        **settings.config,
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {
@@ -179,9 +181,6 @@ def scheduler_config(kubeconfig: str, settings: Settings) -> Json:
         },
         "leaderElection": {"leaderElect": False},
     }
-    if settings.percentage_of_nodes_to_score is not None:
-        config["percentageOfNodesToScore"] = settings.percentage_of_nodes_to_score
-    return config
 
 
 @contextlib.asynccontextmanager

@@ -56,13 +56,19 @@ class Recorder:
         self.placements: list[Placement] = []
         self.verdicts: list[Verdict] = []
         self.bound = 0
-        self.unschedulable = 0
+        #: The number of unschedulable pods after each change of it, and its time.
+        self.unschedulable_counts: list[tuple[float, int]] = []
         #: The number of lists after an expired watch, where the order of changes had to be guessed.
         self.gaps = 0
         self.last_change_seconds = clock.now()
         self._version = ""
         self._nodes: dict[str, str] = {}  # the node of each pod by uid; empty without one
         self._unschedulable: set[str] = set()
+
+    @property
+    def unschedulable(self) -> int:
+        """The number of pods that are unschedulable now."""
+        return len(self._unschedulable)
 
     @property
     def version(self) -> int:
@@ -100,7 +106,8 @@ class Recorder:
         stuck = not node and event_type != "DELETED" and pod.unschedulable_message is not None
         if stuck != (uid in self._unschedulable):
             (self._unschedulable.add if stuck else self._unschedulable.discard)(uid)
-            self.unschedulable = len(self._unschedulable)
+            counted = (self.last_change_seconds, len(self._unschedulable))
+            self.unschedulable_counts.append(counted)
         if (node or stuck) and name in self.undecided:
             self.undecided.discard(name)
             self.verdicts.append(Verdict(self.last_change_seconds, name, bool(node)))

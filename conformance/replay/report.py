@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.table import Table
 
-from .allocation import Sample, allocation_over_time
+from .allocation import Sample, samples_by_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -181,17 +181,20 @@ def _print_failures(report: Report, console: Console) -> None:
 
 
 def _allocation_table(report: Report) -> Table:
-    table = Table(title="Allocation over time, percent of the cluster")
-    for heading in ("seconds", "bound", "unschedulable", "CPU", "memory", "GPU"):
+    table = Table(title="Allocation by arrived load, percent of the cluster")
+    headings = ("load", "seconds", "bound", "unschedulable", "CPU", "memory", "GPU", "fragmented")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for sample in report.allocation:
         table.add_row(
+            f"{sample.load_percent:.1f} %",
             f"{sample.seconds:.2f}",
             str(sample.bound),
             str(sample.unschedulable),
             f"{sample.cpu_percent:.1f} %",
             f"{sample.memory_percent:.1f} %",
             f"{sample.gpu_percent:.1f} %",
+            f"{sample.fragmentation_percent:.1f} %",
         )
     return table
 
@@ -243,14 +246,9 @@ def _messages(run: Run) -> collections.Counter[str]:
 
 
 def _allocation(run: Run, samples: int) -> tuple[Sample, ...]:
+    start_seconds = run.timeline.nodes_created
     return tuple(
-        allocation_over_time(
-            run.trace,
-            run.recorder.placements,
-            run.recorder.verdicts,
-            start_seconds=run.timeline.nodes_created,
-            samples=samples,
-        )
+        samples_by_load(run.trace, run.recorder, start_seconds=start_seconds, samples=samples)
     )
 
 

@@ -2,6 +2,7 @@
 
     nodes   sn,cpu_milli,memory_mib,gpu,model
     pods    name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,...
+            with times also creation_time,deletion_time, in seconds
 
 Columns may stand in any order, and others are ignored. The only error is `TraceError`; its text is
 one line that names the file, the line and the column.
@@ -32,6 +33,7 @@ POD_COLUMNS: Final = (
     "gpu_spec",
     "qos",
 )
+TIME_COLUMNS: Final = ("creation_time", "deletion_time")
 #: The API server's grammar of the name of a node or a pod (a DNS subdomain).
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_LENGTH_MAX: Final = 253
@@ -64,7 +66,8 @@ class TraceNode(NamedTuple):
 class TracePod(NamedTuple):
     """A task: its requests, among them `gpus` times `gpu_milli` thousandths of a GPU.
 
-    `models` are the GPU models it can use; empty means any. `qos` is a label of the trace.
+    `models` are the GPU models it can use; empty means any. `qos` is a label of the trace. The
+    times are seconds since the start of the trace, or 0 if the trace is read without them.
     """
 
     name: str
@@ -74,6 +77,8 @@ class TracePod(NamedTuple):
     gpu_milli: int
     models: tuple[str, ...]
     qos: str
+    created_seconds: int = 0
+    deleted_seconds: int = 0
 
     @property
     def gpu_milli_total(self) -> int:
@@ -136,9 +141,11 @@ class _Row:
         return list(dict.fromkeys(texts))
 
 
-def read_trace(nodes: Path, pods: Path, *, limit: int | None = None) -> Trace:
+def read_trace(
+    nodes: Path, pods: Path, *, limit: int | None = None, with_times: bool = False
+) -> Trace:
     """Read both files, with the first `limit` pods. Raises TraceError."""
-    return Trace(read_nodes(nodes), read_pods(pods, limit=limit))
+    return Trace(read_nodes(nodes), read_pods(pods, limit=limit, with_times=with_times))
 
 
 def read_nodes(path: Path) -> tuple[TraceNode, ...]:
@@ -146,9 +153,13 @@ def read_nodes(path: Path) -> tuple[TraceNode, ...]:
     return _read(path, NODE_COLUMNS, _node, what="nodes", column="sn", limit=None)
 
 
-def read_pods(path: Path, *, limit: int | None = None) -> tuple[TracePod, ...]:
+def read_pods(
+    path: Path, *, limit: int | None = None, with_times: bool = False
+) -> tuple[TracePod, ...]:
     """Read the list of pods, at least one, up to the first `limit`. Raises TraceError."""
-    return _read(path, POD_COLUMNS, _pod, what="pods", column="name", limit=limit)
+    columns = POD_COLUMNS + TIME_COLUMNS if with_times else POD_COLUMNS
+    parse = _pod_with_times if with_times else _pod
+    return _read(path, columns, parse, what="pods", column="name", limit=limit)
 
 
 def _node(row: _Row) -> TraceNode:
@@ -171,6 +182,13 @@ def _pod(row: _Row) -> TracePod:
         models=tuple(model for model in row.labels("gpu_spec") if model),
         qos=row.label("qos"),
     )
+
+
+def _pod_with_times(row: _Row) -> TracePod:
+    created, deleted = (row.number(column) for column in TIME_COLUMNS)
+    if deleted < created:
+        raise row.error("deletion_time", "a time that is not before creation_time")
+    return _pod(row)._replace(created_seconds=created, deleted_seconds=deleted)
 
 
 def _read(

@@ -21,7 +21,7 @@ from .amounts import (
 from .objects import GPU_MODEL_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from .api_client import HeldNode, HeldPod
     from .recording import Placement
@@ -44,11 +44,15 @@ RULES: Final = {
 
 
 class Evidence(NamedTuple):
-    """The result of a run: the server's lists at the end, and the placements in order."""
+    """The result of a run: the server's lists at the end, and the placements in order.
+
+    `deleted` are the names of pods that the replay itself has deleted.
+    """
 
     nodes: Sequence[HeldNode]
     pods: Sequence[HeldPod]
     placements: Sequence[Placement]
+    deleted: Collection[str] = ()
 
 
 class Violation(NamedTuple):
@@ -77,6 +81,7 @@ class _Case:
         self._wanted = {pod.name: pod for pod in trace.pods}
         self._placements = evidence.placements
         self._held_pods = evidence.pods
+        self._deleted = evidence.deleted
         self._pods = {pod.metadata.name: pod for pod in evidence.pods}
         self._capacity = {node.metadata.name: allocatable(node) for node in evidence.nodes}
         self._models = {
@@ -104,6 +109,8 @@ class _Case:
     def _pods_are_there(self) -> Iterator[Violation]:
         for row in self._trace.pods:
             held = self._pods.get(row.name)
+            if held is None and row.name in self._deleted:
+                continue
             if held is None:
                 yield Violation("pod-lost", row.name, "was created, and is not in the list")
             elif requested(held) != demand_of_row(row):

@@ -57,6 +57,15 @@ def test_a_trace_that_cannot_be_used_is_one_line_and_status_2(
         (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
         (["--target-command", "'"], "--target-command: No closing quotation: '"),
         (["--out", "/dev/null/x"], "/dev/null/x: "),
+        (["--config", "/nowhere"], "--config: /nowhere: No such file or directory"),
+        (["--config", "/dev/null"], "--config: /dev/null: Expected `object`"),
+        (["--baseline", "a=/nowhere"], "--baseline: /nowhere: No such file or directory"),
+        (["--baseline", "/dev/null"], "--baseline: /dev/null: expected a --json file of a replay"),
+        (["--time", "trace"], "pods.csv:1: column 'creation_time': missing"),
+        (
+            ["--time", "trace", "--target-command", "x {config}"],
+            "--time trace: expected no --target-command: ours runs in process",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_used_is_one_line_and_status_2(

@@ -31,7 +31,7 @@ def test_the_scheduler_is_not_held_back_and_otherwise_left_as_it_is() -> None:
 
 def test_the_share_of_nodes_to_score_is_set_only_if_it_is_given() -> None:
     assert "percentageOfNodesToScore" not in scheduler_config("k", Settings())
-    config = scheduler_config("k", Settings(percentage_of_nodes_to_score=0))
+    config = scheduler_config("k", Settings(config={"percentageOfNodesToScore": 0}))
     assert config["percentageOfNodesToScore"] == 0
 
 

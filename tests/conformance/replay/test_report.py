@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from conformance.clock import VirtualClock
-from conformance.replay.allocation import Sample, allocation_over_time
+from conformance.replay.allocation import samples_by_load
 from conformance.replay.driver import Run, Settings, Timeline
 from conformance.replay.plot import write_plot
 from conformance.replay.processes import Usage
@@ -69,38 +69,50 @@ def printed(report: Report) -> str:
     return out.getvalue()
 
 
-def test_allocation_is_sampled_from_the_first_pod_to_the_last_verdict() -> None:
-    recorder = run().recorder
-    samples = allocation_over_time(
-        TRACE, recorder.placements, recorder.verdicts, start_seconds=10.0, samples=5
-    )
-    assert samples == [
-        Sample(0.0, 0, 0, 0.0, 0.0, 0.0),
-        Sample(1.0, 1, 0, 25.0, 25.0, 0.0),
-        Sample(2.0, 1, 1, 25.0, 25.0, 0.0),
-        Sample(3.0, 1, 1, 25.0, 25.0, 0.0),
-        Sample(4.0, 2, 1, 75.0, 25.0, 25.0),
+def test_samples_are_taken_at_equal_distances_of_arrived_load() -> None:
+    samples = samples_by_load(TRACE, run().recorder, start_seconds=10.0, samples=3)
+    rows = [
+        (s.load_percent, s.seconds, s.bound, s.cpu_percent, s.memory_percent, s.gpu_percent)
+        for s in samples
+    ]
+    assert rows == [
+        (0.0, 2.0, 1, 25.0, 25.0, 0.0),  # a and c request no GPU
+        (0.0, 2.0, 1, 25.0, 25.0, 0.0),
+        (25.0, 4.0, 2, 75.0, 25.0, 25.0),
     ]
 
 
-def test_what_leaves_a_node_is_taken_off() -> None:
-    placements = [Placement(1.0, "a", "u", "node-cpu"), Placement(2.0, "a", "u", "")]
-    samples = allocation_over_time(TRACE, placements, [], start_seconds=0.0, samples=3)
-    assert [sample.cpu_percent for sample in samples] == [0.0, 25.0, 0.0]
+def test_a_pod_that_leaves_its_node_is_subtracted() -> None:
+    recorder = run().recorder
+    recorder.placements.append(Placement(15.0, "a", "uid-a", ""))
+    recorder.verdicts.append(Verdict(15.0, "a", False))
+    *_, last = samples_by_load(TRACE, recorder, start_seconds=10.0, samples=2)
+    assert (last.bound, last.cpu_percent) == (1, 50.0)
 
 
-def test_rounding_does_not_lose_the_last_placement() -> None:
-    start, end = 1.2, 4.5
-    assert start + (end - start) * 3 / 3 < end
-    placements = [Placement(end, "a", "u", "node-cpu")]
-    samples = allocation_over_time(TRACE, placements, [], start_seconds=start, samples=4)
-    assert samples[-1].bound == 1
+def test_waiting_pods_are_counted_at_their_time() -> None:
+    recorder = run().recorder
+    recorder.unschedulable_counts += [(12.0, 1), (14.5, 0)]
+    *_, last = samples_by_load(TRACE, recorder, start_seconds=10.0, samples=2)
+    assert (last.unschedulable, last.unschedulable_percent) == (1, pytest.approx(100 / 3))
 
 
-def test_a_cluster_without_gpus_has_nothing_of_them_allocated() -> None:
+def test_fragmentation_is_the_free_part_that_an_average_pod_cannot_use() -> None:
+    pods = (task("a", cpu_milli=7500), *(task(name, gpus=1, gpu_milli=500) for name in "bc"))
+    big = task("d", cpu_milli=600, gpus=1, gpu_milli=500)
+    trace = Trace((CPU_ONLY, T4), (*pods, big))
+    recorder = Recorder([pod.name for pod in trace.pods], VirtualClock(0))
+    recorder.placements.append(Placement(1.0, "a", "uid-a", "node-t4"))
+    recorder.verdicts.append(Verdict(1.0, "a", True))
+    *_, last = samples_by_load(trace, recorder, start_seconds=0.0, samples=2)
+    assert last.fragmentation_percent == pytest.approx(100.0)  # 500m of CPU: for none of the three
+
+
+def test_a_cluster_without_gpus_is_measured_by_cpu() -> None:
     trace = Trace((CPU_ONLY,), TRACE.pods)
-    (sample,) = allocation_over_time(trace, [], [], start_seconds=0.0, samples=1)
-    assert sample.gpu_percent == 0.0
+    *_, last = samples_by_load(trace, run().recorder, start_seconds=0.0, samples=2)
+    assert last.gpu_percent == 0.0
+    assert last.load_percent == pytest.approx(100 * 111 / 8)
 
 
 def test_the_rates_are_of_creating_and_of_deciding() -> None:
@@ -180,7 +192,8 @@ def test_the_numbers_are_plain_json() -> None:
 
 def test_the_plot_is_a_picture_that_needs_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "plot.svg"
-    write_plot(path, summarise(run()).curve, title="A title")
+    curve = summarise(run()).curve
+    write_plot(path, {"ours": curve, "theirs": curve}, title="A title")
     root = ET.parse(path).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert not [element for element in root.iter() if element.get("src")]
@@ -188,4 +201,4 @@ def test_the_plot_is_a_picture_that_needs_no_other_file(tmp_path: Path) -> None:
         ".//{http://www.w3.org/2000/svg}script[@{http://www.w3.org/1999/xlink}href]"
     )
     texts = {element.text for element in root.iter() if element.text}
-    assert {"A title", "GPU", "CPU", "memory"} <= texts
+    assert {"A title", "GPU, ours", "CPU, theirs", "fragmented, ours"} <= texts

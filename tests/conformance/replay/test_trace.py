@@ -104,3 +104,12 @@ def test_bytes_that_are_no_text_are_refused(csv: Path) -> None:
     csv.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TraceError, match="not UTF-8 text"):
         read_pods(csv)
+
+
+def test_times_are_read_on_request(csv: Path) -> None:
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time"
+    csv.write_text(f"{header}\np,1,1,0,0,,LS,5,9\nq,1,1,0,0,,LS,5,4\n", encoding="utf-8")
+    (pod,) = read_pods(csv, limit=1, with_times=True)
+    assert (pod.created_seconds, pod.deleted_seconds) == (5, 9)
+    with pytest.raises(TraceError, match="'deletion_time': expected a time"):
+        read_pods(csv, with_times=True)

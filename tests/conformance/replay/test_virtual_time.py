@@ -1,0 +1,66 @@
+"""A trace replayed at its own times, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from conformance.quiet import QuietLoop
+from conformance.replay.driver import Run, Settings
+from conformance.replay.report import summarise
+from conformance.replay.trace import Trace, TracePod
+from conformance.replay.virtual_time import replay_in_virtual_time
+from tests.conformance.replay.evidence import CPU_ONLY, task
+
+DAY = 86_400
+
+pytestmark = pytest.mark.slow
+
+
+def _at(created: int, deleted: int, name: str, cpu_milli: int) -> TracePod:
+    pod = task(name, cpu_milli=cpu_milli)
+    return pod._replace(created_seconds=created, deleted_seconds=deleted)
+
+
+TRACE = Trace(
+    (CPU_ONLY,),  # 8 CPUs
+    (
+        _at(0, DAY, "first", 6000),
+        _at(10, 3 * DAY, "waits", 5000),
+        _at(2 * DAY, 2 * DAY, "brief", 1000),
+        _at(2 * DAY, 4 * DAY, "last", 2000),
+    ),
+)
+
+
+def _replayed() -> Run:
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        return runner.run(replay_in_virtual_time(TRACE, Settings()))
+
+
+def test_pods_come_and_go_at_the_times_of_the_trace() -> None:
+    run = _replayed()
+    start = run.timeline.nodes_created
+    seen = [(round(p.seconds - start), p.pod, p.node) for p in run.recorder.placements]
+    assert seen == [
+        (0, "first", "node-cpu"),
+        (DAY, "first", ""),
+        (DAY, "waits", "node-cpu"),  # as soon as the first has gone
+        (2 * DAY, "brief", "node-cpu"),
+        (2 * DAY, "brief", ""),
+        (2 * DAY, "last", "node-cpu"),
+    ]
+    assert [(round(at - start), n) for at, n in run.recorder.unschedulable_counts] == [
+        (10, 1),
+        (DAY, 0),
+    ]
+    assert run.missing == ()
+    assert run.violations == ()
+    assert summarise(run).passed
+
+
+def test_two_replays_are_equal() -> None:
+    first, second = _replayed(), _replayed()
+    assert first.recorder.placements == second.recorder.placements
+    assert first.recorder.verdicts == second.recorder.verdicts
