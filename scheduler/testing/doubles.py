@@ -7,19 +7,36 @@ import dataclasses
 import heapq
 import itertools
 import random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from scheduler.api.core import Pod
 from scheduler.client.kinds import kind_key
-from scheduler.config.types import DEFAULT_FEATURE_GATES
+from scheduler.config.types import (
+    DEFAULT_FEATURE_GATES,
+    KubeSchedulerProfile,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+)
+from scheduler.config.types import Plugin as PluginEntry
+from scheduler.framework.interface import Plugin
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator
-from scheduler.runtime import PluginHandle, PodsInPreBind, WaitingPods
+from scheduler.runtime import Framework, PluginHandle, PodsInPreBind, Registry, WaitingPods
 from scheduler.runtime.handle import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Coroutine,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from scheduler.api.core import ObjectMeta, ObjectReference
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -27,10 +44,13 @@ if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Lister, PreemptionExtender, Worlds
-    from scheduler.framework.types import Condition, NominatingInfo
+    from scheduler.framework.types import Condition, NominatingInfo, QueuedPod
     from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
+
+P = TypeVar("P", bound=Plugin)
+R = TypeVar("R")
 
 #: 2026-01-01T00:00:00Z, where virtual time starts.
 _START_SECONDS: Final = 1767225600.0
@@ -61,6 +81,13 @@ class VirtualClock:
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
         await future
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> asyncio.Future[None]:
+        """Call back once the clock has been advanced by `seconds`; `cancel()` prevents it."""
+        future = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: None if done.cancelled() else callback())
+        heapq.heappush(self._sleepers, (self._now + max(0.0, seconds), next(self._order), future))
+        return future
 
     @property
     def next_wake_up(self) -> float | None:
@@ -102,7 +129,9 @@ class RecordedEvent(NamedTuple):
     note: str
 
 
-class _ApiObject(Protocol):
+class ApiObject(Protocol):
+    """An object of the API that a lister can hold."""
+
     @property
     def metadata(self) -> ObjectMeta: ...
 
@@ -110,8 +139,8 @@ class _ApiObject(Protocol):
 class FakeLister:
     """A lister over a fixed list of objects: structs, or `Unstructured` ones."""
 
-    def __init__(self, objects: Iterable[_ApiObject] = ()) -> None:
-        self._objects: dict[tuple[str, str], _ApiObject] = {
+    def __init__(self, objects: Iterable[ApiObject] = ()) -> None:
+        self._objects: dict[tuple[str, str], ApiObject] = {
             (o.metadata.namespace, o.metadata.name): o for o in objects
         }
 
@@ -286,3 +315,60 @@ class FakeHandle(PluginHandle):
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         self.spawned.append(work)
+
+
+class _Sort(Plugin):
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        return False
+
+
+class _Binder(Plugin):
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        pass
+
+
+def make_plugin(
+    plugin_class: type[P], *, args: object = None, handle: FakeHandle | None = None
+) -> P:
+    """Return a plugin as the scheduler makes it, in a profile of its own.
+
+    `args` are its arguments as in `pluginConfig`. Without a handle it gets a `FakeHandle` of an
+    empty cluster; kinds that it reads and the handle does not have are empty. Raises
+    `PluginSetupError`.
+    """
+    handle = FakeHandle() if handle is None else handle
+    for kind in (*plugin_class.reads, *plugin_class.required):
+        handle.listers.setdefault(kind_key(kind), FakeLister())
+    classes: list[type[Plugin]] = [plugin_class, _Binder]
+    if not hasattr(plugin_class, "less"):
+        classes.insert(0, _Sort)
+    enabled = tuple(PluginEntry(name=each.name) for each in classes)
+    profile = KubeSchedulerProfile(
+        scheduler_name=handle.profile_name,
+        plugins=Plugins(multi_point=PluginSet(enabled=enabled)),
+        plugin_config=(PluginConfig(name=plugin_class.name, args=args),) if args else (),
+    )
+    framework = Framework(profile, registry=Registry(classes), make_handle=handle.make)
+    return next(each for each in framework.instances if isinstance(each, plugin_class))
+
+
+def run_on_clock(work: Awaitable[R], clock: VirtualClock) -> R:
+    """Return the result of `work`, advancing the clock whenever all wait for it.
+
+    It has an event loop of its own in a thread of its own, so that it can be called anywhere.
+    Raises TimeoutError if the work waits for anything else than the clock.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, _advancing(work, clock)).result()
+
+
+async def _advancing(work: Awaitable[R], clock: VirtualClock) -> R:
+    task = asyncio.ensure_future(work)
+    while True:
+        await _let_tasks_run()
+        if task.done():
+            return task.result()
+        if clock.next_wake_up is None:
+            task.cancel()
+            raise TimeoutError("it waits for something that never happens")
+        clock.advance_nowait(clock.next_wake_up - clock.now())

@@ -51,11 +51,20 @@ class RandomCluster(NamedTuple):
 
 
 def random_cluster(
-    seed: int, *, labels: Mapping[str, Sequence[str]] | None = None
+    seed: int | random.Random,
+    *,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    annotations: Mapping[str, Sequence[str]] | None = None,
+    nodes_max: int = _NODES_MAX,
 ) -> RandomCluster:
-    """Return a cluster of up to ten nodes. `labels` adds keys and values to draw labels from."""
-    maker = _Maker(random.Random(seed), {**_LABELS, **(labels or {})})
-    nodes = [maker.node(f"node-{n}") for n in range(maker.rng.randint(1, _NODES_MAX))]
+    """Return a cluster of at least one node.
+
+    `labels` and `annotations` add keys, and the values to draw from for each. `seed` may be a
+    random generator.
+    """
+    rng = seed if isinstance(seed, random.Random) else random.Random(seed)
+    maker = RandomObjects(rng, labels=labels, annotations=annotations)
+    nodes = [maker.node(f"node-{n}") for n in range(rng.randint(1, nodes_max))]
     running = [
         maker.pod(f"running-{node.metadata.name}-{n}", node=node.metadata.name)
         for node in nodes
@@ -64,12 +73,19 @@ def random_cluster(
     return RandomCluster(nodes, running, [maker.pod(f"incoming-{n}") for n in range(_INCOMING)])
 
 
-class _Maker:
+class RandomObjects:
     """Draws nodes and pods from one random generator."""
 
-    def __init__(self, rng: random.Random, labels: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        annotations: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.rng: Final = rng
-        self._labels: Final = labels
+        self._labels: Final = {**_LABELS, **(labels or {})}
+        self._annotations: Final = annotations or {}
 
     def node(self, name: str) -> Node:
         """Return a node with random properties."""
@@ -79,7 +95,8 @@ class _Maker:
             allocatable[_GPU] = "4"
         return make_node(
             name,
-            labels=self._some_labels(),
+            labels=self._some_of(self._labels),
+            annotations=self._some_of(self._annotations),
             zone=self.rng.choice(_ZONES),
             allocatable=allocatable,
             taints=[self.rng.choice(_TAINTS)] if self._one_in(3) else [],
@@ -94,7 +111,8 @@ class _Maker:
         return make_pod(
             name,
             namespace=self.rng.choice(("default", "other")),
-            labels=self._some_labels(),
+            labels=self._some_of(self._labels),
+            annotations=self._some_of(self._annotations),
             requests=requests,
             image=self.rng.choice(("", *_IMAGES)),
             host_ports=[self.rng.choice((80, 8080))] if self._one_in(4) else [],
@@ -106,13 +124,13 @@ class _Maker:
         )
 
     def _one_in(self, number: int) -> bool:
-        return self.rng.randrange(number) == 0
+        # The last, not the first: Hypothesis shrinks to 0, that is, to less.
+        return self.rng.randrange(number) == number - 1
 
-    def _some_labels(self) -> dict[str, str]:
+    def _some_of(self, known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return some of the keys, each with one of its values."""
         return {
-            key: self.rng.choice(list(values))
-            for key, values in self._labels.items()
-            if self._one_in(2)
+            key: self.rng.choice(list(values)) for key, values in known.items() if self._one_in(2)
         }
 
     def _node_selector(self) -> dict[str, str]:

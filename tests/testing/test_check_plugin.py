@@ -65,6 +65,7 @@ def test_good_plugins_pass_and_their_twins_with_them() -> None:
     check_plugin(FastGpuGuard, twin=GpuGuard, seeds=range(6))
 
 
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 @pytest.mark.parametrize("name", IN_TREE)
 def test_in_tree_plugins_pass(name: str) -> None:
     check_plugin(IN_TREE[name], seeds=range(4))
@@ -91,6 +92,7 @@ class Racks(Plugin):
         self.seen.add(node.labels.get("rack"))
 
 
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 def test_nodes_carry_the_labels_that_the_plugin_is_about() -> None:
     Racks.seen = set()
     check_plugin(Racks, labels={"rack": ["r1", "r2"]}, seeds=range(6))
