@@ -105,15 +105,15 @@ class VirtualClock:
     async def advance(self, seconds: float) -> None:
         """Move on from one wake-up to the next, letting tasks run in between."""
         end = self._now + seconds
-        await _let_tasks_run()
+        await let_tasks_run()
         while (due := self.next_wake_up) is not None and due <= end:
             self.advance_nowait(max(0.0, due - self._now))
-            await _let_tasks_run()
+            await let_tasks_run()
         self.advance_nowait(end - self._now)
-        await _let_tasks_run()
+        await let_tasks_run()
 
 
-async def _let_tasks_run() -> None:
+async def let_tasks_run() -> None:
     """A few turns of the event loop: enough for chains of tasks that wait for one another."""
     for _ in range(20):
         await asyncio.sleep(0)
@@ -365,7 +365,7 @@ def run_on_clock(work: Awaitable[R], clock: VirtualClock) -> R:
 async def _advancing(work: Awaitable[R], clock: VirtualClock) -> R:
     task = asyncio.ensure_future(work)
     while True:
-        await _let_tasks_run()
+        await let_tasks_run()
         if task.done():
             return task.result()
         if clock.next_wake_up is None:

@@ -49,22 +49,25 @@ class RandomCluster(NamedTuple):
     running: Sequence[Pod]
     incoming: Sequence[Pod]
 
+    @property
+    def objects(self) -> Sequence[Node | Pod]:
+        """The nodes and the pods on them."""
+        return [*self.nodes, *self.running]
+
 
 def random_cluster(
-    seed: int | random.Random,
+    seed: int,
     *,
     labels: Mapping[str, Sequence[str]] | None = None,
     annotations: Mapping[str, Sequence[str]] | None = None,
-    nodes_max: int = _NODES_MAX,
 ) -> RandomCluster:
-    """Return a cluster of at least one node.
+    """Return a cluster of one to ten nodes.
 
-    `labels` and `annotations` add keys, and the values to draw from for each. `seed` may be a
-    random generator.
+    `labels` and `annotations` add keys, and the values to draw from for each.
     """
-    rng = seed if isinstance(seed, random.Random) else random.Random(seed)
+    rng = random.Random(seed)
     maker = RandomObjects(rng, labels=labels, annotations=annotations)
-    nodes = [maker.node(f"node-{n}") for n in range(rng.randint(1, nodes_max))]
+    nodes = [maker.node(f"node-{n}") for n in range(rng.randint(1, _NODES_MAX))]
     running = [
         maker.pod(f"running-{node.metadata.name}-{n}", node=node.metadata.name)
         for node in nodes

@@ -1,0 +1,241 @@
+"""A scheduler in the test's process, on a virtual clock, that can be awaited until it is idle.
+
+    async with FakeApiServer(clock=VirtualClock()) as server:
+        async with Simulation(server, plugins=[Gang]) as simulation:
+            await simulation.create(make_node("n"), make_pod("p"))
+            await simulation.idle()
+            assert simulation.node_of("p") == "n"
+            await simulation.advance(300)
+
+It talks to the API server over HTTP, as the scheduler always does. An hour of virtual time takes as
+long as the work in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.core import Node, Pod
+from scheduler.client import NODES, PODS, RestClient, connect
+from scheduler.testing.doubles import VirtualClock, let_tasks_run
+from scheduler.testing.in_process import run_in_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.api.core import Container
+    from scheduler.assembly.app import AppStatistics
+    from scheduler.framework.interface import Plugin
+    from scheduler.testing.in_process import RunningScheduler
+
+#: The real time after which a scheduler that never becomes idle is an error.
+_IDLE_SECONDS_MAX: Final = 30.0
+_IMAGE: Final = "registry.k8s.io/pause:3.10"
+_LOOK_SECONDS: Final = 0.001
+#: Checks without success after which pending work must be waiting for time to pass.
+_LOOKS_BEFORE_TIME: Final = 100
+#: The virtual time that may pass while the scheduler becomes idle: retries of requests.
+_NUDGED_SECONDS_MAX: Final = 60.0
+
+
+class ServerStatistics(Protocol):
+    """The counts of an API server."""
+
+    @property
+    def requests_in_flight(self) -> int: ...
+
+    @property
+    def undelivered_watch_events(self) -> int: ...
+
+
+class ApiServer(Protocol):
+    """The part of `fakeapi.FakeApiServer` that a simulation uses."""
+
+    @property
+    def clock(self) -> object: ...
+
+    @property
+    def kubeconfig(self) -> str: ...
+
+    @property
+    def resource_version(self) -> int: ...
+
+    def send_bookmarks(self) -> int: ...
+
+    def statistics(self) -> ServerStatistics: ...
+
+
+class Simulation:
+    """A scheduler that works on an API server whose clock is a `VirtualClock`.
+
+    `plugins` are enabled in the default profile, `args` are arguments of plugins by name. Raises
+    TypeError for a server with another clock, and `ConfigError` on entering.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        plugins: Iterable[type[Plugin] | str] = (),
+        args: Mapping[str, object] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(server.clock, VirtualClock):
+            raise TypeError(
+                "the server needs a virtual clock: FakeApiServer(clock=VirtualClock()), with "
+                f"scheduler.testing.VirtualClock, got {type(server.clock).__name__}"
+            )
+        self.clock: Final = server.clock
+        self._server: Final = server
+        self._plugins: Final = tuple(plugins)
+        self._args: Final = dict(args or {})
+        self._seed: Final = seed
+        self._stack = contextlib.AsyncExitStack()
+        self._scheduler: RunningScheduler | None = None
+        self._client: RestClient | None = None
+
+    async def __aenter__(self) -> Self:
+        async with contextlib.AsyncExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulation-")))
+            kubeconfig, config = folder / "kubeconfig", folder / "config.json"
+            kubeconfig.write_text(self._server.kubeconfig, encoding="utf-8")
+            config.write_bytes(msgspec.json.encode(self._configuration()))
+            connection = connect(kubeconfig=str(kubeconfig), clock=self.clock)
+            client = RestClient(connection, clock=self.clock, user_agent="simulation", qps=-1)
+            self._client = await stack.enter_async_context(client)
+            self._scheduler = await stack.enter_async_context(
+                run_in_process(
+                    kubeconfig=kubeconfig,
+                    clock=self.clock,
+                    config=config,
+                    plugins=self._plugins,
+                    seed=self._seed,
+                )
+            )
+            await self.idle()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def client(self) -> RestClient:
+        """A client of the API server, for any other request."""
+        assert self._client is not None, "the simulation is entered first"
+        return self._client
+
+    async def create(self, *objects: Node | Pod) -> None:
+        """Create nodes and pods; a pod with a node name is on its node at once.
+
+        Containers without an image get one, as the API server requires it.
+        """
+        for obj in objects:
+            metadata = replace(obj.metadata, uid="", resource_version="")
+            if isinstance(obj, Node):
+                await self.client.create(NODES, replace(obj, metadata=metadata))
+                continue
+            spec = replace(
+                obj.spec,
+                containers=_with_images(obj.spec.containers),
+                init_containers=_with_images(obj.spec.init_containers),
+            )
+            await self.client.create(PODS, replace(obj, metadata=metadata, spec=spec))
+
+    async def delete_pod(self, name: str, *, namespace: str = "default") -> None:
+        """Delete a pod at once, without a grace period."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        await self.client.request("DELETE", path, query="gracePeriodSeconds=0")
+
+    async def pod(self, name: str, *, namespace: str = "default") -> Pod:
+        """Return a pod of the API server. Raises NotFound."""
+        return await self.client.get(PODS, name, namespace=namespace)
+
+    async def node_of(self, name: str, *, namespace: str = "default") -> str:
+        """Return the node of a pod; empty without one. Raises NotFound."""
+        return (await self.pod(name, namespace=namespace)).spec.node_name
+
+    def statistics(self) -> AppStatistics:
+        """Return counts of decisions and of pods in the queue."""
+        return self._running.statistics()
+
+    async def idle(self) -> None:
+        """Return when nothing will happen before an object changes or time passes.
+
+        Raises the scheduler's own exception if it has failed, and TimeoutError.
+        """
+        looks, nudged_until = 0, self.clock.now() + _NUDGED_SECONDS_MAX
+        try:
+            async with asyncio.timeout(_IDLE_SECONDS_MAX):
+                while not await self._is_settled():
+                    looks += 1
+                    due = self.clock.next_wake_up
+                    if looks % _LOOKS_BEFORE_TIME == 0 and due is not None and due < nudged_until:
+                        self.clock.advance_nowait(max(0.0, due - self.clock.now()))
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            raise TimeoutError(f"not idle after {_IDLE_SECONDS_MAX:g} s of real time") from None
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, from one wake-up to the next; the scheduler becomes idle in between."""
+        end = self.clock.now() + seconds
+        await self.idle()
+        while (due := self.clock.next_wake_up) is not None and due < end:
+            self.clock.advance_nowait(max(0.0, due - self.clock.now()))
+            await self.idle()
+        self.clock.advance_nowait(max(0.0, end - self.clock.now()))
+        await self.idle()
+
+    @property
+    def _running(self) -> RunningScheduler:
+        assert self._scheduler is not None, "the simulation is entered first"
+        return self._scheduler
+
+    async def _is_settled(self) -> bool:
+        """True if all is idle and the scheduler has seen every object.
+
+        A bookmark that has arrived proves that every change before it has arrived.
+        """
+        await let_tasks_run()
+        if not self._is_at_rest():
+            return False
+        version = self._server.resource_version
+        if not self._has_seen(version):
+            self._server.send_bookmarks()
+            await asyncio.sleep(_LOOK_SECONDS)
+        return (
+            self._has_seen(version)
+            and self._is_at_rest()
+            and self._server.resource_version == version
+        )
+
+    def _has_seen(self, version: int) -> bool:
+        seen = self._running.resource_versions.values()
+        return all(each.isdecimal() and int(each) >= version for each in seen)
+
+    def _is_at_rest(self) -> bool:
+        numbers = self._server.statistics()
+        busy = numbers.requests_in_flight or numbers.undelivered_watch_events
+        return not busy and self._running.is_idle
+
+    def _configuration(self) -> dict[str, object]:
+        """Return a KubeSchedulerConfiguration without election and rate limit."""
+        given = [{"name": name, "args": value} for name, value in self._args.items()]
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"qps": -1},
+            "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": given}],
+        }
+
+
+def _with_images(containers: Iterable[Container]) -> tuple[Container, ...]:
+    return tuple(replace(each, image=each.image or _IMAGE) for each in containers)

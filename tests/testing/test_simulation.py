@@ -1,0 +1,77 @@
+"""A scheduler on a virtual clock, awaited until it is idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakeapi import FakeApiServer, ManualClock
+from scheduler import Plugin, wait
+from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scheduler import CycleState, PodInfo, Status
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer(clock=VirtualClock(), seed=1) as running:
+        yield running
+
+
+class Waits(Plugin):
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return wait(60)
+
+
+async def test_pods_are_bound_when_it_is_idle(server: FakeApiServer) -> None:
+    async with Simulation(server) as simulation:
+        await simulation.create(make_node("a"), *(make_pod(f"p{n}") for n in range(150)))
+        await simulation.idle()
+        nodes = [await simulation.node_of(f"p{n}") for n in range(150)]
+        assert nodes == ["a"] * 110 + [""] * 40  # the node takes 110 pods
+        attempts = simulation.statistics().attempts
+        assert (attempts["scheduled"], attempts["unschedulable"]) == (110, 40)
+
+
+async def test_time_passes_only_when_told(server: FakeApiServer) -> None:
+    async with Simulation(server, plugins=[Waits]) as simulation:
+        await simulation.create(make_node("a"), make_pod("p"))
+        await simulation.advance(59)
+        pod = await simulation.pod("p")
+        assert (pod.spec.node_name, pod.status.conditions) == ("", ())
+        await simulation.advance(2)
+        (condition,) = (await simulation.pod("p")).status.conditions
+        assert condition.message.endswith(
+            "rejected due to timeout after waiting 1m0s at plugin Waits"
+        )
+
+
+async def test_a_deleted_pod_makes_room_after_its_backoff(server: FakeApiServer) -> None:
+    async with Simulation(server) as simulation:
+        await simulation.create(
+            make_node("a"),
+            make_pod("old", requests={"cpu": "3"}, node_name="a"),
+            make_pod("new", requests={"cpu": "3"}),
+        )
+        await simulation.idle()
+        assert await simulation.node_of("new") == ""
+        await simulation.delete_pod("old")
+        await simulation.advance(2)
+        assert await simulation.node_of("new") == "a"
+
+
+async def test_a_server_with_another_clock_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"scheduler\.testing\.VirtualClock, got ManualClock"):
+        Simulation(FakeApiServer(clock=ManualClock()))
+
+
+async def test_an_invalid_configuration_is_reported_on_entering(server: FakeApiServer) -> None:
+    with pytest.raises(Exception, match="takes no arguments"):
+        async with Simulation(server, plugins=[Waits], args={"Waits": {"seconds": 3}}):
+            pass
