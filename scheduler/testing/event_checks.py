@@ -46,22 +46,26 @@ def _registrations_of(trial: Trial) -> Sequence[ClusterEventWithHint] | None:
 
 
 def check_hints(trial: Trial, pod: PodInfo) -> None:
-    """Check the hints for the arrival of each node and the deletion of each running pod."""
+    """Check the hints of a waiting pod for new nodes and for deletions of running pods."""
     registered = _registrations_of(trial)
     if registered is None:
         return
-    cluster, make_trial = trial.cluster, trial.on_cluster
-    for index, node in enumerate(cluster.nodes):
-        nodes = [*cluster.nodes[:index], *cluster.nodes[index + 1 :]]
-        running = [p for p in cluster.running if p.spec.node_name != node.metadata.name]
-        before = make_trial(cluster._replace(nodes=nodes, running=running))
-        # The node arrives without pods.
-        after = make_trial(cluster._replace(nodes=[*nodes, node], running=running))
-        _check_event(before, after, registered, pod, _NODE_ADD, None, node)
-    for index, gone in enumerate(cluster.running):
-        running = [*cluster.running[:index], *cluster.running[index + 1 :]]
-        after = make_trial(cluster._replace(running=running))
-        _check_event(trial, after, registered, pod, _POD_DELETE, gone, None)
+    verdicts = trial.results(pod).verdicts
+    by_name = dict(zip((node.metadata.name for node in trial.cluster.nodes), verdicts, strict=True))
+    nodes = [node for node in trial.cluster.nodes if by_name[node.metadata.name] is not None]
+    names = {node.metadata.name for node in nodes}
+    running = [each for each in trial.cluster.running if each.spec.node_name in names]
+    # A cluster of the nodes that reject the pod, in which it waits.
+    cluster = trial.cluster._replace(nodes=nodes, running=running)
+    before = trial.on_cluster(cluster)
+    for node in trial.cluster.nodes:
+        if node.metadata.name not in names:  # it arrives without pods
+            after = trial.on_cluster(cluster._replace(nodes=[*nodes, node]))
+            _check_event(before, after, registered, pod, _NODE_ADD, None, node)
+    for index, gone in enumerate(running):
+        left = [*running[:index], *running[index + 1 :]]
+        after = trial.on_cluster(cluster._replace(running=left))
+        _check_event(before, after, registered, pod, _POD_DELETE, gone, None)
 
 
 def _check_event(

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 import numpy as np
 import pytest
 
+from scheduler.api.core import ObjectMeta, Pod
 from scheduler.framework import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
     CycleState,
+    EventResource,
     NodeInfo,
     Nodes,
     Plugin,
     PodInfo,
+    QueueingHint,
     Rejections,
     StateKey,
     Status,
@@ -22,14 +29,15 @@ from scheduler.framework import (
     reject,
     skip,
     unschedulable,
+    wait,
 )
 from scheduler.framework.status import Code
 from scheduler.plugins import IN_TREE
-from scheduler.testing import check_plugin
+from scheduler.testing import NotJudgedWarning, check_plugin, make_pod
 from tests.runtime.profiles import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from scheduler.snapshot import IntArray
 
@@ -197,6 +205,124 @@ class Reserves(GpuGuard):
         return RESERVED if "gpu" in node.labels else None
 
 
+class Leaks(Plugin):
+    """Does not undo `reserve`."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("taken") if node.name in self.taken else None
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.taken.add(node_name)
+
+
+class Undoes(Leaks):
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.taken.discard(node_name)
+
+
+class UndoesOnce(Leaks):
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self.taken.remove(node_name)
+
+
+class SharesItsClass(Undoes):
+    everything: ClassVar[set[str]] = set()
+
+    def __init__(self) -> None:
+        self.taken = self.everything
+
+
+class BlocksInPreBind(Plugin):
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Not async."""
+
+
+class HangsInBind(Plugin):
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        await asyncio.Event().wait()
+
+
+class SleepsInPreBind(Plugin):
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        await self.handle.sleep(3600)
+
+
+class Registers(GpuGuard):
+    """Rejects for GPU labels; `events` are its events."""
+
+    events: ClassVar[list[ClusterEventWithHint]] = []
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return self.events
+
+
+def registering(*hints: Callable[..., object]) -> type[Plugin]:
+    """A plugin with these hints for new nodes."""
+    event = ClusterEvent(EventResource.NODE, ActionType.ADD)
+    events = [ClusterEventWithHint(event, cast("Any", hint)) for hint in hints]
+    return type("Registers", (Registers,), {"events": events})
+
+
+async def _answers_badly(self: Plugin, *arguments: object) -> str:
+    return "yes"
+
+
+def answering_async(point: str) -> type[Plugin]:
+    return type("P", (Plugin,), {point: _answers_badly})
+
+
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
+def test_reserve_and_waiting_are_fine_if_they_are_undone() -> None:
+    check_plugin(Undoes, seeds=range(4))
+    check_plugin(SleepsInPreBind, seeds=range(4))
+    check_plugin(answering("P", permit=wait(5)), seeds=range(4))
+    check_plugin(registering(lambda pod, old, new: QueueingHint.QUEUE), seeds=range(4))
+
+
+@pytest.mark.parametrize(
+    ("plugin_class", "notes"),
+    [
+        (answering("P", filter=None), ("it never rejected a node",)),
+        (answering("P", score=5), ("all scores were equal",)),
+        (answering("P", filter=RESERVED, reserve=None), ("reserve was never called",)),
+    ],
+)
+def test_behaviour_that_was_never_seen_is_a_warning(
+    plugin_class: type[Plugin], notes: tuple[str, ...]
+) -> None:
+    with pytest.warns(NotJudgedWarning, match=notes[0]):
+        assert check_plugin(plugin_class, seeds=range(2)) == notes
+
+
+def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None:
+    seen: set[str] = set()
+
+    class Reads(Plugin):
+        reads = ("configmaps",)
+
+        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+            seen.update(str(each) for each in self.handle.lister("configmaps").list())
+            seen.update(value for key, value in pod.annotations.items() if key == "cost")
+            return unschedulable("mine") if pod.name == "mine" else None
+
+    class Named(Pod):
+        def __str__(self) -> str:
+            return self.metadata.name
+
+    config = Named(metadata=ObjectMeta(name="quota", namespace="default"))
+    check_plugin(
+        Reads,
+        annotations={"cost": ["1", "2"]},
+        objects={"configmaps": [config]},
+        pods=[make_pod("mine")],
+        seeds=range(6),
+    )
+    assert seen == {"quota", "1", "2"}
+
+
 @pytest.mark.parametrize(
     ("plugin_class", "complaint"),
     [
@@ -236,6 +362,25 @@ class Reserves(GpuGuard):
             answering("P", filter=None, events_to_register=["Node"]),
             "expected a ClusterEventWithHint",
         ),
+        (Leaks, "decides differently after reserve has been undone by unreserve"),
+        (UndoesOnce, "unreserve raised KeyError"),
+        (SharesItsClass, "shares state with a second scheduler"),
+        (BlocksInPreBind, "pre_bind must be async (`async def pre_bind`)"),
+        (HangsInBind, "bind raised TimeoutError: it waits for something that never happens"),
+        (registering(), "after the event NodeAdd of node-"),
+        (registering(lambda pod, old, new: QueueingHint.QUEUE_SKIP), "returns QUEUE_SKIP"),
+        (registering(lambda pod, old, new: True), "returned True: expected a QueueingHint"),
+        (registering(lambda pod, old, new: old.metadata), "hint for NodeAdd raised Attribute"),
+        (answering("P", reserve=wait(5)), "only permit may let a pod wait"),
+        (answering("P", permit=True), "permit answered True: expected a Status or None"),
+        (answering("P", reserve=None, unreserve=5), "unreserve answered 5: expected None"),
+        (answering("P", pre_bind=None, pre_bind_pre_flight=5), "a PreBindPreFlightResult, Skip"),
+        (answering_async("bind"), "bind answered 'yes': expected a Status or None"),
+        (answering_async("post_bind"), "post_bind answered 'yes': expected None"),
+        (answering_async("post_filter"), "post_filter answered 'yes': expected a PostFilterResult"),
+        (answering("P", filter=RESERVED, remedies=["x"]), "expected a sequence of Remedy"),
+        (answering("P", less=True), "orders pods both ways"),
+        (answering("P", less=5), "less answered 5: expected a bool"),
     ],
 )
 def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: str) -> None:
