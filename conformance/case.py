@@ -365,7 +365,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
 
 
 def _check_objects(items: Iterable[Item], where: str) -> None:
-    """Check what is only visible in the complete objects. Raises InputError."""
+    """Check the rules that need the complete objects. Raises InputError."""
     for index, item in enumerate(items):
         try:
             for obj in objects_of(item):
@@ -435,13 +435,13 @@ def _check_subject(action: msgspec.Struct) -> None:
         if action.nodes is not None and asked:
             raise InputError(f"nothing else goes with nodes, got {', '.join(asked)}")
         if (action.fault is not None) != (asked == ["injected"]):
-            raise InputError("injected is asked of a fault, and nothing else is")
+            raise InputError("expected injected, and nothing else, for a fault")
         if action.node is not None and asked != ["pod_count"]:
             raise InputError("expected pod_count, and nothing else, of a node")
         if action.node is None and action.pod_count is not None:
-            raise InputError("pod_count is asked of a node")
+            raise InputError("expected pod_count only with node")
         if action.pods is None and action.bound_count is not None:
-            raise InputError("bound_count is asked of pods")
+            raise InputError("expected bound_count only with pods")
         if action.nodes is None and not asked:
             raise InputError("nothing is expected")
 

@@ -192,7 +192,7 @@ class _Execution:
     def _reader(self) -> MetricsReader:
         url = self._target.metrics_url
         if url is None:
-            raise NotObservable("reads metrics, and the scheduler does not say where it serves any")
+            raise NotObservable("reads metrics, and the scheduler has no URL that serves any")
         return MetricsReader(url)
 
     async def _carry_out(self, steps: Iterable[Step]) -> None:

@@ -19,7 +19,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 
 #: Hard words per package (`python -m tests.plain_words PATH` lists them). Only ever lowered.
-HARD_WORDS_MAX = {"scheduler": 0, "fakeapi": 1024, "conformance": 8, "tests": 601, ".": 0}
+HARD_WORDS_MAX = {"scheduler": 0, "fakeapi": 1024, "conformance": 0, "tests": 601, ".": 0}
 
 #: The part of a maximum by which a count may be lower before the maximum must be lowered.
 RATCHET_SLACK = 1.0

@@ -136,7 +136,7 @@ class _BadInput(_Failure):
     default=600.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="Give up after that long, and say which pods are missing.",
+    help="Give up after that long, and list the missing pods.",
 )
 @click.option(
     "--settle",

@@ -1,4 +1,4 @@
-"""Replay a trace in virtual time: pods are created and deleted when the trace says so.
+"""Replay a trace in virtual time: pods are created and deleted at the trace's times.
 
     nodes --> scheduler --> for each moment of the trace: create, delete, settle --> list, verify
 

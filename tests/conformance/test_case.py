@@ -75,8 +75,11 @@ BAD = [
         "steps[0].inject: faults[0].answer: expected a code from 400 to 599, got 1",
     ),
     (_step(inject=[]), "steps[0].inject: expected at least one, got none"),
-    (_step(expect={"fault": "f", "bound_to": "a"}), "injected is asked of a fault"),
-    (_step(expect={"pod": "p", "injected": 1}), "injected is asked of a fault"),
+    (
+        _step(expect={"fault": "f", "bound_to": "a"}),
+        "expected injected, and nothing else, for a fault",
+    ),
+    (_step(expect={"pod": "p", "injected": 1}), "expected injected, and nothing else, for a fault"),
     (_step(delete={}), "steps[0].delete: expected exactly one of pod, node, object, got 0"),
     (_step(touch={"pod": "p", "node": "a"}), "expected exactly one of pod, node, object, got 2"),
     (
@@ -94,8 +97,14 @@ BAD = [
         "steps[0].expect: unknown field bound; did you mean bound_to?",
     ),
     (_step(expect={"pod": "p", "not_bound": False}), "not_bound: expected true (leave it out"),
-    (_step(expect={"pod": "p", "bound_count": 1}), "steps[0].expect: bound_count is asked of pods"),
-    (_step(expect={"pod": "p", "pod_count": 1}), "steps[0].expect: pod_count is asked of a node"),
+    (
+        _step(expect={"pod": "p", "bound_count": 1}),
+        "steps[0].expect: expected bound_count only with pods",
+    ),
+    (
+        _step(expect={"pod": "p", "pod_count": 1}),
+        "steps[0].expect: expected pod_count only with node",
+    ),
     (
         _step(expect={"node": "a", "bound_to": "b"}),
         "expected pod_count, and nothing else, of a nod",

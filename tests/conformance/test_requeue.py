@@ -257,7 +257,7 @@ ASKS = (
     ("scheduler", "reason"),
     [
         (targets.binds_nothing, "has no parameter serve"),
-        (targets.serves_nowhere, "the scheduler does not say where it serves any"),
+        (targets.serves_nowhere, "the scheduler has no URL that serves any"),
         (targets.serves_an_empty_page, "serves no scheduler_queue_incoming_pods_total"),
     ],
 )
