@@ -301,10 +301,10 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
     seen: set[str] = set()
 
     class Reads(Plugin):
-        reads = ("configmaps",)
+        reads = ("configmaps.v1",)
 
         def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-            seen.update(str(each) for each in self.handle.lister("configmaps").list())
+            seen.update(str(each) for each in self.handle.lister("configmaps.v1").list())
             seen.update(value for key, value in pod.annotations.items() if key == "cost")
             return unschedulable("mine") if pod.name == "mine" else None
 
@@ -316,7 +316,7 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
     check_plugin(
         Reads,
         annotations={"cost": ["1", "2"]},
-        objects={"configmaps": [config]},
+        objects={"configmaps.v1": [config]},
         pods=[make_pod("mine")],
         seeds=range(6),
     )
