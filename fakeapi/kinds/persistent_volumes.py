@@ -16,7 +16,8 @@ from fakeapi.types.columns import (
     wide,
 )
 from fakeapi.types.kind import Kind
-from fakeapi.types.objects import Json, is_deleting, mapping, metadata_of, text, texts
+from fakeapi.types.objects import Json, is_deleting, mapping, text, texts
+from fakeapi.types.storage_classes import claim_class
 
 _MODES: Final = {
     "ReadWriteOnce": "RWO",
@@ -24,7 +25,6 @@ _MODES: Final = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def _modes(modes: object) -> str:
@@ -33,11 +33,6 @@ def _modes(modes: object) -> str:
 
 def _phase(obj: Json, _now_seconds: float) -> str:
     return "Terminating" if is_deleting(obj) else find_text(obj, ".status.phase")
-
-
-def _storage_class_name(obj: Json, _now_seconds: float) -> str:
-    annotated = mapping(metadata_of(obj).get("annotations")).get(_CLASS_ANNOTATION)
-    return find_text(obj, ".spec.storageClassName") if annotated is None else text(annotated)
 
 
 def _claim_name(reference: object) -> str:
@@ -57,7 +52,7 @@ def _claim_modes(claim: Json, _now_seconds: float) -> str:
 
 
 _CLASSES: Final = (
-    Column("StorageClass", _storage_class_name),
+    Column("StorageClass", lambda obj, _now_seconds: claim_class(obj)),
     Column("VolumeAttributesClass", ".spec.volumeAttributesClassName", or_else(UNSET)),
 )
 _VOLUME_MODE: Final = wide("VolumeMode", ".spec.volumeMode", or_else(UNSET))

@@ -1,10 +1,10 @@
-"""What the server refuses, as exceptions that render as metav1.Status.
+"""The errors of the API, as exceptions that are sent as metav1.Status.
 
     ApiError                        any answer with a Status body
       BadRequest              400   malformed body, selector, option
       BadTarget               400   a path that cannot be decoded; plain text
-      Unauthorized            401   nobody knows who that is
-      Forbidden               403   admission says no, or the roles do
+      Unauthorized            401   no user, or an unknown one
+      Forbidden               403   denied by admission or authorization
       NotFound                404   no such object, or no such resource (no name)
       MethodNotAllowed        405   the path exists, the verb does not
       NotAcceptable           406   no Accept media type can be served
@@ -20,8 +20,8 @@
       UnreasonedFailure       500   upstream's own 500 answers that carry no reason
       ResourceVersionTooLarge 504   the resourceVersion lies in the future
 
-Codes, reasons, messages and details mirror k8s.io/apimachinery pkg/api/errors of v0.36.3.
-Errors of the command line and of manifests are `LoadError` in loading.py.
+Codes, reasons, messages and details are those of k8s.io/apimachinery pkg/api/errors of v0.36.3.
+Errors of manifests are `LoadError` in loading/manifests.py.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.types import gotext
+from fakeapi.types.objects import in_key_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ _KIND_SEPARATOR: Final = "."
 
 
 class _Omitted:
-    """Marks a field error without a bad value in its text."""
+    """Marks a field error whose text has no value."""
 
 
 OMITTED: Final = _Omitted()
@@ -75,7 +76,7 @@ class FieldError:
 
     @property
     def message(self) -> str:
-        """The text of the cause, without the field."""
+        """Return the text of the cause, without the field."""
         body = _LABELS[self.reason]
         if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
             body = f"{body}: {_shown(self.value)}"
@@ -93,72 +94,61 @@ def _shown(value: object) -> str:
 
 
 def in_order(errors: Sequence[FieldError]) -> list[FieldError]:
-    """The errors with values whose names are sorted, as Go shows what it knows as maps only."""
-    return [
-        dataclasses.replace(error, value=_sorted(error.value))
-        if isinstance(error.value, dict | list)
-        else error
-        for error in errors
-    ]
-
-
-def _sorted(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    """Return the errors, the keys in their values sorted, as Go prints maps."""
+    return [dataclasses.replace(error, value=in_key_order(error.value)) for error in errors]
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """The field must be given."""
+    """Return the error of a missing field."""
     return FieldError("FieldValueRequired", field, detail)
 
 
 def invalid(field: str, value: object, detail: str) -> FieldError:
-    """The field's value breaks a rule."""
+    """Return the error of a value that breaks a rule."""
     return FieldError("FieldValueInvalid", field, detail, value)
 
 
 def duplicate(field: str, value: object, detail: str = "") -> FieldError:
-    """The value occurs twice where it must be unique."""
+    """Return the error of a value that must be unique."""
     return FieldError("FieldValueDuplicate", field, detail, value)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """The field may not be set or changed here."""
+    """Return the error of a field that may not be set or changed."""
     return FieldError("FieldValueForbidden", field, detail)
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    """The value is none of the few that are known."""
+    """Return the error of a value that is not one of those supported."""
     quoted = ", ".join(f'"{item}"' for item in supported)
     return FieldError("FieldValueNotSupported", field, f"supported values: {quoted}", value)
 
 
 def too_long(field: str, maximum: int) -> FieldError:
-    """The value has more bytes than allowed."""
+    """Return the error of a value with too many bytes."""
     unit = "byte" if maximum == 1 else "bytes"
     return FieldError("FieldValueTooLong", field, f"may not be more than {maximum} {unit}")
 
 
 def too_many(field: str, count: int, maximum: int) -> FieldError:
-    """The list has more items than allowed."""
+    """Return the error of a list with too many items."""
     unit = "item" if maximum == 1 else "items"
     return FieldError("FieldValueTooMany", field, f"must have at most {maximum} {unit}", count)
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """The text Go makes of a list of field errors: one bare, several in brackets, no repeats."""
+    """Return Go's text of several errors: one as it is, several in brackets, without repeats."""
     lines = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
 
 def qualified(resource: str, group: str) -> str:
-    """A resource or kind with its group, as messages name it."""
+    """Return a resource or kind with its group, as messages name it."""
     return f"{resource}{_KIND_SEPARATOR}{group}" if group else resource
 
 
 class ApiError(Exception):
-    """An answer with a failure Status; `details` of None leaves that part out."""
+    """An answer with a failure Status. `details` of None leaves that part out."""
 
     code = 500
     reason = ""
@@ -174,7 +164,7 @@ class ApiError(Exception):
             self.details = {**(details or {}), "retryAfterSeconds": retry_after_seconds}
 
     def status(self) -> Json:
-        """The metav1.Status this error is on the wire."""
+        """Return the metav1.Status in its wire form."""
         body: Json = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -203,20 +193,20 @@ class _ObjectError(ApiError):
 
 
 class BadRequest(ApiError):
-    """The request cannot be understood."""
+    """The request is malformed."""
 
     code = 400
     reason = "BadRequest"
 
 
 def unhandled(kind: str, version: str, why: object, *, expected: str = "") -> BadRequest:
-    """The refusal of a body that says it is of a kind; `expected` if another one was."""
+    """Return the error of a body of an unknown kind, or of a kind other than `expected`."""
     wanted = expected or kind
     return BadRequest(f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}')
 
 
 class BadTarget(ApiError):
-    """The path has a % that begins no escape; net/http says so in plain text, to nobody's API."""
+    """The path has a % that begins no escape. Go's net/http answers in plain text."""
 
     code = 400
     reason = "BadRequest"
@@ -226,7 +216,7 @@ class BadTarget(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The request does not show who makes it, or nothing that is known."""
+    """The request has no credentials, or unknown ones."""
 
     code = 401
     reason = "Unauthorized"
@@ -236,7 +226,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(_ObjectError):
-    """Admission refuses the object, or authorization the request; that may be about a path only."""
+    """Admission denies the object, or authorization the request, which may have no object."""
 
     code = 403
     reason = "Forbidden"
@@ -248,7 +238,7 @@ class Forbidden(_ObjectError):
 
 
 class NotFound(_ObjectError):
-    """There is no such object."""
+    """The object does not exist."""
 
     code = 404
     reason = "NotFound"
@@ -258,7 +248,7 @@ class NotFound(_ObjectError):
 
 
 class UnknownResource(ApiError):
-    """The API group is served, this resource of it is not."""
+    """The API group is served, but not this resource."""
 
     code = 404
     reason = "NotFound"
@@ -268,7 +258,7 @@ class UnknownResource(ApiError):
 
 
 class MethodNotAllowed(ApiError):
-    """The path is served, but not with this verb."""
+    """The path is served, but not with this method."""
 
     code = 405
     reason = "MethodNotAllowed"
@@ -280,14 +270,14 @@ class MethodNotAllowed(ApiError):
 
 
 class NotAcceptable(ApiError):
-    """None of the media types the client accepts can be produced."""
+    """The server cannot answer in a media type that the client accepts."""
 
     code = 406
     reason = "NotAcceptable"
 
 
 class Conflict(_ObjectError):
-    """The object is not in the state the request builds on."""
+    """The object is not in the state that the request requires."""
 
     code = 409
     reason = "Conflict"
@@ -300,7 +290,7 @@ class Conflict(_ObjectError):
 
 
 class AlreadyExists(_ObjectError):
-    """The name is taken; for a generated name the client may try again."""
+    """The name is taken. For a generated name the client may retry."""
 
     code = 409
     reason = "AlreadyExists"
@@ -316,7 +306,7 @@ class AlreadyExists(_ObjectError):
 
 
 class Expired(ApiError):
-    """The resourceVersion is older than what the event log still holds."""
+    """The resourceVersion is older than the event log."""
 
     code = 410
     reason = "Expired"
@@ -326,7 +316,7 @@ class Expired(ApiError):
         self.continue_token = continue_token
 
     def status(self) -> Json:
-        """The Status, with a token to go on inconsistently if the request was a page."""
+        """Return the Status, with a continue token for an inconsistent list if it was a page."""
         body = super().status()
         if self.continue_token:
             body["metadata"] = {"continue": self.continue_token}
@@ -334,7 +324,7 @@ class Expired(ApiError):
 
 
 class EntityTooLarge(ApiError):
-    """The body is larger than the server takes."""
+    """The body exceeds the limit."""
 
     code = 413
     reason = "RequestEntityTooLarge"
@@ -344,14 +334,14 @@ class EntityTooLarge(ApiError):
 
 
 class UnsupportedMediaType(ApiError):
-    """The body's media type is not one the server decodes."""
+    """The server does not decode the body's media type."""
 
     code = 415
     reason = "UnsupportedMediaType"
 
 
 class Invalid(_ObjectError):
-    """The object, or the options of the request, break validation rules."""
+    """The object, or the options of the request, are not valid."""
 
     code = 422
     reason = "Invalid"
@@ -376,14 +366,14 @@ class Unprocessable(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """A disruption budget is spent, or the server asks to slow down."""
+    """A disruption budget is used up, or the server asks to slow down."""
 
     code = 429
     reason = "TooManyRequests"
 
 
 class TooBusy(ApiError):
-    """More requests are in work than the server is to do at once; upstream's answer is text."""
+    """Too many requests are in flight. Upstream's answer is plain text."""
 
     code = 429
     reason = "TooManyRequests"
@@ -394,7 +384,7 @@ class TooBusy(ApiError):
 
 
 class InternalError(ApiError):
-    """A defect of this server met the request."""
+    """A defect of this server."""
 
     code = 500
     reason = "InternalError"
@@ -404,13 +394,13 @@ class InternalError(ApiError):
 
 
 class UnreasonedFailure(ApiError):
-    """One of upstream's 500 answers without a reason: plain Go errors of its handlers."""
+    """A 500 answer without a reason: upstream's handlers return a plain Go error."""
 
     code = 500
 
 
 class ResourceVersionTooLarge(ApiError):
-    """The resourceVersion asked for has not been reached in time."""
+    """The requested resourceVersion was not reached in time."""
 
     code = 504
     reason = "Timeout"
@@ -428,7 +418,7 @@ class ResourceVersionTooLarge(ApiError):
 
 
 class RequestTimedOut(ApiError):
-    """The request, its body among it, took longer than a request may."""
+    """The request, body included, took too long."""
 
     code = 504
     reason = "Timeout"

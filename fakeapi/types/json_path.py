@@ -1,4 +1,4 @@
-"""JSONPath, as far as columns of custom resources may use it.
+"""JSONPath, as far as columns of tables may use it.
 
 Fields (`.spec.replicas`, `['a.b']`, `\\.` for a dot in a name), indexes and slices, `[*]`, and
 filters (`[?(@.type=="Ready")]`). Source: client-go util/jsonpath of v0.36.3.
@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    #: One step: from a value to those it leads to.
+    #: One step: from a value to the values below it.
     Step: TypeAlias = Callable[[object], Iterable[object]]
 
 _FIELD: Final = re.compile(r"\.((?:[^.\[\]'\"\\\s]|\\.)+)")
@@ -25,7 +25,7 @@ _STAR: Final = re.compile(r"\[\*\]|\.\*")
 _FILTER: Final = re.compile(
     r"\[\?\(\s*@((?:[^\s=<>!)\"']|\[[^\]]*\])*)\s*(?:(==|!=|<=|>=|<|>)\s*([^)]+?)\s*)?\)\]"
 )
-#: What a comparison makes of the order of two values; values that have none are only unequal.
+#: Comparisons of ordered values; values without an order are only unequal.
 _ORDERS: Final[dict[str, Callable[[int], bool]]] = {
     "<": lambda order: order < 0,
     "<=": lambda order: order <= 0,
@@ -38,11 +38,11 @@ class JsonPath:
     """A parsed path."""
 
     def __init__(self, source: str) -> None:
-        """Parse it. Raises ValueError for what is no JSONPath, or not of the simple kind."""
+        """Parse the path. Raises ValueError if it is invalid or not allowed in columns."""
         self._steps = tuple(_steps(source))
 
     def find(self, value: object) -> list[object]:
-        """All values the path leads to; missing fields lead nowhere."""
+        """Return all values at the path, none for missing fields."""
         found = [value]
         for step in self._steps:
             found = [item for start in found for item in step(start)]
@@ -62,7 +62,7 @@ def _steps(source: str) -> list[Step]:
 
 
 def _step(rest: str, source: str) -> tuple[Step, int]:
-    """The first step, and how much of the text it is."""
+    """Return the first step and the length of its text."""
     if found := _STAR.match(rest):
         return _everything, found.end()
     if found := _FIELD.match(rest):
@@ -130,7 +130,7 @@ def _literal(source: str) -> object:
 
 
 def _compares(left: object, sign: str, right: object) -> bool:
-    """Numbers are ordered among numbers, strings among strings."""
+    """Return the result of a comparison; numbers and strings have no common order."""
     if sign in ("==", "!="):
         return (left == right) == (sign == "==")
     if isinstance(left, str) and isinstance(right, str):

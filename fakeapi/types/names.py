@@ -1,6 +1,6 @@
-"""The grammars of names, label keys and label values, with upstream's words for what breaks them.
+"""The grammars of names, label keys and label values.
 
-Each function answers the list of complaints, empty if the value is fine.
+Each function returns upstream's error texts, none for a valid value.
 Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation of v0.36.3.
 """
 
@@ -47,106 +47,104 @@ _VALUE_RULE: Final = (
 )
 
 
-def _regex_complaint(rule: str, pattern: str, *examples: str) -> str:
-    # Upstream puts a comma and a space before every "or", hence the two blanks.
+def _pattern_error(rule: str, pattern: str, *examples: str) -> str:
+    # Upstream puts a comma and a blank after each example, hence two blanks before "or".
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def _length_complaint(limit: int) -> str:
+def _length_error(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
 @functools.lru_cache(maxsize=4096)
 def dns_label(value: str) -> tuple[str, ...]:
-    """RFC 1123 label: namespaces, containers, volumes."""
-    complaints = [_length_complaint(63)] if len(value) > 63 else []
+    """Check an RFC 1123 label: the name of a namespace, container or volume."""
+    errors = [_length_error(63)] if len(value) > 63 else []
     if not _match_label(value):
         if _match_subdomain(value):
-            complaints.append("must not contain dots")
+            errors.append("must not contain dots")
         else:
-            complaints.append(_regex_complaint(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
-    return tuple(complaints)
+            errors.append(_pattern_error(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+    return tuple(errors)
 
 
 def dns_subdomain(value: str) -> tuple[str, ...]:
-    """RFC 1123 subdomain: the names of most objects, which are told apart by them."""
+    """Check an RFC 1123 subdomain: the name of most objects."""
     if len(value) <= 253 and _match_subdomain(value):
         return ()
-    complaints = [_length_complaint(253)] if len(value) > 253 else []
+    errors = [_length_error(253)] if len(value) > 253 else []
     if not _match_subdomain(value):
-        complaints.append(_regex_complaint(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
-    return tuple(complaints)
+        errors.append(_pattern_error(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return tuple(errors)
 
 
 def dns_1035_label(value: str) -> tuple[str, ...]:
-    """RFC 1035 label: services before RelaxedServiceNameValidation."""
-    complaints = [_length_complaint(63)] if len(value) > 63 else []
+    """Check an RFC 1035 label: the name of a service before RelaxedServiceNameValidation."""
+    errors = [_length_error(63)] if len(value) > 63 else []
     if not _match_label_1035(value):
-        complaints.append(_regex_complaint(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
-    return tuple(complaints)
+        errors.append(_pattern_error(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
+    return tuple(errors)
 
 
 @functools.lru_cache(maxsize=8192)
 def qualified_name(value: str) -> tuple[str, ...]:
-    """A label key, taint key or resource name: an optional DNS prefix, a slash, a name."""
+    """Check a label key, taint key or resource name: an optional DNS prefix, a slash, a name."""
     parts = value.split("/")
-    complaints: list[str] = []
+    errors: list[str] = []
     if len(parts) > 2:
-        rule = _regex_complaint(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")
+        rule = _pattern_error(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")
         tail = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return (f"a valid label key {rule} {tail}",)
     if len(parts) == 2:
         if not parts[0]:
-            complaints.append("prefix part must be non-empty")
-        complaints += [
-            f"prefix part {text}" for text in (dns_subdomain(parts[0]) if parts[0] else ())
-        ]
+            errors.append("prefix part must be non-empty")
+        errors += [f"prefix part {text}" for text in (dns_subdomain(parts[0]) if parts[0] else ())]
     name = parts[-1]
     if not name:
-        complaints.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif len(name) > 63:
-        complaints.append(f"name part {_length_complaint(63)}")
+        errors.append(f"name part {_length_error(63)}")
     if not _match_key(name):
-        rule = _regex_complaint(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")
-        complaints.append(f"name part {rule}")
-    return tuple(complaints)
+        rule = _pattern_error(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")
+        errors.append(f"name part {rule}")
+    return tuple(errors)
 
 
 @functools.lru_cache(maxsize=8192)
 def label_value(value: str) -> tuple[str, ...]:
-    """The value of a label."""
-    complaints = [_length_complaint(63)] if len(value) > 63 else []
+    """Check the value of a label."""
+    errors = [_length_error(63)] if len(value) > 63 else []
     if not _match_value(value):
-        complaints.append(_regex_complaint(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
-    return tuple(complaints)
+        errors.append(_pattern_error(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
+    return tuple(errors)
 
 
 def path_segment(value: str) -> tuple[str, ...]:
-    """A name that is only held to fit into a URL."""
+    """Check a name that must only fit into a URL."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
     return tuple(f"may not contain '{mark}'" for mark in "/%" if mark in value)
 
 
 def port_name(value: str) -> tuple[str, ...]:
-    """The name of a container port (IANA service name)."""
-    complaints = []
+    """Check the name of a container port (IANA service name)."""
+    errors = []
     if len(value) > 15:
-        complaints.append("must be no more than 15 characters")
+        errors.append("must be no more than 15 characters")
     if not _PORT_NAME(value):
-        complaints.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _LETTER(value):
-        complaints.append("must contain at least one letter (a-z)")
+        errors.append("must contain at least one letter (a-z)")
     if "--" in value:
-        complaints.append("must not contain consecutive hyphens")
+        errors.append("must not contain consecutive hyphens")
     if value[:1] == "-" or value[-1:] == "-":
-        complaints.append("must not begin or end with a hyphen")
-    return tuple(complaints)
+        errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
 
 
 def environment_name(value: str) -> tuple[str, ...]:
-    """The name of an environment variable, in the relaxed form that is on by default."""
+    """Check the name of an environment variable, in the relaxed form, upstream's default."""
     if value and _ENVIRONMENT(value):
         return ()
     return (

@@ -1,7 +1,7 @@
-"""What a pod asks for: sums over its containers, and its quality-of-service class.
+"""Sums of requests and limits over the containers of a pod, and its quality-of-service class.
 
 Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and what they aggregate) and
- pkg/apis/core/helper/qos/qos.go (ComputePodQOS) of v1.36.3. Amounts are nano-units.
+pkg/apis/core/helper/qos/qos.go (ComputePodQOS) of v1.36.3. Amounts are nano-units.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 _COMPUTE: Final = ("cpu", "memory")
 _POD_LEVEL: Final = frozenset(_COMPUTE)
 HUGE_PAGES_PREFIX: Final = "hugepages-"
-#: What the names of requests begin with in quotas.
+#: The prefix of requests' names in quotas.
 REQUESTS_PREFIX: Final = "requests."
 _NATIVE_DOMAIN: Final = "kubernetes.io/"
 
 
 def amounts(resources: object) -> dict[str, Amount]:
-    """A resource list as nano-units by resource."""
+    """Return a resource list as nano-units by resource."""
     return {name: parse_amount(text(value)) for name, value in mapping(resources).items()}
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a resource may be asked for at the level of the pod."""
+    """Return True if a pod may request the resource as a whole."""
     return name in _POD_LEVEL or name.startswith(HUGE_PAGES_PREFIX)
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether a resource is one of Kubernetes' own: no domain, or one of its domains."""
+    """Return True for the names without a domain or with one of Kubernetes."""
     return "/" not in name or _NATIVE_DOMAIN in name
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether a resource is a device that somebody else's plugin advertises."""
+    """Return True for the names of devices that a device plugin advertises."""
     if is_native_resource(name) or name.startswith(REQUESTS_PREFIX):
         return False
     return not qualified_name(f"{REQUESTS_PREFIX}{name}")
@@ -52,10 +52,10 @@ def _of_spec(container: Json, which: str) -> dict[str, Amount]:
 def container_sums(
     spec: Json, which: str, of: Callable[[Json, str], dict[str, Amount]] = _of_spec
 ) -> dict[str, Amount]:
-    """What all containers need together; `which` is requests or limits.
+    """Return the sums over all containers; `which` is requests or limits.
 
-    Init containers run one after another before the others; those that restart (sidecars) stay.
-    `of` says what one container needs, by default what its spec says.
+    Init containers run one after another before the others; sidecars, which restart, keep running.
+    `of` returns the resources of one container, by default those of its spec.
     """
     total: dict[str, Amount] = {}
     for container in mappings(spec.get("containers")):
@@ -79,10 +79,10 @@ def container_sums(
 
 
 def pod_sums(pod: Json, which: str) -> dict[str, Amount]:
-    """What a pod takes on its node; `which` is requests or limits.
+    """Return the resources that a pod takes on its node; `which` is requests or limits.
 
-    That is the larger of what it wants and what it has, while it is resized; what is said of the
-    pod as a whole counts instead of the sum; overhead is added, to limits only where there are any.
+    During a resize the larger of spec and status counts. Resources of the pod as a whole replace
+    the sum. Overhead is added, to limits only where the pod has one.
     """
     spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
     total = container_sums(spec, which, _EffectiveResources(status))
@@ -96,7 +96,7 @@ def pod_sums(pod: Json, which: str) -> dict[str, Amount]:
 
 
 class _EffectiveResources:
-    """What containers need according to their spec and to their status together."""
+    """The resources of containers during a resize, from their spec and status."""
 
     def __init__(self, status: Json) -> None:
         found = mappings(status.get("containerStatuses"))
@@ -110,7 +110,7 @@ class _EffectiveResources:
         self._is_infeasible = pending[:1] == ["Infeasible"]
 
     def __call__(self, container: Json, which: str) -> dict[str, Amount]:
-        """The larger of what it wants and has; what it cannot get does not count."""
+        """Return the larger of spec and status. The spec of an infeasible resize does not count."""
         wanted = _of_spec(container, which)
         status = self._statuses.get(text(container.get("name")))
         if status is None:
@@ -131,7 +131,7 @@ def _add(total: dict[str, Amount], other: Mapping[str, Amount]) -> None:
 
 
 def qos_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort, from cpu and memory alone."""
+    """Return Guaranteed, Burstable or BestEffort, from cpu and memory alone."""
     if isinstance(spec.get("resources"), dict):
         sources = [mapping(spec.get("resources"))]
     else:

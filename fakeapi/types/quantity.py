@@ -1,6 +1,6 @@
-"""Resource quantities: exact values and the canonical form the server stores.
+"""Resource quantities: exact values and the canonical form that the server stores.
 
-Values are whole numbers of nano-units, so that 100m, 0.1 and 1e-1 are the same integer.
+Values are integers of nano-units, so that 100m, 0.1 and 1e-1 are the same integer.
 Mirrors k8s.io/apimachinery pkg/api/resource (ParseQuantity, CanonicalizeBytes, RoundUp) of v0.36.3.
 """
 
@@ -29,7 +29,7 @@ _DECIMAL: Final = {
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
-#: Beyond so many digits work with a number takes long; upstream takes it, and hangs at 1e999999999.
+#: The limit of digits, which upstream does not have: it hangs at 1e999999999.
 _DIGITS_MAX: Final = 1000
 _NUMBER_MESSAGE: Final = "unable to parse numeric part of quantity"
 _BINARY_MAX: Final = (2**63 - 1) * NANO
@@ -40,57 +40,57 @@ FORMAT_MESSAGE: Final = (
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message is upstream's."""
+    """The text is not a quantity; the message is upstream's."""
 
 
 @functools.lru_cache(maxsize=8192)
 def parse_nano(value: str) -> int:
-    """The quantity in nano-units, rounded away from zero below one. Raises QuantityError."""
+    """Return the quantity in nano-units, rounded up. Raises QuantityError."""
     return _parse(value)[0]
 
 
 class Amount(int):
-    """A quantity in nano-units that remembers the style it was written in."""
+    """A quantity in nano-units with the style of its text."""
 
     style: str
 
     def __new__(cls, nano: int, style: str = "decimal") -> Self:
-        """Of so many nano-units; the style is decimal, binary or exponent."""
+        """Make an amount; the style is decimal, binary or exponent."""
         made = super().__new__(cls, nano)
         made.style = style
         return made
 
     def plus(self, other: int) -> Amount:
-        """The sum, in the style of the first of the two that is something."""
+        """Return the sum, in the style of the first one that is not zero."""
         style = other.style if not self and isinstance(other, Amount) else self.style
         return Amount(int(self) + other, style)
 
     def minus(self, other: int) -> Amount:
-        """The difference, in the style of the first of the two that is something."""
+        """Return the difference, in the style of the first one that is not zero."""
         return self.plus(Amount(-other, other.style if isinstance(other, Amount) else self.style))
 
     def shown(self) -> str:
-        """The canonical text."""
+        """Return the canonical text."""
         return render(self, self.style)
 
 
 @functools.lru_cache(maxsize=8192)
 def parse_amount(value: str) -> Amount:
-    """The quantity with its style. Raises QuantityError."""
+    """Return the quantity with its style. Raises QuantityError."""
     nano, style, _ = _parse(value)
     return Amount(nano, style)
 
 
 @functools.lru_cache(maxsize=8192)
 def canonical(value: str) -> str:
-    """The form in which the server stores a quantity. Raises QuantityError."""
+    """Return the form in which the server stores a quantity. Raises QuantityError."""
     nano, style, kept = _parse(value)
     return value if kept else render(nano, style)
 
 
 @functools.lru_cache(maxsize=8192)
 def canonical_resource(value: str) -> str:
-    """Like `canonical`, for entries of resource lists: rounded up to thousandths first.
+    """Return `canonical` for entries of resource lists, which are rounded up to thousandths.
 
     Source: SetDefaults_ResourceList in pkg/apis/core/v1/defaults.go.
     """
@@ -101,7 +101,7 @@ def canonical_resource(value: str) -> str:
 
 
 def render(nano: int, style: str = "decimal") -> str:
-    """A value in nano-units as canonical text; the style is decimal, binary or exponent."""
+    """Return nano-units as canonical text; the style is decimal, binary or exponent."""
     if nano == 0:
         return "0"
     if style == "binary" and abs(nano) >= 1024 * NANO and nano % NANO == 0:
@@ -120,7 +120,7 @@ def render(nano: int, style: str = "decimal") -> str:
 
 
 def _parse(value: str) -> tuple[int, str, bool]:
-    """The value, its style, and whether the text is kept as it was written."""
+    """Return the nano-units, the style, and True if the canonical text is the given one."""
     found = _FORM(value)
     if found is None or not value:
         raise QuantityError(FORMAT_MESSAGE)
@@ -162,6 +162,6 @@ def _decimal_exponent(suffix: str) -> tuple[int, str]:
 
 
 def _scaled(number: int, power: int) -> int:
-    """number * 10**power in nano-units, rounded up: a wish for little is not a wish for nothing."""
+    """Return number * 10**power in nano-units, rounded up so that a tiny request is not zero."""
     power += 9
     return int(number * 10**power) if power >= 0 else -(-number // 10**-power)

@@ -1,17 +1,16 @@
-"""Values of several fields that are made for every request: a Struct is made in a third of the time
-of a frozen dataclass.
+"""Base classes of values that are made for each request.
+
+A Struct is made in a third of the time of a frozen dataclass.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-__all__ = ["MutableRecord", "Record"]
-
 
 class Record(msgspec.Struct, frozen=True):
-    """A struct that is never decoded: its annotations may name what is imported for types only."""
+    """An immutable struct. It is never decoded, so its annotations need no import at run time."""
 
 
 class MutableRecord(msgspec.Struct):
-    """The same for what comes to be known piece by piece."""
+    """A struct that is filled step by step. It is never decoded."""

@@ -1,16 +1,15 @@
-"""The fields of every built-in type, and the decoding of JSON into exactly those fields.
+"""The fields of every built-in type, and decoding of JSON into exactly those fields.
 
 `schema.json` is written by tests/fakeapi/schema_generator from the struct tags of k8s.io/api
 v0.36.3: per type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`.
 Types are `string`, `int32`..., `quantity`, `time`, `[]T`, `{}T` (a map) or the name of another
-type; flags are `p` (pointer), `o` (omitempty) and `z` (omitzero). The protobuf field numbers and
-list types are there for decoders and appliers that need them. `$atomic` is no type: it names the
-structs that an applier replaces whole.
+type; flags are `p` (pointer), `o` (omitempty) and `z` (omitzero). Protobuf field numbers and list
+types are for protobuf and server-side apply. `$atomic` is not a type: it lists the structs that an
+apply replaces whole.
 
-Decoding does what Go's decoder, followed by its encoder, does to an object: unknown fields are
-dropped (and named), nulls and empty optional values vanish, required scalars appear with their zero
-value, quantities and times get their canonical form. The result shares nothing mutable with the
-input.
+Decoding gives the result of Go's decoder and encoder: unknown fields are dropped (and reported),
+nulls and empty optional values are left out, required scalars get their zero value, quantities and
+times their canonical form. The result shares nothing mutable with the input.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from fakeapi.types.objects import Json
 
-    #: Takes a value and the list that collects the names of dropped fields.
+    #: Takes a value, and a list to which it adds the names of dropped fields.
     Convert: TypeAlias = Callable[[object, list[str]], object]
 
 _PATH: Final = Path(__file__).with_name("schema.json")
@@ -42,7 +41,7 @@ _GO_TYPES: Final = {
     "quantity": "string", "intorstring": "intstr.IntOrString",
 }  # fmt: skip
 _JSON_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
-#: Where a custom resource definition may say something shorter than a schema, and what.
+#: Types of a CRD's schema that allow a schema or another value.
 _SCHEMAS: Final = {
     "schemaorbool": "bool",
     "schemaorarray": f"[]{_JSON_SCHEMA}",
@@ -53,7 +52,7 @@ _INTEGER_BITS: Final = {"int32": 31, "int64": 63, "int": 63}
 
 
 class DecodeError(Exception):
-    """A value has the wrong JSON type or cannot be parsed; `str()` is what Go's decoder says."""
+    """A value has the wrong JSON type or cannot be parsed; `str()` is the text of Go's decoder."""
 
     def __init__(self, problem: str, go_type: str = "") -> None:
         super().__init__(problem)
@@ -63,7 +62,7 @@ class DecodeError(Exception):
         self.struct = ""
 
     def inside(self, name: str, struct: str) -> DecodeError:
-        """Note that the value was met in this field of this struct."""
+        """Add the field and struct of the value to the path."""
         self.path.insert(0, name)
         self.struct = self.struct or struct
         return self
@@ -91,23 +90,18 @@ class Field(NamedTuple):
     default: object = None
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
-    #: What the field says to appliers, whatever its type says: atomic, granular or nothing.
+    #: How an apply treats the field, whatever its type: atomic, granular or empty.
     map_type: str = ""
-    #: Whether clients have to send it.
+    #: True if clients must send it.
     is_required: bool = True
-    #: Its number in the protobuf message, and that of the inlined struct it is in; 0 is none.
+    #: The numbers of the field in the protobuf message, and of the inlined struct; 0 for none.
     number: int = 0
     within: int = 0
-
-    @property
-    def is_atomic_map(self) -> bool:
-        """Whether an applier replaces the value whole because the field, not its type, says so."""
-        return self.map_type == "atomic"
 
 
 @functools.cache
 def atomic_types() -> frozenset[str]:
-    """The structs that an applier replaces whole, whatever field they are in."""
+    """Return the structs that an apply replaces whole, whatever field they are in."""
     return frozenset(str(row[0]) for row in _table()["$atomic"])
 
 
@@ -118,13 +112,13 @@ def _table() -> dict[str, list[list[object]]]:
 
 @functools.cache
 def digest() -> str:
-    """What tells this table of types from any other."""
+    """Return a hash of the table of types."""
     return hashlib.sha256(_PATH.read_bytes()).hexdigest()
 
 
 @functools.cache
 def fields_of(type_name: str) -> dict[str, Field]:
-    """The fields of a type by name, in Go's order; empty for scalars, lists and unknown types."""
+    """Return the fields of a type by name, in Go's order; none for types that are not structs."""
     fields = {}
     for row in _table().get(type_name, []):
         extra = row[2] if len(row) > 2 else {}
@@ -148,14 +142,15 @@ def fields_of(type_name: str) -> dict[str, Field]:
 
 @functools.cache
 def type_names() -> frozenset[str]:
-    """The names of all types there are."""
+    """Return the names of all types."""
     return frozenset(name for name in _table() if not name.startswith("$"))
 
 
 def decode(type_name: str, value: object, dropped: list[str] | None = None) -> Json:
-    """The value as a fresh object of that type. Raises DecodeError.
+    """Return the value as a new object of that type. Raises DecodeError.
 
-    The names of fields that the type does not have go to `dropped`; `unknown_fields` has paths.
+    The names of fields that the type does not have are added to `dropped`; `unknown_fields` has
+    paths.
     """
     result = converter(type_name)(value, [] if dropped is None else dropped)
     assert isinstance(result, dict)
@@ -163,7 +158,7 @@ def decode(type_name: str, value: object, dropped: list[str] | None = None) -> J
 
 
 def unknown_fields(type_name: str, value: object, path: str = "") -> list[str]:
-    """Paths of the fields that decoding drops because the type does not have them."""
+    """Return the paths of the fields that decoding drops."""
     found: list[str] = []
     if type_name.startswith("[]") and isinstance(value, list):
         for index, item in enumerate(value):
@@ -187,7 +182,7 @@ def unknown_fields(type_name: str, value: object, path: str = "") -> list[str]:
 
 @functools.cache
 def converter(type_name: str) -> Convert:
-    """The function that decodes values of a type; it raises DecodeError."""
+    """Return the function that decodes values of a type and raises DecodeError."""
     if type_name.startswith("[]"):
         return _list_converter(type_name)
     if type_name == "resources":
@@ -202,7 +197,7 @@ def converter(type_name: str) -> Convert:
 
 
 def json_type(value: object) -> str:
-    """What Go's decoder calls a value of JSON."""
+    """Return Go's name of the type of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -269,14 +264,14 @@ def _bytes(value: object, _: list[str]) -> str:
 
 
 def _first_wrong_byte(raw: bytes) -> int:
-    """Where Go's decoder stops: at what is no digit, else where the last, short group begins."""
+    """Return Go's error offset: the first wrong byte, else the begin of a short last group."""
     known = raw.rstrip(b"=")
     wrong = next((index for index, mark in enumerate(known) if mark not in _BASE64_MARKS), None)
     return len(known) // 4 * 4 if wrong is None else wrong
 
 
 def _parsed(parse: Callable[[str], str]) -> Convert:
-    """A converter for text with a form of its own; None stays None."""
+    """Return a converter for text with a format of its own; None stays None."""
 
     def convert(value: object, dropped: list[str]) -> object:
         if value is None:
@@ -319,7 +314,7 @@ def _raw(value: object, _: list[str]) -> object:
 
 
 def check_encodable(value: object) -> None:
-    """Refuse what would break the encoding of every list it is in. Raises DecodeError."""
+    """Raise DecodeError for a value that Go cannot encode: it would break every list."""
     try:
         msgspec.json.encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -341,7 +336,7 @@ _SCALARS: Final[dict[str, Convert]] = {
     "intorstring": _int_or_string,
     "raw": _raw,
 }
-#: What a non-pointer field without omitempty holds when it is not given; structs are built anew.
+#: The values of missing non-pointer fields without omitempty; structs are made anew.
 _ZEROS: Final[dict[str, object]] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "int": 0, "float64": 0,
     "quantity": "0", "intorstring": 0,
@@ -373,7 +368,7 @@ def _map_converter(type_name: str, inner: Convert) -> Convert:
 
 
 def _schema_converter(type_name: str) -> Convert:
-    """One of the forms of which a JSON schema is one: a schema, or something short for one."""
+    """Return the converter of a JSON schema or of the value allowed in its place."""
     schemas = converter(_JSON_SCHEMA)
     short = converter(_SCHEMAS[type_name])
 
@@ -384,25 +379,25 @@ def _schema_converter(type_name: str) -> Convert:
 
 
 def _go_type(type_name: str) -> str:
-    """What Go calls a type: a package is its version, whatever group that is of."""
+    """Return Go's name of a type, whose package is the version of any group."""
     known = _GO_TYPES.get(type_name)
     return known or re.sub(r"[\w.-]+/", "", type_name)
 
 
 class _Slot(NamedTuple):
-    """How one field is decoded: what to do if it is absent, and which empty values vanish."""
+    """The decoding of one field: the value if it is missing, and the values that are left out."""
 
     name: str
     convert: Convert
     is_struct: bool
     drops_empty: bool
-    #: What an absent field holds, if `fills`: its declared default or Go's zero value.
+    #: The value of a missing field, if `fills`: its declared default or Go's zero value.
     fills: bool
     filling: object
 
 
 def _slot(field: Field) -> _Slot:
-    """Go's rules: pointers vanish only if nil, omitempty spares structs, omitzero does not."""
+    """Apply Go's rules: nil pointers are left out, omitempty keeps structs, omitzero does not."""
     is_value = "p" not in field.flags
     is_struct = field.type in _table() and is_value and "z" not in field.flags
     optional = "o" in field.flags or "z" in field.flags
@@ -428,7 +423,7 @@ def _struct_converter(type_name: str) -> Convert:
             value = {}
         if not isinstance(value, dict):
             raise _wrong(value, _go_type(type_name))
-        if not slots:  # filled on first use: types refer to one another
+        if not slots:  # filled on first use, because types refer to one another
             slots.update((field.name, _slot(field)) for field in fields_of(type_name).values())
             always.extend(slot for slot in slots.values() if slot.is_struct or slot.fills)
         result: Json = {}

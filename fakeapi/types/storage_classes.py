@@ -10,12 +10,12 @@ from typing import Final
 from fakeapi.types.objects import Json, mapping, metadata_of, text
 
 STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
-#: Where the class was before there was a field; it still counts more than the field.
+#: The annotation that preceded the field, and still overrides it.
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def claim_class(claim: Json) -> str:
-    """The annotation of old, else the field; empty if it has none."""
+    """Return the storage class of a claim or volume: the annotation, else the field."""
     annotations = mapping(metadata_of(claim).get("annotations"))
     if CLASS_ANNOTATION in annotations:
         return text(annotations[CLASS_ANNOTATION])

@@ -16,23 +16,23 @@ _LAYOUT_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 
 
 def timestamp(epoch_seconds: float) -> str:
-    """A metav1.Time for a time in epoch seconds; the fraction of a second is cut off."""
+    """Return a metav1.Time in whole seconds, rounded down, for a time in epoch seconds."""
     return _stamp(int(epoch_seconds))
 
 
-@functools.lru_cache(maxsize=256)  # writes come in bursts, many to a second
+@functools.lru_cache(maxsize=256)  # many writes happen in the same second
 def _stamp(seconds: int) -> str:
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def epoch_seconds(value: str) -> float:
-    """The time in epoch seconds that a stored timestamp stands for."""
+    """Return the time of a stored timestamp in epoch seconds."""
     return datetime.datetime.fromisoformat(value).timestamp()
 
 
 def canonical_time(value: str) -> str:
-    """A metav1.Time in its canonical form: UTC, whole seconds. Raises ValueError as Go says it."""
+    """Return a metav1.Time in its canonical form. Raises ValueError with Go's text."""
     if _CANONICAL(value):
         return _checked(value, _LAYOUT)
     found = _RFC3339(value)
@@ -43,7 +43,7 @@ def canonical_time(value: str) -> str:
 
 
 def canonical_micro_time(value: str) -> str:
-    """A metav1.MicroTime in its canonical form. Upstream takes exactly six digits of a second."""
+    """Return a metav1.MicroTime in its canonical form, with six digits of a second as upstream."""
     if _CANONICAL_MICRO(value):
         return _checked(value, _LAYOUT_MICRO)
     found = _RFC3339(value)

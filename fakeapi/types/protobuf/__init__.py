@@ -1,8 +1,8 @@
 """Request bodies in application/vnd.kubernetes.protobuf, as typed clients of client-go send them.
 
 A body is four bytes of magic and a runtime.Unknown message: the kind, and the object as bytes of
-another message. `open_envelope` takes the first apart, `decode_message` makes the JSON form of the
-second, with the field numbers of schema.json. The google.protobuf library reads the wire format; it
+another message. `open_envelope` decodes the first, `decode_message` makes the JSON form of the
+second, with the field numbers of schema.json. The google.protobuf library reads the wire format. It
 takes 70 ms to import and its classes 40 ms to build, so both wait for the first such body.
 
 Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go and the generated.proto files of
@@ -21,12 +21,12 @@ _MAGIC: Final = b"k8s\x00"
 
 
 class WireError(ValueError):
-    """The bytes are not a message of the type wanted; `str()` is what upstream's decoder says."""
+    """The bytes are not a message of the wanted type; `str()` is the text of upstream's decoder."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Envelope:
-    """A runtime.Unknown: what the message says it is, empty where it does not, and the message."""
+    """A runtime.Unknown: apiVersion and kind, empty where they are missing, and the message."""
 
     api_version: str
     kind: str
@@ -34,7 +34,7 @@ class Envelope:
 
 
 def open_envelope(raw: bytes) -> Envelope:
-    """Take magic and envelope off a request body. Raises WireError."""
+    """Decode magic and envelope of a request body. Raises WireError."""
     if not raw:
         raise WireError("empty data")
     if not raw.startswith(_MAGIC):
@@ -50,10 +50,10 @@ def open_envelope(raw: bytes) -> Envelope:
 
 
 def decode_message(type_name: str, message: bytes) -> Json:
-    """The JSON form of a message, as a Go client would have sent it in JSON. Raises WireError.
+    """Return the JSON form of a message, as Go clients send it in JSON. Raises WireError.
 
-    Zero values that are on the wire are there, empty times are None: `schema.decode`, which every
-    body goes through, drops them. Fields the type does not have are ignored.
+    Explicit zero values stay and empty times are None; `schema.decode` drops both. Unknown fields
+    are ignored.
     """
     from fakeapi.types.protobuf import messages
 

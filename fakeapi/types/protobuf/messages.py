@@ -1,14 +1,13 @@
-"""Message classes made from schema.json, and the JSON form of what they read.
+"""Message classes made from schema.json, and the JSON form of their messages.
 
-Four things differ between a type's JSON form and its message: a struct that is inlined in JSON is
-a message of its own (`within`), a map is a list of entries, a list inside a map is a message with
-one field, and quantities, times, IntOrString and raw JSON are messages with a meaning. The names of
-messages show it:
+A type's JSON form and its message differ in four ways: a struct that is inlined in JSON is a
+message of its own (`within`), a map is a list of entries, a list inside a map is a message with one
+field, and quantities, times, IntOrString and raw JSON are messages. The names of messages show it:
 
-    core/v1.Volume      the fields of its own     core/v1.Volume#2   those inlined as field 2
+    core/v1.Volume      the type's own fields     core/v1.Volume#2   those inlined as field 2
     {}string            an entry of a map         []string           a list as a message
 
-Strings are declared as bytes: Go does not look whether they are UTF-8, the library would.
+Strings are declared as bytes: Go does not check that they are UTF-8, the library would.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from fakeapi.types.objects import Json
 
-    #: Makes the JSON form of one value of a field. The library's values have no static types.
+    #: Returns the JSON form of one value of a field. The library's values have no static types.
     Read: TypeAlias = Callable[[Any], object]
 
 _Field: Final = descriptor_pb2.FieldDescriptorProto
@@ -51,14 +50,14 @@ class _Row(NamedTuple):
     """One field of a message."""
 
     number: int
-    #: Its name in JSON; empty if its own fields are inlined there.
+    #: The name in JSON; empty if the fields of its struct are inlined.
     name: str
-    #: The message or scalar it holds.
+    #: The type of its value: a message or scalar.
     holds: str
     repeated: bool = False
 
 
-#: Messages that schema.json has no fields of.
+#: Messages whose fields are not in schema.json.
 _SPECIAL: Final[Mapping[str, tuple[_Row, ...]]] = {
     "unknown": (_Row(1, "typeMeta", "typemeta"), _Row(2, "raw", "bytes")),
     "typemeta": (_Row(1, "apiVersion", "string"), _Row(2, "kind", "string")),
@@ -76,14 +75,14 @@ _SPECIAL: Final[Mapping[str, tuple[_Row, ...]]] = {
 
 
 def read_unknown(raw: bytes) -> tuple[str, str, bytes]:
-    """The apiVersion, kind and raw message of a runtime.Unknown. Raises WireError."""
+    """Return the apiVersion, kind and raw message of a runtime.Unknown. Raises WireError."""
     unknown: Any = _parsed("unknown", raw)
     type_meta = unknown.typeMeta
     return _string(type_meta.apiVersion), _string(type_meta.kind), unknown.raw
 
 
 def read(type_name: str, raw: bytes) -> Json:
-    """The JSON form of a message. Raises WireError."""
+    """Return the JSON form of a message. Raises WireError."""
     value = _reader(type_name)(_parsed(type_name, raw))
     assert isinstance(value, dict)
     return value
@@ -106,7 +105,7 @@ def _class(message_name: str) -> type[Message]:
 
 @functools.cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """All types of schema.json in one file: they refer to one another."""
+    """Return a pool with all types of schema.json in one file: they refer to one another."""
     file = descriptor_pb2.FileDescriptorProto(name="kubernetes.proto", package=_PACKAGE)
     wanted = [*_SPECIAL, *schema.type_names()]
     declared: set[str] = set()
@@ -121,13 +120,13 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def _declare(file: descriptor_pb2.FileDescriptorProto, message_name: str) -> list[str]:
-    """Add a message to the file; answers the messages its fields hold."""
+    """Add a message to the file; return the messages of its fields."""
     message = file.message_type.add(name=_identifier(message_name))
     is_struct = message_name.partition("#")[0] in schema.type_names()
     needed = []
     for row in _rows(message_name):
         field = message.field.add(
-            name=f"field_{row.number}" if is_struct else row.name,  # `$ref` is no name there
+            name=f"field_{row.number}" if is_struct else row.name,  # not `$ref`
             number=row.number,
             label=_Field.LABEL_REPEATED if row.repeated else _Field.LABEL_OPTIONAL,
         )
@@ -147,7 +146,6 @@ def _identifier(message_name: str) -> str:
 
 @functools.cache
 def _rows(message_name: str) -> tuple[_Row, ...]:
-    """The fields of a message."""
     if message_name in _SPECIAL:
         return _SPECIAL[message_name]
     if message_name.startswith("{}"):
@@ -173,7 +171,7 @@ def _row(field: schema.Field) -> _Row:
 
 @functools.cache
 def _reader(message_name: str) -> Read:
-    """What makes the JSON form of a message or scalar."""
+    """Return the function that makes the JSON form of a message or scalar."""
     if message_name in _READERS:
         return _READERS[message_name]
     if message_name.startswith("[]"):
@@ -186,7 +184,7 @@ def _struct_reader(message_name: str) -> Read:
     fields: dict[int, tuple[str, Read]] = {}
 
     def read_struct(message: Message) -> object:
-        if not fields:  # filled on first use: types refer to one another
+        if not fields:  # filled on first use, because types refer to one another
             fields.update(
                 (row.number, (row.name, _field_reader(row))) for row in _rows(message_name)
             )
@@ -224,7 +222,7 @@ def _same(value: object) -> object:
 
 
 def _time(message: Any) -> str | None:
-    """A time whose message is empty is null."""
+    """Return None for an empty time."""
     if not message.seconds and not message.nanos:
         return None
     try:
@@ -243,7 +241,7 @@ def _int_or_string(message: Any) -> object:
 
 
 def _raw(message: Any) -> object:
-    """JSON within protobuf: the fields of managedFields, parameters of devices."""
+    """Return raw JSON in protobuf: the fields of managedFields, parameters of devices."""
     if not message.raw:
         return None
     try:

@@ -42,7 +42,7 @@ def test_a_json_schema_may_be_given_in_short() -> None:
 
 def test_appliers_are_told_what_they_replace_whole() -> None:
     assert "core/v1.NodeSelector" in schema.atomic_types()
-    assert schema.fields_of("core/v1.PodSpec")["nodeSelector"].is_atomic_map
+    assert schema.fields_of("core/v1.PodSpec")["nodeSelector"].map_type == "atomic"
     assert schema.fields_of("core/v1.PersistentVolumeSpec")["claimRef"].map_type == "granular"
     containers = schema.fields_of("core/v1.PodSpec")["containers"]
     assert (containers.list_type, containers.list_map_keys) == ("map", ("name",))
