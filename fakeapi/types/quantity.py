@@ -61,12 +61,12 @@ class Amount(int):
         return made
 
     def plus(self, other: int) -> Amount:
-        """Return the sum, in the style of the first one that is not zero."""
+        """Return the sum, in the style of the first non-zero one."""
         style = other.style if not self and isinstance(other, Amount) else self.style
         return Amount(int(self) + other, style)
 
     def minus(self, other: int) -> Amount:
-        """Return the difference, in the style of the first one that is not zero."""
+        """Return the difference, in the style of the first non-zero one."""
         return self.plus(Amount(-other, other.style if isinstance(other, Amount) else self.style))
 
     def shown(self) -> str:
