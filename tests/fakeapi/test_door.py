@@ -47,3 +47,34 @@ def test_the_package_of_stages_is_imported_when_stages_are_loaded() -> None:
     assert "fakeapi.actors.cluster" in loaded
     wing = ("fakeapi.actors.stages", "fakeapi.actors.templates", "jq")
     assert [name for name in loaded if name.startswith(wing)] == []
+
+
+def test_a_server_imports_rarely_used_packages_on_their_first_request() -> None:
+    script = """
+import asyncio, json, sys, urllib.request
+from fakeapi import FakeApiServer
+
+def create(url):
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(pod).encode(), headers)
+    assert urllib.request.urlopen(request).status == 201
+
+async def main():
+    async with FakeApiServer() as server:
+        await asyncio.to_thread(create, f"{server.url}/api/v1/namespaces/default/pods")
+    print(*sys.modules)
+
+asyncio.run(main())
+"""
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, encoding="utf-8"
+    )
+    loaded = out.stdout.split()
+    assert "fakeapi.kinds.pods" in loaded
+    late = (
+        "fakeapi.actors",
+        "fakeapi.discovery.openapi",
+        "google.protobuf",
+    )
+    assert [name for name in loaded if name.startswith(late)] == []
