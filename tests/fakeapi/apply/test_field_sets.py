@@ -1,4 +1,4 @@
-"""Path elements and sets of fields by themselves, and what Hypothesis finds about them."""
+"""Path elements and sets of fields, with examples and with Hypothesis."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_element_is_written_in_one_way(written: str, element: str | None) -> 
 
 
 @pytest.mark.parametrize("broken", ["f", "", "nothing", "k:[1]", "v:{", "i:x"])
-def test_what_is_no_element_is_refused(broken: str) -> None:
+def test_an_invalid_element_is_refused(broken: str) -> None:
     with pytest.raises(paths.PathError):
         paths.canonical(broken)
 
@@ -93,7 +93,7 @@ def test_paths_are_shown_as_messages_have_them() -> None:
         ("core/v1.PodStatus", "conditions", (False, ("type",))),
     ],
 )
-def test_lists_merge_as_their_types_say(
+def test_lists_merge_by_their_types(
     kind: str, field: str, expected: tuple[bool, tuple[str, ...]]
 ) -> None:
     declared = built_in(kind).map
@@ -114,7 +114,7 @@ def test_lists_merge_as_their_types_say(
         ("core/v1.PodSpec", "securityContext", False),
     ],
 )
-def test_maps_and_structs_merge_as_their_types_say(kind: str, field: str, is_atomic: bool) -> None:
+def test_maps_and_structs_merge_by_their_types(kind: str, field: str, is_atomic: bool) -> None:
     declared = built_in(kind).map
     assert declared is not None
     found = declared.fields[field].map
@@ -122,7 +122,7 @@ def test_maps_and_structs_merge_as_their_types_say(kind: str, field: str, is_ato
     assert found.is_atomic is is_atomic
 
 
-def test_a_schema_of_a_custom_resource_says_nothing_about_metadata() -> None:
+def test_the_type_of_metadata_does_not_depend_on_the_schema() -> None:
     made = structural({"type": "object", "properties": {"metadata": {"type": "string"}}})
     assert made.map is not None
     assert made.map.fields["metadata"] is built_in("meta/v1.ObjectMeta")

@@ -1,7 +1,7 @@
-"""Upstream's own tests of merging and owning, as histories: what each write made of the object.
+"""Upstream's own tests of merging and owners, as histories of writes and their results.
 
 `apply_histories.json` was written by running the tests of structured-merge-diff v6.3.3 (package
-merge) with a fixture that notes, after each operation, the live object and who owns what.
+merge) with a fixture that records, after each operation, the live object and its owners.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HISTORIES = _FILE["histories"]
 
 
 class Schema:
-    """A schema as structured-merge-diff writes it, every version of it the same."""
+    """A schema in the form of structured-merge-diff, the same in all versions."""
 
     may_change = True
 
@@ -106,7 +106,7 @@ def shown(owned: Mapping[Manager, Owned]) -> Any:
 
 
 @pytest.mark.parametrize("number", range(len(HISTORIES)))
-def test_each_write_makes_of_it_what_upstream_makes(number: int) -> None:
+def test_each_write_has_the_result_of_upstream(number: int) -> None:
     history = HISTORIES[number]
     resets = {version: sets.parse(value) for version, value in history.get("ignored", {}).items()}
     updater = Updater(Schema(history["schema"], history["type"]), resets)

@@ -1,4 +1,4 @@
-"""managedFields beyond the recorded exchanges: times, the cap, turning them off, what they cost."""
+"""managedFields beyond the recorded exchanges: times, the cap, turning them off."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_watches_and_lists_show_them(api: ApiClient) -> None:
         assert seen["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-async def test_what_admission_and_strategies_add_belongs_to_nobody(api: ApiClient) -> None:
+async def test_fields_that_the_server_fills_in_have_no_owner(api: ApiClient) -> None:
     created = await api.create(PODS, pod("p"))
     (entry,) = created["metadata"]["managedFields"]
     assert "f:status" not in entry["fieldsV1"]
@@ -108,7 +108,7 @@ async def test_what_admission_and_strategies_add_belongs_to_nobody(api: ApiClien
     assert created["spec"]["tolerations"]
 
 
-async def test_they_can_be_turned_off_until_somebody_applies(
+async def test_managed_fields_can_be_off_until_the_first_apply(
     session: aiohttp.ClientSession, clock: ManualClock
 ) -> None:
     async with FakeApiServer(clock=clock, options=ServerOptions(managed_fields=False)) as server:

@@ -1,4 +1,4 @@
-"""Aggregated discovery: everything that is served, in one answer with an entity tag."""
+"""Aggregated discovery: all resources in one document with an entity tag."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_the_core_group(api: ApiClient) -> None:
     assert by_name["nodes"]["scope"] == "Cluster"
 
 
-async def test_what_has_not_changed_is_not_sent_again(
+async def test_documents_that_have_not_changed_are_not_sent_again(
     api: ApiClient, server: FakeApiServer
 ) -> None:
     tag = (await ask(api, "/apis")).headers["ETag"]
@@ -89,7 +89,7 @@ async def test_a_kind_goes_with_its_group(api: ApiClient, server: FakeApiServer)
     assert "example.com" not in names
 
 
-async def test_custom_kinds_say_their_group_where_built_in_ones_leave_it_out(
+async def test_custom_kinds_have_a_group_where_built_in_ones_have_none(
     api: ApiClient,
 ) -> None:
     await api.create(DEFINITIONS, definition(subresources={"status": {}, "scale": SCALE}))

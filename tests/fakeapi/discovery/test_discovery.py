@@ -1,4 +1,4 @@
-"""Discovery and health, as clients ask for them before all else."""
+"""Discovery and health, the first requests of clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUPS = {
     "scheduling.k8s.io",
     "storage.k8s.io",
 }
-#: What kube-scheduler lists and watches; one 404 among them and it never schedules anything.
+#: The resources that kube-scheduler lists and watches: after a 404 for one it schedules nothing.
 WATCHED = [
     "/api/v1/nodes",
     "/api/v1/pods",
@@ -152,7 +152,7 @@ async def test_the_index_names_paths_that_are_there(api: ApiClient, path: str) -
     assert [each for each in paths if (await api.get(each)).code != 200] == []
 
 
-async def test_a_probe_tells_its_checks_and_each_can_be_asked_for(api: ApiClient) -> None:
+async def test_a_verbose_probe_lists_its_checks_and_each_has_a_path(api: ApiClient) -> None:
     told = (await api.get("/readyz", verbose="", exclude="etcd")).body.splitlines()
     assert told[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd excluded: ok"]
     assert told[-1] == "readyz check passed"
@@ -200,14 +200,14 @@ async def test_a_kind_is_served_as_soon_as_it_is_in_the_table(
 
 @pytest.mark.parametrize(
     ("version", "plural", "expected"),
-    [  # as a kube-apiserver v1.36.3 says
+    [  # as in kube-apiserver v1.36.3
         ("/apis/events.k8s.io/v1", "events", "r2yiGXH7wu8="),
         ("/api/v1", "events", "r2yiGXH7wu8="),
         ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "jfWCUB31mvA="),
         ("/apis/authentication.k8s.io/v1", "tokenreviews", None),
     ],
 )
-async def test_discovery_says_in_which_version_objects_are_stored(
+async def test_discovery_has_a_hash_of_the_storage_version(
     api: ApiClient, version: str, plural: str, expected: str | None
 ) -> None:
     resources = (await api.get(version)).body["resources"]

@@ -1,4 +1,4 @@
-"""OpenAPI: the documents kubectl explains, checks and patches by."""
+"""OpenAPI documents, by which kubectl explains, validates and patches."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_kind_is_found_by_its_group_version_and_kind(api: ApiClient) -> 
     }
 
 
-async def test_lists_say_how_they_merge(api: ApiClient) -> None:
+async def test_lists_have_their_merge_strategy(api: ApiClient) -> None:
     spec = schemas(await document(api, "api/v1"))["io.k8s.api.core.v1.PodSpec"]
     containers = {k: v for k, v in spec["properties"]["containers"].items() if k != "description"}
     assert containers == {
@@ -125,7 +125,7 @@ async def test_every_reference_leads_somewhere(api: ApiClient) -> None:
         assert len(identifiers) == len(set(identifiers))
 
 
-async def test_the_patch_of_a_kind_says_what_it_takes(api: ApiClient) -> None:
+async def test_the_patch_of_a_kind_lists_its_parameters(api: ApiClient) -> None:
     """kubectl refuses --dry-run=server and --validate=strict where these are missing."""
     paths = (await document(api, "apis/apps/v1"))["paths"]
     patch = paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]

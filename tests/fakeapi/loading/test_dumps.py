@@ -1,4 +1,4 @@
-"""The dump of a cluster becomes a working cluster: who names whom, in what state, all or none."""
+"""The dump of a cluster becomes a working cluster: references, states, all or nothing."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_long_line_of_owners_is_no_problem() -> None:
     assert versions == sorted(versions, reverse=True)
 
 
-def test_uids_are_kept_when_told() -> None:
+def test_uids_are_kept_on_request() -> None:
     owned = dumped("ConfigMap", "c", 1, meta=owned_by("ConfigMap", "o", 2))
     server = loaded()
     server.load([owned, dumped("ConfigMap", "o", 2)], keep_uids=True)
@@ -253,7 +253,7 @@ def test_nodes_and_pods_keep_their_state() -> None:
     assert {key: found["status"][key] for key in RUNNING} == RUNNING
 
 
-def test_what_was_admitted_elsewhere_is_not_admitted_again() -> None:
+def test_dumped_objects_skip_admission() -> None:
     spec = {**POD_SPEC, "priorityClassName": "not-dumped", "priority": 7, "tolerations": []}
     server = loaded(dumped("Pod", "p", 1, spec=spec))
     found = stored(server, "pods", "p")["spec"]
@@ -289,7 +289,7 @@ def test_match_label_keys_are_not_merged_twice() -> None:
     assert found["spec"]["topologySpreadConstraints"][0]["labelSelector"] == selector
 
 
-def test_what_servers_make_by_themselves_takes_the_place_of_ours() -> None:
+def test_objects_of_the_dump_replace_those_that_each_server_makes() -> None:
     before = dumped("Namespace", "default", 1, status={"phase": "Active"})
     server = loaded(before, dumped("ConfigMap", "c", 2, data={"a": "1"}))
     uid = stored(server, "configmaps", "c")["metadata"]["uid"]
@@ -346,7 +346,7 @@ async def test_all_or_nothing_on_a_running_server(bad: Json) -> None:
 
 
 async def dump(api: ApiClient, *paths: str) -> Json:
-    """What `kubectl get -o yaml` makes of several resources: one List, the kinds in the items."""
+    """Return the output of `kubectl get -o yaml` for several resources: one List of objects."""
     items = []
     for listed in (await everything(api, *paths)).values():
         kind = listed["kind"].removesuffix("List")

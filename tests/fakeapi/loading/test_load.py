@@ -1,4 +1,4 @@
-"""Manifests: files, directories, Lists, dumps of a cluster, and what is wrong with bad ones."""
+"""Manifests: files, directories, Lists, dumps of a cluster, and errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_dump_of_a_cluster_is_cleaned_and_keeps_its_state() -> None:
     assert stored(server, "namespaces", "team", "") is not None
 
 
-def test_what_is_there_from_the_start_may_be_in_the_dump() -> None:
+def test_objects_that_each_server_makes_may_be_in_the_dump() -> None:
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -1,4 +1,4 @@
-"""Rows of pods: a word for each state. Cases as in upstream's printers_test.go, TestPrintPod."""
+"""Rows of pods. Cases as in upstream's printers_test.go, TestPrintPod."""
 
 from __future__ import annotations
 

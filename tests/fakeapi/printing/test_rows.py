@@ -1,4 +1,4 @@
-"""Rows of everything but pods. Cases as in upstream's printers_test.go."""
+"""Rows of all kinds but pods. Cases as in upstream's printers_test.go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGE = "16m"
 
 
 def cells(group: str, plural: str, obj: Json) -> list[object]:
-    """The row of an object, by the names of its columns."""
+    """Return the cells of an object."""
     kind = next(k for k in BUILT_IN if (k.group, k.plural) == (group, plural))
     metadata = {"name": "x", "creationTimestamp": "1970-01-01T00:00:00Z", **obj.get("metadata", {})}
     made = row(kind, columns_of(kind), {**obj, "metadata": metadata}, NOW_SECONDS)

@@ -1,4 +1,4 @@
-"""What has happened on a server, told to whoever listens and remembered for whoever asks."""
+"""Changes and requests of a server: listeners, and the requests that it keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _brief(changes: list[ObjectChange]) -> list[tuple[str, str, str, str]]:
     return [(told.type, told.resource, told.namespace, told.name) for told in changes]
 
 
-async def test_each_change_is_told_as_it_is_made(
+async def test_each_change_is_reported_at_once(
     api: ApiClient, server: FakeApiServer, clock: ManualClock
 ) -> None:
     told: list[ObjectChange] = []
@@ -40,9 +40,7 @@ async def test_each_change_is_told_as_it_is_made(
     assert versions[2] == server.resource_version
 
 
-async def test_what_is_in_a_group_or_in_no_namespace_says_so(
-    api: ApiClient, server: FakeApiServer
-) -> None:
+async def test_a_change_has_its_group_and_namespace(api: ApiClient, server: FakeApiServer) -> None:
     told: list[ObjectChange] = []
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     with server.listening(on_change=told.append):
@@ -67,7 +65,7 @@ async def test_a_change_comes_before_the_request_that_made_it(
 
 
 @pytest.mark.parametrize("way", ["at once", "past faults"])
-async def test_what_a_client_has_sent_is_told_as_it_was_sent(
+async def test_a_request_is_reported_with_its_body(
     api: ApiClient, server: FakeApiServer, way: str
 ) -> None:
     if way == "past faults":
@@ -85,7 +83,9 @@ async def test_what_a_client_has_sent_is_told_as_it_was_sent(
     assert (read.content_type, read.body) == ("", b"")
 
 
-async def test_nobody_is_told_after_the_block(api: ApiClient, server: FakeApiServer) -> None:
+async def test_listeners_are_not_called_after_the_block(
+    api: ApiClient, server: FakeApiServer
+) -> None:
     told: list[object] = []
     with server.listening(on_change=told.append, on_request=told.append):
         pass
@@ -124,8 +124,6 @@ async def test_a_watch_is_remembered_when_it_begins(session: aiohttp.ClientSessi
         assert len(server.requests) == 2
 
 
-async def test_nothing_is_remembered_unless_asked_for(
-    api: ApiClient, server: FakeApiServer
-) -> None:
+async def test_requests_are_kept_only_on_request(api: ApiClient, server: FakeApiServer) -> None:
     await api.get("/healthz")
     assert server.requests == ()

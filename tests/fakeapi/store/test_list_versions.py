@@ -1,4 +1,4 @@
-"""Which state a list shows: upstream's table of versions, matches, limits and continue tokens.
+"""The state that a list shows: upstream's table of versions, matches, limits, continue tokens.
 
 Source: apiserver pkg/storage/testing/store_tests.go of v0.36.3, RunTestList, over HTTP. The rows
 carry upstream's names where it has one. The eight writes are upstream's:
@@ -94,7 +94,7 @@ def keys(items: list[dict[str, Any]]) -> list[str]:
     return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items]
 
 
-#: Name: version, match, limit, selector; then what is listed, its version, how many remain
+#: Name: version, match, limit, selector; then the names listed, the version, the number remaining
 #: (None: no further page).
 ROWS: dict[str, tuple[str, str, int, str, list[str], str, int | None]] = {
     "consistent": ("", "", 0, "", NOW, "w9", None),
@@ -188,8 +188,8 @@ async def test_list_shows_the_updated_object(world: World) -> None:
     assert "data" not in before.body["items"][0]
 
 
-#: Name: version in the token, where it begins, limit, selector; what is listed, at which version,
-#: and how many remain.
+#: Name: version in the token, where it begins, limit, selector; the names listed, the version
+#: and the number remaining.
 TOKENS: dict[str, tuple[str, str, int, str, list[str], str, int | None]] = {
     "pregenerated continue token": ("w8", f"{FOO2}", 1, "", [FOO2], "w8", 2),
     "of first write": ("w1", f"{BAR1}\0", 1, "", NOTHING, "w1", None),

@@ -110,7 +110,7 @@ async def test_a_selector_hides_how_many_remain(api: ApiClient) -> None:
         ({"resourceVersion": "before", "resourceVersionMatch": "Exact"}, []),
     ],
 )
-async def test_which_state_is_listed(
+async def test_the_state_that_is_listed(
     api: ApiClient, five: list[int], query: dict[str, str], names: list[str]
 ) -> None:
     versions = {"third": str(five[2]), "before": str(five[0] - 1)}

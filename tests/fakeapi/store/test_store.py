@@ -31,7 +31,7 @@ def test_the_version_is_written_into_the_object_and_the_given_one_is_left_alone(
     assert given_object == thing(1)
 
 
-def test_changes_know_what_was_before() -> None:
+def test_changes_have_the_previous_revision() -> None:
     store = Store(resource_version=0, log_size=5)
     first = store.put(KIND, "a", thing(1))
     second = store.put(KIND, "a", thing(2))
@@ -53,7 +53,7 @@ def test_an_object_is_encoded_once() -> None:
     assert revision.json() == b'{"metadata":{"name":"t","resourceVersion":"1"},"value":1}'
 
 
-def test_the_log_forgets_exactly_what_is_beyond_its_size() -> None:
+def test_the_log_drops_exactly_the_changes_beyond_its_size() -> None:
     store = Store(resource_version=100, log_size=3)
     log = store.collection(KIND).log
     assert (log.first, log.end, log.compacted_version) == (0, 0, 100)

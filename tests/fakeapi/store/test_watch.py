@@ -34,7 +34,7 @@ async def test_a_list_and_a_watch_from_its_version_leave_no_gap(api: ApiClient) 
 
 
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}])
-async def test_a_watch_without_a_version_begins_with_what_is_there(
+async def test_a_watch_without_a_version_begins_with_the_present_objects(
     api: ApiClient, query: dict[str, str]
 ) -> None:
     for name in ("b", "a"):
@@ -50,7 +50,7 @@ async def test_headers_come_before_the_first_event(api: ApiClient) -> None:
         assert stream.headers["Content-Type"] == "application/json"
 
 
-async def test_events_say_what_kind_they_are_about(api: ApiClient) -> None:
+async def test_events_have_kind_and_api_version(api: ApiClient) -> None:
     async with api.watch(PODS) as stream:
         await api.create(PODS, pod("p"))
         event = await stream.next()
@@ -126,7 +126,7 @@ async def test_a_pod_leaves_the_unscheduled_when_it_is_bound(api: ApiClient) -> 
         assert await stream.take(2) == [("ADDED", "p"), ("DELETED", "p")]
 
 
-async def test_what_never_matches_is_never_seen(api: ApiClient) -> None:
+async def test_objects_that_never_match_make_no_event(api: ApiClient) -> None:
     async with api.watch(CONFIG_MAPS, labelSelector="a=1") as stream:
         await api.create(CONFIG_MAPS, config_map("other", labels={"a": "2"}))
         await api.delete(f"{CONFIG_MAPS}/other")
@@ -263,7 +263,7 @@ async def test_a_watch_older_than_the_log_gets_410_in_the_stream(
     assert status["message"] == f"too old resource version: {old} ({server.resource_version})"
 
 
-async def test_the_log_holds_as_many_changes_as_it_was_told(
+async def test_the_log_holds_as_many_changes_as_configured(
     session: aiohttp.ClientSession,
 ) -> None:
     async with FakeApiServer(options=ServerOptions(event_log_size=3)) as server:
@@ -278,7 +278,7 @@ async def test_the_log_holds_as_many_changes_as_it_was_told(
             assert await stream.take(1) == [("ERROR", "")]
 
 
-async def test_a_watcher_the_log_has_passed_is_told_though_nothing_is_trimmed_yet(
+async def test_a_watcher_behind_the_log_expires_before_the_log_is_trimmed(
     session: aiohttp.ClientSession,
 ) -> None:
     async with FakeApiServer(options=ServerOptions(event_log_size=5)) as server:
@@ -297,7 +297,7 @@ async def test_a_version_from_before_the_server_started_has_expired(api: ApiClie
 
 
 @pytest.mark.slow
-async def test_a_watcher_that_reads_too_slowly_is_cut_and_told(
+async def test_a_watcher_that_reads_too_slowly_gets_an_expired_error(
     session: aiohttp.ClientSession,
 ) -> None:
     async with FakeApiServer(options=ServerOptions(event_log_size=5)) as server:

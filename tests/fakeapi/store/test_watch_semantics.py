@@ -1,4 +1,4 @@
-"""What a watch sends: upstream's tables of combinations, transitions and refusals, over HTTP.
+"""Events of a watch: upstream's tables of combinations, transitions and refusals, over HTTP.
 
 Sources: apiserver pkg/storage/testing/watcher_tests.go of v0.36.3 (RunWatchSemantics,
 RunWatchSemanticInitialEventsExtended, testWatch, RunTestWatchDeleteEventObjectHaveLatestRV) and
@@ -36,7 +36,7 @@ COMBINATIONS = list(
 async def test_watch_semantics(
     api: ApiClient, server: FakeApiServer, bookmarks: str, send: str, version: str
 ) -> None:
-    """RunWatchSemantics. `RV=1` is one that the log still knows, as in upstream's test."""
+    """RunWatchSemantics. `RV=1` is still in the log, as in upstream's test."""
     first = server.resource_version
     for name in BEFORE:
         await api.create(CONFIG_MAPS, config_map(name))
@@ -252,7 +252,7 @@ async def test_a_deletion_has_a_version_newer_than_all_before(
 async def test_after_compaction(
     api: ApiClient, server: FakeApiServer, version: str, first: str
 ) -> None:
-    """What is older than the log is told so within the stream; nothing else changes."""
+    """A watch older than the log gets an error in the stream; other watches do not change."""
     await api.create(CONFIG_MAPS, config_map("a"))
     before = server.resource_version - 1
     await api.create(NODES, {"metadata": {"name": "n"}})

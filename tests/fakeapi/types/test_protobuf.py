@@ -277,7 +277,7 @@ def _examples() -> list[tuple[str, Path]]:
 @pytest.mark.slow
 @pytest.mark.skipif(not UPSTREAM.is_dir(), reason="Go's module cache has no k8s.io/api v0.36.3")
 def test_upstreams_examples_read_the_same_in_protobuf_and_json() -> None:
-    """Source: k8s.io/api testdata, which roundtrip_test.go keeps true."""
+    """Source: k8s.io/api testdata, which roundtrip_test.go checks."""
     examples = _examples()
     assert len(examples) > 50
     for type_name, path in examples:

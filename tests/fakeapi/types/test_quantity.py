@@ -60,7 +60,7 @@ def test_entries_of_resource_lists_are_rounded_up_to_thousandths(written: str, s
 
 
 @pytest.mark.parametrize("written", ["", "abc", "1x", "1.2.3", "-", "1Zi", "1 Gi", "1ee3"])
-def test_what_is_no_quantity(written: str) -> None:
+def test_an_invalid_quantity_is_refused(written: str) -> None:
     with pytest.raises(QuantityError):
         canonical(written)
 

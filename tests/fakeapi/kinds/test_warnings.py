@@ -1,4 +1,4 @@
-"""Warnings and values of a few kinds, as a kube-apiserver v1.36.3 gives them."""
+"""Warnings of CSI drivers and deprecated kinds, and roles without rules, as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def driver(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "d"}, "spec": spec}
 
 
-async def test_token_requests_are_better_answered_in_secrets(api: ApiClient) -> None:
+async def test_csi_drivers_without_a_place_for_tokens_cause_a_warning(api: ApiClient) -> None:
     made = await api.post(DRIVERS, driver(tokenRequests=[{"audience": "a"}]))
     assert (made.code, made.headers.get("Warning")) == (201, UNSET)
     path = f"{DRIVERS}/d"
@@ -32,7 +32,7 @@ async def test_token_requests_are_better_answered_in_secrets(api: ApiClient) -> 
     assert (changed.code, changed.headers.get("Warning")) == (200, UNSET)
 
 
-async def test_drivers_that_say_where_their_tokens_go(api: ApiClient) -> None:
+async def test_csi_drivers_with_a_place_for_tokens_cause_no_warning(api: ApiClient) -> None:
     spec = {"tokenRequests": [{"audience": "a"}], "serviceAccountTokenInSecrets": False}
     made = await api.post(DRIVERS, driver(**spec))
     assert (made.code, made.headers.get("Warning")) == (201, None)
