@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -20,12 +21,11 @@ NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 UNKNOWN: Final = "<unknown>"
 
+_is_plain: Final = re.compile(r"(\.\w+)+").fullmatch
 #: Computes a cell from an object in its stored form, at a time in epoch seconds.
 Cell: TypeAlias = Callable[[Json, float], object]
 #: Formats the value at a path, which is None if the object has none.
 Form: TypeAlias = Callable[[object], object]
-
-_parsed: Final = functools.cache(JsonPath)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,10 +60,21 @@ class Column:
         }
 
 
+@functools.cache
+def _parsed(path: str) -> tuple[str, ...] | JsonPath:
+    """Return the names in a path of fields only, which are most of them, else the JSON path."""
+    return tuple(path[1:].split(".")) if _is_plain(path) else JsonPath(path)
+
+
 def find(obj: Json, path: str) -> object:
     """Return the first value at a JSON path, None if there is none."""
-    found = _parsed(path).find(obj)
-    return found[0] if found else None
+    parsed = _parsed(path)
+    if isinstance(parsed, JsonPath):
+        return next(iter(parsed.find(obj)), None)
+    value: object = obj
+    for name in parsed:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def number(value: object) -> int:
