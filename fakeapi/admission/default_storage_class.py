@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.admission.default_class import default_class
+from fakeapi.kinds.persistent_volumes import CLASS_ANNOTATION, STORAGE_CLASSES
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import child, mapping, metadata_of
-from fakeapi.types.storage_classes import CLASS_ANNOTATION, STORAGE_CLASSES
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
+from fakeapi.kinds.persistent_volumes import STORAGE_CLASSES, claim_class
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import Json, mapping, text
 from fakeapi.types.quantity import parse_nano
-from fakeapi.types.storage_classes import STORAGE_CLASSES, claim_class
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey

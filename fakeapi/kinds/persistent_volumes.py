@@ -16,15 +16,26 @@ from fakeapi.types.columns import (
     wide,
 )
 from fakeapi.types.kind import Kind
-from fakeapi.types.objects import Json, is_deleting, mapping, text, texts
-from fakeapi.types.storage_classes import claim_class
+from fakeapi.types.objects import Json, is_deleting, mapping, metadata_of, text, texts
 
+STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
+#: The annotation that preceded the field `storageClassName`, and still overrides it.
+CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _MODES: Final = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
+
+
+def claim_class(obj: Json) -> str:
+    """Return the storage class of a claim or volume, empty if it has none.
+
+    Source: GetPersistentVolumeClaimClass in component-helpers storage/volume/helpers.go of v0.36.3.
+    """
+    annotated = mapping(metadata_of(obj).get("annotations")).get(CLASS_ANNOTATION)
+    return find_text(obj, ".spec.storageClassName") if annotated is None else text(annotated)
 
 
 def _modes(modes: object) -> str:

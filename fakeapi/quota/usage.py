@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.kinds.persistent_volumes import claim_class
 from fakeapi.types import times
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
@@ -22,7 +23,6 @@ from fakeapi.types.pod_resources import (
     pod_sums,
 )
 from fakeapi.types.quantity import NANO, Amount
-from fakeapi.types.storage_classes import claim_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
