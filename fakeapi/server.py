@@ -158,7 +158,7 @@ class FakeApiServer:
         """Create the first objects; a restored state only gets those that are missing."""
         registry = self._registry
         if self.state.is_restored:
-            registry.ids.go_on(self.resource_version)
+            registry.ids.continue_after(self.resource_version)
         registry.controllers = (DefinitionController,)
         for follow in registry.controllers:
             follow(registry)

@@ -99,7 +99,7 @@ def _parsed_entry(entry: Json, index: int) -> tuple[Manager, Owned]:
     if entry.get("fieldsType") != _FIELDS_TYPE:
         raise EntryError(f"missing or invalid fieldsType in managed fields entry {index}")
     try:
-        fields = sets.known(entry.get("fieldsV1"))
+        fields = sets.parse_cached(entry.get("fieldsV1"))
     except paths.PathError as error:
         raise EntryError(f"error decoding set: {error}") from error
     applied = operation == APPLY

@@ -92,9 +92,9 @@ class FieldManager:
         # Objects that are created in a row mostly share their entries.
         newest = self._newest
         if newest[0] is not fields or newest[1] != manager or newest[2] != now:
-            who = self._identity(manager, UPDATE)
+            identity = self._identity(manager, UPDATE)
             owned = Owned(fields, self._api_version, applied=False)
-            listed = entries.rendered(Managed({who: owned}, {who: now}))
+            listed = entries.rendered(Managed({identity: owned}, {identity: now}))
             newest = self._newest = (fields, manager, now, listed)
         return newest[3]
 
@@ -195,26 +195,26 @@ class FieldManager:
         except EntryError:
             return Managed()
 
-    def _update(self, live: Json, new: Json, managed: Managed, who: Manager, now: str) -> None:
+    def _update(self, live: Json, new: Json, managed: Managed, identity: Manager, now: str) -> None:
         """Set the owners after an update, and the time of a manager that owns more than before."""
         managed.owned = self._updater.update(live, new, self._api_version, managed.owned, _CURRENT)
         entries.strip(managed, _CURRENT)
         taken = managed.owned.pop(_CURRENT, None)
         if taken is not None:
-            before = managed.owned.get(who)
+            before = managed.owned.get(identity)
             if before is not None:
                 fields = sets.union(taken.fields, before.fields)
                 taken = dataclasses.replace(taken, fields=fields)
-            managed.owned[who] = taken
-            managed.times[who] = now
+            managed.owned[identity] = taken
+            managed.times[identity] = now
         entries.cap_updaters(managed)
 
     def _apply(
         self, live: Json, config: Json, managed: Managed, manager: str, now: str, *, force: bool
     ) -> Applied:
-        who = self._identity(manager, APPLY)
+        identity = self._identity(manager, APPLY)
         try:
-            new, owned = self._merged(live, config, managed, who, force=force)
+            new, owned = self._merged(live, config, managed, identity, force=force)
         except Conflicts as conflicts:
             allowed = self._from_last_applied(live) if manager == _KUBECTL else None
             if allowed is None:
@@ -222,17 +222,19 @@ class FieldManager:
             left = conflicts.without(allowed)
             if left.owners:
                 raise left from conflicts
-            new, owned = self._merged(live, config, managed, who, force=True)
+            new, owned = self._merged(live, config, managed, identity, force=True)
         result = Managed(owned, dict(managed.times))
-        entries.strip(result, who)
+        entries.strip(result, identity)
         if not typed.same(new, live):
-            result.times[who] = now
+            result.times[identity] = now
         return Applied(mapping(new), entries.rendered(result))
 
     def _merged(
-        self, live: Json, config: Json, managed: Managed, who: Manager, *, force: bool
+        self, live: Json, config: Json, managed: Managed, identity: Manager, *, force: bool
     ) -> tuple[object, dict[Manager, Owned]]:
-        return self._updater.apply(live, config, self._api_version, managed.owned, who, force=force)
+        return self._updater.apply(
+            live, config, self._api_version, managed.owned, identity, force=force
+        )
 
     def _check(self, config: Json) -> None:
         version = text(config.get("apiVersion"))

@@ -219,7 +219,7 @@ def is_canonical(value: object) -> bool:
     return id(value) in _canonical
 
 
-def known(value: object) -> FieldSet:
+def parse_cached(value: object) -> FieldSet:
     """Return `parse(value)`, without parsing for sets that `canonical` made. Raises PathError."""
     if isinstance(value, dict) and id(value) in _canonical:
         return value

@@ -93,12 +93,12 @@ class Updater:
         """Return the owners after a write of a whole object. Raises TypedError."""
         owned = self._reconciled(live, owned, api_version)
         owned, comparison = self._take(live, new, api_version, owned, manager, force=True)
-        mine = owned[manager].fields if manager in owned else LEAF
-        mine = sets.difference(mine, comparison.removed)
-        mine = sets.union(sets.union(mine, comparison.modified), comparison.added)
-        mine = sets.recursive_difference(mine, self._resets.get(api_version, LEAF))
-        if mine:
-            owned[manager] = Owned(mine, api_version, applied=False)
+        fields = owned[manager].fields if manager in owned else LEAF
+        fields = sets.difference(fields, comparison.removed)
+        fields = sets.union(sets.union(fields, comparison.modified), comparison.added)
+        fields = sets.recursive_difference(fields, self._resets.get(api_version, LEAF))
+        if fields:
+            owned[manager] = Owned(fields, api_version, applied=False)
         else:
             owned.pop(manager, None)
         return owned
@@ -118,9 +118,9 @@ class Updater:
         kind = self._type(api_version)
         new = merge(kind, live, config)
         last = owned.get(manager)
-        mine = typed.to_set(kind, config)
-        mine = sets.recursive_difference(mine, self._resets.get(api_version, LEAF))
-        owned[manager] = Owned(mine, api_version, applied=True)
+        fields = typed.to_set(kind, config)
+        fields = sets.recursive_difference(fields, self._resets.get(api_version, LEAF))
+        owned[manager] = Owned(fields, api_version, applied=True)
         new = self._pruned(new, api_version, owned, last)
         owned, _ = self._take(live, new, api_version, owned, manager, force=force)
         return new, owned
@@ -145,25 +145,25 @@ class Updater:
         comparisons = {api_version: comparison}
         result: dict[Manager, Owned] = {}
         conflicts: dict[Manager, FieldSet] = {}
-        for other, theirs in owned.items():
+        for other, part in owned.items():
             if other == manager:
-                result[other] = theirs
+                result[other] = part
                 continue
-            version = theirs.api_version
+            version = part.api_version
             if version not in comparisons:
                 if self._versions.type_in(version) is None:
                     continue  # a set in a version that is not served cannot be compared
                 comparisons[version] = self._compare(live, new, api_version, version)
             changes = comparisons[version]
             changed = sets.union(changes.modified, changes.added)
-            taken = sets.intersection(theirs.fields, changed) if changed else LEAF
+            taken = sets.intersection(part.fields, changed) if changed else LEAF
             if taken:
                 conflicts[other] = taken
-            result[other] = _less(theirs, taken, changes.removed)
+            result[other] = _less(part, taken, changes.removed)
         if conflicts and not force:
             raise Conflicts(conflicts)
         # The comparison in the written version, without the fields that the endpoint resets.
-        return {who: what for who, what in result.items() if what.fields}, comparison
+        return {other: part for other, part in result.items() if part.fields}, comparison
 
     def _compare(self, live: object, new: object, source: str, target: str) -> Comparison:
         kind = self._type(target)
@@ -196,9 +196,9 @@ class Updater:
     ) -> object:
         """Restore pruned fields that another manager owns, version by version."""
         managed: dict[str, FieldSet] = {version: LEAF}
-        for theirs in owned.values():
-            before = managed.get(theirs.api_version, LEAF)
-            managed[theirs.api_version] = sets.union(before, theirs.fields)
+        for part in owned.values():
+            before = managed.get(part.api_version, LEAF)
+            managed[part.api_version] = sets.union(before, part.fields)
         current = version
         for target, fields in managed.items():
             kind = self._versions.type_in(target)
@@ -220,11 +220,11 @@ class Updater:
         if not self._versions.may_change:
             return dict(owned)
         result = {}
-        for manager, theirs in owned.items():
-            kind = self._versions.type_in(theirs.api_version)
+        for manager, part in owned.items():
+            kind = self._versions.type_in(part.api_version)
             if kind is not None:
-                fields = reconciled(kind, theirs.fields)
-                result[manager] = dataclasses.replace(theirs, fields=fields)
+                fields = reconciled(kind, part.fields)
+                result[manager] = dataclasses.replace(part, fields=fields)
         return result
 
 

@@ -10,7 +10,7 @@ from fakeapi.types.objects import Json, mapping
 
 
 def _quota(*, limits: bool) -> Cell:
-    """Return a cell: what is used of the limits, or of all other resources."""
+    """Return a cell: used and hard amounts, of limits or of all other resources."""
 
     def cell(quota: Json, _now_seconds: float) -> str:
         used = mapping(find(quota, ".status.used"))

@@ -98,7 +98,7 @@ def put_into(store: Store, contents: Contents) -> None:
             newest = version
             versions.add(version)
             collection.record(change)
-    store.go_on(contents.resource_version, started_at=contents.start)
+    store.continue_from(contents.resource_version, started_at=contents.start)
 
 
 def _objects(saved: SavedCollection, where: str) -> dict[str, Revision]:

@@ -353,7 +353,7 @@ class Store:
         for collection in self._collections.values():
             collection.log.compact()
 
-    def go_on(self, resource_version: int, *, started_at: int) -> None:
+    def continue_from(self, resource_version: int, *, started_at: int) -> None:
         """Set the counter to the version of another store with the same contents."""
         self.resource_version = max(self.resource_version, resource_version)
         self.started_at = started_at

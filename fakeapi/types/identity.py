@@ -20,7 +20,7 @@ class IdSource:
         self._seed = seed
         self._random = random.Random(seed)
 
-    def go_on(self, resource_version: int) -> None:
+    def continue_after(self, resource_version: int) -> None:
         """Continue after a server with the same seed that reached this version, without repeats."""
         if self._seed is not None:
             self._random = random.Random(f"{self._seed} after {resource_version}")

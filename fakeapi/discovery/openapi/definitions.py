@@ -233,7 +233,7 @@ def list_definition(item: str, text: str) -> Json:
         "metadata": {
             "allOf": [reference(_LIST_META)],
             "default": {},
-            "description": "What is true of the list as a whole, such as its version.",
+            "description": "Metadata of the list, such as its version.",
         },
     }
     return {

@@ -40,64 +40,37 @@ _STREAMED: Final = (f"{JSON};stream=watch",)
 _PATCHES: Final = (APPLY_PATCH, JSON_PATCH, MERGE_PATCH)
 
 
-def _parameter(name: str, value_type: str, text: str) -> Json:
-    return {
+_PARAMETERS: Final = {
+    name: {
         "name": name,
         "in": "query",
         "description": text,
         "schema": {"type": value_type, "uniqueItems": True},
     }
-
-
-_PARAMETERS: Final = {
-    "allowWatchBookmarks": _parameter(
-        "allowWatchBookmarks",
-        "boolean",
-        "Whether a watch may send BOOKMARK events, which say how far it has come.",
-    ),
-    "continue": _parameter("continue", "string", "The token of the page before: go on after it."),
-    "dryRun": _parameter(
-        "dryRun", "string", "All: go through every stage, but store nothing. Nothing else is valid."
-    ),
-    "fieldManager": _parameter(
-        "fieldManager", "string", "Who is to own the fields that this request sets."
-    ),
-    "fieldSelector": _parameter(
-        "fieldSelector", "string", "Only objects whose fields have these values."
-    ),
-    "fieldValidation": _parameter(
-        "fieldValidation",
-        "string",
-        "What to do about unknown and repeated fields: Ignore, Warn (the default) or Strict.",
-    ),
-    "force": _parameter(
-        "force", "boolean", "For an apply: take fields over that others own instead of a conflict."
-    ),
-    "gracePeriodSeconds": _parameter(
-        "gracePeriodSeconds", "integer", "Seconds until the object may go; 0 is at once."
-    ),
-    "labelSelector": _parameter("labelSelector", "string", "Only objects with such labels."),
-    "limit": _parameter("limit", "integer", "At most so many objects; more in further pages."),
-    "orphanDependents": _parameter(
-        "orphanDependents", "boolean", "Out of date, see propagationPolicy."
-    ),
-    "pretty": _parameter("pretty", "string", "Accepted and without effect."),
-    "propagationPolicy": _parameter(
-        "propagationPolicy",
-        "string",
-        "What becomes of dependents: Orphan, Background or Foreground.",
-    ),
-    "resourceVersion": _parameter(
-        "resourceVersion", "string", "The version the answer must have or begin after."
-    ),
-    "resourceVersionMatch": _parameter(
-        "resourceVersionMatch", "string", "How resourceVersion is meant: Exact or NotOlderThan."
-    ),
-    "sendInitialEvents": _parameter(
-        "sendInitialEvents", "boolean", "Whether a watch begins with what is there already."
-    ),
-    "timeoutSeconds": _parameter("timeoutSeconds", "integer", "Seconds after which a watch ends."),
-    "watch": _parameter("watch", "boolean", "Send changes as they come instead of a list."),
+    for name, value_type, text in (
+        ("allowWatchBookmarks", "boolean", "True if a watch may send BOOKMARK events."),
+        ("continue", "string", "The continue token of the previous page."),
+        ("dryRun", "string", "All: process the request but store nothing. No other value."),
+        ("fieldManager", "string", "The owner of the fields that this request sets."),
+        ("fieldSelector", "string", "Selects objects by the values of fields."),
+        (
+            "fieldValidation",
+            "string",
+            "For unknown and repeated fields: Ignore, Warn (the default) or Strict.",
+        ),
+        ("force", "boolean", "For an apply: take over the fields of other owners."),
+        ("gracePeriodSeconds", "integer", "Seconds until the object is removed; 0 for at once."),
+        ("labelSelector", "string", "Selects objects by their labels."),
+        ("limit", "integer", "The maximum number of objects in a page."),
+        ("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
+        ("pretty", "string", "Has no effect."),
+        ("propagationPolicy", "string", "For dependents: Orphan, Background or Foreground."),
+        ("resourceVersion", "string", "The version of the list, or after which a watch begins."),
+        ("resourceVersionMatch", "string", "For resourceVersion: Exact or NotOlderThan."),
+        ("sendInitialEvents", "boolean", "True if a watch begins with the present objects."),
+        ("timeoutSeconds", "integer", "Seconds after which a watch ends."),
+        ("watch", "boolean", "Send changes as they happen instead of a list."),
+    )
 }
 #: The types of subresources that have a kind of their own.
 _SUBRESOURCE_TYPES: Final = {
@@ -183,7 +156,7 @@ def paths_of(subject: Subject) -> dict[str, Json]:
 def _with_parameters(kind: Kind, operations: Json, *, named: bool) -> Json:
     parameters: list[object] = [_PARAMETERS["pretty"]]
     if kind.namespaced:
-        parameters.insert(0, _path_parameter("namespace", "The namespace it is in."))
+        parameters.insert(0, _path_parameter("namespace", "The namespace of the object."))
     if named:
         parameters.insert(0, _path_parameter("name", f"The name of the {kind.kind}."))
     return {**operations, "parameters": parameters}
@@ -282,9 +255,9 @@ def _operation(
     kind = subject.kind
     scope = "Namespaced" if kind.namespaced else ""
     place = f"{identifier(kind.group)}{_capital(kind.version)}"
-    what = f"the {suffix.lower()} of a {kind.kind}" if suffix else kind.kind
+    target = f"the {suffix.lower()} of a {kind.kind}" if suffix else kind.kind
     operation: Json = {
-        "description": f"{verb} {what}",
+        "description": f"{verb} {target}",
         "operationId": f"{verb}{place}{middle}{scope}{kind.kind}{suffix}",
     }
     if parameters:

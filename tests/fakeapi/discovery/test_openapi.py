@@ -65,7 +65,7 @@ async def test_a_kind_is_found_by_its_group_version_and_kind(api: ApiClient) -> 
     assert pod["properties"]["spec"] == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}],
         "default": {},
-        "description": "What is wanted.",
+        "description": "The desired state.",
     }
 
 
