@@ -17,13 +17,8 @@ from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
-from scheduler.explain.cluster import (
-    Cluster,
-    ClusterError,
-    read_api_server,
-    read_manifests,
-    with_api_defaults,
-)
+from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, with_api_defaults
+from scheduler.explain.manifests import read_manifests
 from scheduler.explain.scenarios import (
     Scenario,
     ScenarioError,
@@ -74,10 +69,11 @@ _SOURCE_OPTIONS: Final = (
     ),
     click.option(
         "--manifests",
-        metavar="FILE",
+        metavar="FILE|-",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="YAML or JSON with nodes and pods; pods without a node are decided in order.",
+        help="YAML or JSON with nodes and pods; pods without a node are decided in order. "
+        "- is standard input.",
     ),
     click.option("--kubeconfig", metavar="FILE", help="Read nodes and pods from an API server."),
     click.option("--master", metavar="URL", default="", help="The API server's address."),
@@ -229,7 +225,11 @@ def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
 
 def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:
     if manifests:
-        return read_manifests(manifests)
+        cluster, ignored = read_manifests(manifests)
+        for path, kinds in ignored.items():
+            counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+            click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
+        return cluster
     return asyncio.run(read_api_server(kubeconfig, master, SystemClock()))
 
 

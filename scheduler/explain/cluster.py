@@ -1,4 +1,4 @@
-"""Read the nodes and pods to explain from manifests or from an API server.
+"""The cluster to explain: read from an API server, and completed with its defaults.
 
 Pods from files have not been through an API server, so its defaults are filled in here.
 Source of the defaults: `pkg/apis/core/v1/defaults.go` (`SetDefaults_Pod`, `SetDefaults_PodSpec`).
@@ -7,26 +7,23 @@ Source of the defaults: `pkg/apis/core/v1/defaults.go` (`SetDefaults_Pod`, `SetD
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-import yaml
 from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.core import ContainerPort, Node, Pod, ResourceRequirements
 from scheduler.client import NODES, PODS, ApiObject, NotFound, RestClient, connect
-from scheduler.client.kinds import KINDS, KINDS_BY_NAME
+from scheduler.client.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from scheduler.api.core import Container, PodSpec, Quantities
     from scheduler.clock import Clock
 
 #: Phases of pods that have ended and occupy no resources.
-_ENDED = ("Succeeded", "Failed")
+ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class ClusterError(ValueError):
@@ -53,63 +50,8 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
                 # A server without this kind has no objects of it.
                 with contextlib.suppress(NotFound):
                     others[plural] = list((await client.list_all(resource)).items)
-    running = [pod for pod in pods.items if pod.status.phase not in _ENDED]
+    running = [pod for pod in pods.items if pod.status.phase not in ENDED]
     return Cluster(list(nodes.items), running, others)
-
-
-def read_manifests(paths: Iterable[Path]) -> Cluster:
-    """Read manifests. Kinds that no decision depends on are left out.
-
-    Raises `ClusterError` or `OSError`.
-    """
-    cluster = Cluster([], [], {})
-    for path in paths:
-        for place, document in _documents(path):
-            kind = document.get("kind")
-            try:
-                if kind == "Node":
-                    cluster.nodes.append(msgspec.convert(document, Node))
-                elif kind == "Pod":
-                    cluster.pods.append(_named(msgspec.convert(document, Pod)))
-                elif (resource := KINDS_BY_NAME.get(str(kind))) is not None:
-                    decoded: ApiObject = msgspec.convert(document, resource.type)
-                    cluster.others.setdefault(resource.plural, []).append(decoded)
-            except msgspec.ValidationError as error:
-                raise ClusterError(f"{place}: {kind}: {error}") from error
-    return cluster
-
-
-def _documents(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield each object in a file, and each item of a List, with its place for error texts."""
-    try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except UnicodeDecodeError as error:
-        raise ClusterError(f"{path}: {error}") from error
-    except yaml.YAMLError as error:
-        raise ClusterError(f"{path}: {' '.join(str(error).split())}") from error
-    for number, document in enumerate(documents, 1):
-        place = f"{path}, document {number}"
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise ClusterError(f"{place}: expected an object, got {type(document).__name__}")
-        items = document.get("items") if str(document.get("kind")).endswith("List") else [document]
-        for item in items or []:
-            if not isinstance(item, dict):
-                raise ClusterError(f"{place}: items: expected objects")
-            yield place, item
-
-
-def _named(pod: Pod) -> Pod:
-    """Fill in the uid and the namespace, which the cache needs."""
-    metadata = pod.metadata
-    namespace = metadata.namespace or "default"
-    return replace(
-        pod,
-        metadata=replace(
-            metadata, namespace=namespace, uid=metadata.uid or f"{namespace}/{metadata.name}"
-        ),
-    )
 
 
 def with_api_defaults(pod: Pod) -> Pod:

@@ -38,7 +38,7 @@ spec: {containers: [{name: c, resources: {requests: {cpu: "2"}}}]}
 """
 
 
-def _explain(*arguments: str, stdin: str | None = None) -> Result:
+def explain(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(main, arguments, input=stdin)
 
 
@@ -56,7 +56,7 @@ def _scenario() -> str:
 
 
 def test_the_table_names_who_rejected_each_node_and_who_won(manifest: Path) -> None:
-    result = _explain("--manifests", str(manifest))
+    result = explain("--manifests", str(manifest))
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
     assert "default/web scheduled on large, 1 of 3 nodes feasible" in lines
@@ -66,8 +66,8 @@ def test_the_table_names_who_rejected_each_node_and_who_won(manifest: Path) -> N
 
 
 def test_only_the_pods_asked_for_are_shown(manifest: Path) -> None:
-    assert "default/web" in _explain("--manifests", str(manifest), "--pod", "default/web").output
-    missing = _explain("--manifests", str(manifest), "--pod", "default/nobody")
+    assert "default/web" in explain("--manifests", str(manifest), "--pod", "default/web").output
+    missing = explain("--manifests", str(manifest), "--pod", "default/nobody")
     assert missing.exit_code == 1
     assert missing.stderr == "kubesched-explain: no such pod: default/nobody\n"
 
@@ -98,11 +98,11 @@ def _large(tmp_path: Path, *, nodes: int) -> Path:
 
 def test_long_lists_are_cut_to_ten_nodes(tmp_path: Path) -> None:
     path = str(_large(tmp_path, nodes=20))
-    default = _explain("--manifests", path).output
+    default = explain("--manifests", path).output
     assert default.count("\nfree-") == 10
     assert "and 9 more (--nodes-max N|all)" in default
-    assert _explain("--manifests", path, "--nodes-max", "3").output.count("\nfree-") == 3
-    everything = _explain("--manifests", path, "--nodes-max", "all").output
+    assert explain("--manifests", path, "--nodes-max", "3").output.count("\nfree-") == 3
+    everything = explain("--manifests", path, "--nodes-max", "all").output
     assert everything.count("\nfree-") == 19
     assert "more" not in everything
     assert "full-0019" in everything
@@ -110,11 +110,11 @@ def test_long_lists_are_cut_to_ten_nodes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", ["0", "-1", "some"])
 def test_the_number_of_nodes_is_checked(number: str) -> None:
-    assert _explain("--master", "x", "--nodes-max", number).exit_code == 2
+    assert explain("--master", "x", "--nodes-max", number).exit_code == 2
 
 
 def test_rejections_are_grouped_by_reason(tmp_path: Path) -> None:
-    output = _explain("--manifests", str(_large(tmp_path, nodes=20))).output
+    output = explain("--manifests", str(_large(tmp_path, nodes=20))).output
     (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
     assert " ".join(group.split()) == (
         "21 NodeResourcesFit Insufficient cpu may help free-0003, full-0000, full-0001, ..."
@@ -122,7 +122,7 @@ def test_rejections_are_grouped_by_reason(tmp_path: Path) -> None:
 
 
 def test_the_answer_comes_first_with_its_tie(tmp_path: Path) -> None:
-    output = _explain("--manifests", str(_large(tmp_path, nodes=20))).output
+    output = explain("--manifests", str(_large(tmp_path, nodes=20))).output
     first = output.splitlines()[0]
     assert re.fullmatch(
         r"default/web  scheduled on free-0000, one of 19 with \d+, drawn by chance; "
@@ -132,7 +132,7 @@ def test_the_answer_comes_first_with_its_tie(tmp_path: Path) -> None:
 
 
 def test_lines_are_not_wrapped_in_a_pipe(tmp_path: Path) -> None:
-    output = _explain("--manifests", str(_large(tmp_path, nodes=120)), "--nodes-max", "all").output
+    output = explain("--manifests", str(_large(tmp_path, nodes=120)), "--nodes-max", "all").output
     (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
     assert group.endswith("full-0119")
     assert not any(line.endswith(" ") for line in output.splitlines())
@@ -140,7 +140,7 @@ def test_lines_are_not_wrapped_in_a_pipe(tmp_path: Path) -> None:
 
 def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -> None:
     path = str(_large(tmp_path, nodes=20))
-    (first, *lines) = _explain("--manifests", path, "--pod", "fits").output.splitlines()
+    (first, *lines) = explain("--manifests", path, "--pod", "fits").output.splitlines()
     assert re.fullmatch(
         r"default/fits  is on free-0003, and may be scheduled there again: "
         r"one of 20 with \d+, drawn by chance; 20 of 40 nodes feasible",
@@ -166,10 +166,6 @@ def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -
             [("web", "1", "small")],
             "is on small, number 2 of 2 feasible nodes with ",
         ),
-        (
-            [("web", "1", "gone")],
-            "is on gone, which is not among the nodes; now it would be scheduled on ",
-        ),
     ],
 )
 def test_the_node_of_a_pod_is_compared_with_the_choice_now(
@@ -183,31 +179,31 @@ def test_the_node_of_a_pod_is_compared_with_the_choice_now(
     ]
     path = tmp_path / "cluster.yaml"
     path.write_text("---\n".join(documents), encoding="utf-8")
-    output = _explain("--manifests", str(path), "--pod", "web").output
+    output = explain("--manifests", str(path), "--pod", "web").output
     assert output.startswith(f"default/web  {answer}"), output
 
 
 def test_a_pod_is_found_by_its_name_alone(manifest: Path) -> None:
-    assert "default/web" in _explain("--manifests", str(manifest), "--pod", "web").output
+    assert "default/web" in explain("--manifests", str(manifest), "--pod", "web").output
 
 
 def test_a_pod_in_another_namespace_is_proposed(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER.replace("{name: web}", "{name: web, namespace: shop}"), "utf-8")
-    result = _explain("--manifests", str(path), "--pod", "web")
+    result = explain("--manifests", str(path), "--pod", "web")
     assert result.stderr == "kubesched-explain: no such pod: default/web; there is shop/web\n"
 
 
 def test_a_cluster_without_waiting_pods_has_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER.partition("---")[0], "utf-8")
-    result = _explain("--manifests", str(path))
+    result = explain("--manifests", str(path))
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "no pod waits for a node; --pod explains a pod that has one\n"
 
 
 def test_scenarios_come_from_standard_input_and_go_out_as_json_lines() -> None:
-    result = _explain("--scenarios", "-", "-o", "jsonl", stdin=_scenario() + "\n\n")
+    result = explain("--scenarios", "-", "-o", "jsonl", stdin=_scenario() + "\n\n")
     assert result.exit_code == 0
     (line,) = result.stdout.splitlines()
     assert json.loads(line)["pods"][0]["node"] == "n"
@@ -216,12 +212,12 @@ def test_scenarios_come_from_standard_input_and_go_out_as_json_lines() -> None:
 def test_gzipped_scenarios_are_read_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "scenarios.jsonl.gz"
     path.write_bytes(gzip.compress(_scenario().encode()))
-    assert "scheduled on n" in _explain("--scenarios", str(path)).output
+    assert "scheduled on n" in explain("--scenarios", str(path)).output
 
 
 def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
     plugin = "tests.explain.only_small:OnlySmall"
-    result = _explain("--manifests", str(manifest), "--plugin", plugin)
+    result = explain("--manifests", str(manifest), "--plugin", plugin)
     assert "default/web  unschedulable: 0/3 nodes are available:" in result.output
     assert "OnlySmall" in result.output
 
@@ -246,7 +242,7 @@ def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
     ],
 )
 def test_an_error_is_one_line(arguments: list[str], complaint: str) -> None:
-    result = _explain(*arguments, stdin=_scenario())
+    result = explain(*arguments, stdin=_scenario())
     assert result.exit_code == 1
     assert result.stderr.startswith(complaint)
     assert result.stderr.count("\n") == 1
@@ -255,7 +251,7 @@ def test_an_error_is_one_line(arguments: list[str], complaint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: [", "expected the node content"),
+        ("kind: [", "line 2: while parsing a flow node: did not find expected node content"),
         ("- 1", "document 1: expected an object, got list"),
         (
             "kind: Node\nstatus: {allocatable: {cpu: many}}",
@@ -267,7 +263,7 @@ def test_an_error_is_one_line(arguments: list[str], complaint: str) -> None:
 def test_a_broken_manifest_is_named(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(text, encoding="utf-8")
-    result = _explain("--manifests", str(path))
+    result = explain("--manifests", str(path))
     assert result.exit_code == 1
     assert str(path) in result.stderr
     assert complaint in result.stderr
@@ -277,4 +273,4 @@ def test_a_broken_manifest_is_named(tmp_path: Path, text: str, complaint: str) -
     "arguments", [[], ["--scenarios", "-", "--master", "x"], ["-o", "jsonl", "--master", "x"]]
 )
 def test_the_cluster_has_exactly_one_source(arguments: list[str]) -> None:
-    assert _explain(*arguments).exit_code == 2
+    assert explain(*arguments).exit_code == 2

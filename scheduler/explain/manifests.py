@@ -1,0 +1,295 @@
+"""Read a cluster from YAML or JSON manifests, as strictly as an API server.
+
+`fields.json` has the fields of every kind that the scheduler reads, those that it does not look at
+included; `tests/explain/manifest_fields.py` writes it from Kubernetes' OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import gc
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.client import NODES, PODS, object_key
+from scheduler.client.kinds import KINDS_BY_NAME
+from scheduler.explain.cluster import ENDED, Cluster, ClusterError
+from scheduler.explain.yaml_reader import YamlError, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scheduler.client import ApiObject
+    from scheduler.client.kinds import Resource
+
+_STANDARD_INPUT: Final = Path("-")
+_FIELDS: Final = Path(__file__).with_name("fields.json")
+_DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_MAX: Final = 253
+_SUGGESTION_CUTOFF: Final = 0.7
+
+
+class _Document(NamedTuple):
+    """An object of a file; `number` counts the documents, `item` the items of a List, from 1."""
+
+    path: Path
+    number: int
+    item: int
+    value: Mapping[str, Any]
+
+    @property
+    def place(self) -> str:
+        item = f", item {self.item}" if self.item else ""
+        return f"{self.path}, document {self.number}{item}"
+
+    @property
+    def title(self) -> str:
+        """The kind and the name, as far as there are any."""
+        metadata = self.value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        words = (word for word in (self.value.get("kind"), name) if isinstance(word, str))
+        return " ".join(words)
+
+    def error(self, text: str) -> ClusterError:
+        return ClusterError(": ".join(part for part in (self.place, self.title, text) if part))
+
+
+class Manifests(NamedTuple):
+    """The cluster of some files, and the numbers of objects without influence, by file and kind."""
+
+    cluster: Cluster
+    ignored: Mapping[Path, Counter[str]]
+
+
+def read_manifests(paths: Iterable[Path]) -> Manifests:
+    """Read manifests. Pods that have ended are left out: they occupy nothing.
+
+    Raises `ClusterError`, which names file, document and field, or `OSError`.
+    """
+    reading = _Reading()
+    with _no_garbage_collection():
+        for path in paths:
+            for document in _documents(path):
+                reading.add(document)
+    return reading.result()
+
+
+class _Reading:
+    """Collects objects, and checks them against each other."""
+
+    def __init__(self) -> None:
+        self._objects: Final[dict[str, list[Any]]] = {NODES.plural: [], PODS.plural: []}
+        self._ignored: Final[dict[Path, Counter[str]]] = {}
+        self._documents: Final[dict[tuple[str, str], _Document]] = {}
+
+    def add(self, document: _Document) -> None:
+        resource = _resource(document)
+        if resource is None:
+            counts = self._ignored.setdefault(document.path, Counter())
+            counts[str(document.value["kind"])] += 1
+            return
+        _check_fields(document)
+        try:
+            decoded: ApiObject = msgspec.convert(document.value, resource.type)
+        except msgspec.ValidationError as error:
+            raise document.error(str(error)) from error
+        _check_name(document, decoded.metadata.name)
+        decoded = _completed(decoded, resource)
+        key = (resource.kind, object_key(decoded))
+        if (earlier := self._documents.setdefault(key, document)) is not document:
+            raise document.error(f"is there already: {earlier.place}")
+        self._objects.setdefault(resource.plural, []).append(decoded)
+
+    def result(self) -> Manifests:
+        objects = dict(self._objects)
+        nodes, pods = objects.pop(NODES.plural), objects.pop(PODS.plural)
+        names = {node.metadata.name for node in nodes}
+        running = [pod for pod in pods if pod.status.phase not in ENDED]
+        for pod in running:
+            if pod.spec.node_name and pod.spec.node_name not in names:
+                document = self._documents[PODS.kind, pod.key]
+                raise document.error(f'spec.nodeName: there is no node "{pod.spec.node_name}"')
+        return Manifests(Cluster(nodes, running, objects), self._ignored)
+
+
+def _documents(path: Path) -> Iterator[_Document]:
+    """Yield each object in a file, and each item of a List."""
+    raw = sys.stdin.buffer.read() if path == _STANDARD_INPUT else path.read_bytes()
+    read = _read_json if raw.lstrip()[:1] in (b"{", b"[") else read_yaml
+    try:
+        for number, value in enumerate(read(raw), 1):
+            if value is not None:
+                yield from _flattened(path, number, value)
+    except (YamlError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ClusterError(f"{path}: {error}") from error
+
+
+def _flattened(path: Path, number: int, value: object) -> Iterator[_Document]:
+    if not isinstance(value, dict):
+        what = type(value).__name__
+        raise ClusterError(f"{path}, document {number}: expected an object, got {what}")
+    document = _Document(path, number, 0, value)
+    kind = value.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise document.error("kind: expected the name of a kind")
+    if not kind.endswith("List") or not isinstance(value.get("items"), (list, type(None))):
+        yield document
+        return
+    # The items of a typed list, as an API server sends it, have no kind.
+    common = {} if kind == "List" else {"kind": kind.removesuffix("List")}
+    for position, item in enumerate(value.get("items") or [], 1):
+        if not isinstance(item, dict):
+            raise document.error(f"items[{position - 1}]: expected an object")
+        found = _Document(path, number, position, {**common, **item} if common else item)
+        if not isinstance(found.value.get("kind"), str):
+            raise found.error("kind: expected the name of a kind")
+        yield found
+
+
+def _read_json(raw: bytes) -> Iterator[object]:
+    """Yield the values of a stream of JSON; YAML that begins like JSON is read as YAML."""
+    text, position = raw.decode(), 0
+    decoder = json.JSONDecoder(object_pairs_hook=_unrepeated)
+    end = len(text.rstrip())
+    try:
+        values = []
+        while position < end:
+            position += len(text[position:end]) - len(text[position:end].lstrip())
+            value, position = decoder.raw_decode(text, position)
+            values.append(value)
+    except json.JSONDecodeError as error:
+        with contextlib.suppress(YamlError):
+            values = list(read_yaml(raw))
+            yield from values
+            return
+        raise error
+    yield from values
+
+
+def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        repeated = next(
+            key for key, number in Counter(key for key, _ in pairs).items() if number > 1
+        )
+        raise YamlError(f"the key {repeated!r} is there twice in one object")
+    return found
+
+
+def _resource(document: _Document) -> Resource[Any] | None:
+    """Return the kind of a document; None for a kind that no decision depends on.
+
+    A missing apiVersion is accepted: the kind alone says enough here.
+    """
+    resource = KINDS_BY_NAME.get(str(document.value["kind"]))
+    version = document.value.get("apiVersion", "")
+    if resource is None or not version or version == resource.api_version:
+        return resource
+    if str(version).rpartition("/")[0] != resource.group:
+        return None
+    raise document.error(f'apiVersion: expected "{resource.api_version}", got "{version}"')
+
+
+def _check_name(document: _Document, name: str) -> None:
+    if not name:
+        raise document.error("metadata.name: expected a name")
+    if len(name) > _NAME_MAX or not _DNS_NAME.fullmatch(name):
+        raise document.error(
+            f'metadata.name: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
+            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+            "character"
+        )
+
+
+def _completed(decoded: ApiObject, resource: Resource[Any]) -> ApiObject:
+    """Fill in the namespace and the uid, which the cache needs."""
+    metadata = decoded.metadata
+    namespace = (metadata.namespace or "default") if resource.namespaced else ""
+    if metadata.uid and metadata.namespace == namespace:
+        return decoded
+    uid = metadata.uid or f"{namespace}/{metadata.name}"
+    completed: ApiObject = replace(
+        decoded,  # type: ignore[type-var]
+        metadata=replace(metadata, namespace=namespace, uid=uid),
+    )
+    return completed
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    """The types of the kinds, and the fields of each type with the types of their values."""
+
+    kinds: dict[str, str]
+    types: dict[str, dict[str, str]]
+
+
+@functools.cache
+def _fields() -> _Fields:
+    return msgspec.json.decode(_FIELDS.read_bytes(), type=_Fields)
+
+
+def _check_fields(document: _Document) -> None:
+    fields = _fields()
+    value = document.value
+    found = _unknown_field(fields.types, value, fields.kinds[value["kind"]])
+    if found is None:
+        return
+    path, known = found
+    name = path.rpartition(".")[2]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=_SUGGESTION_CUTOFF)
+    suggestion = f'; did you mean "{close[0]}"?' if close else ""
+    raise document.error(f'unknown field "{path}"{suggestion}')
+
+
+def _unknown_field(
+    types: Mapping[str, Mapping[str, str]], value: Mapping[str, Any], type_name: str
+) -> tuple[str, Iterable[str]] | None:
+    """Return the path of the first unknown field, and the fields that are known there."""
+    fields = types[type_name]
+    for name, item in value.items():
+        kind = fields.get(name)
+        if kind is None:
+            return name, fields
+        if not kind or not item:
+            continue
+        for step, part, part_type in _parts(item, kind):
+            found = _unknown_field(types, part, part_type)
+            if found is not None:
+                return f"{name}{step}.{found[0]}", found[1]
+    return None
+
+
+def _parts(item: object, kind: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Yield the objects in a value, with their step of the path and their type."""
+    if kind[0] == "[":
+        if kind != "[]" and isinstance(item, list):
+            for index, element in enumerate(item):
+                if isinstance(element, dict):
+                    yield f"[{index}]", element, kind[2:]
+    elif kind[0] == "{":
+        if kind != "{}" and isinstance(item, dict):
+            for key, element in item.items():
+                if isinstance(element, dict):
+                    yield f"[{key}]", element, kind[2:]
+    elif isinstance(item, dict):
+        yield "", item, kind
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Pause the collector: it would search the growing cluster again and again in vain."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
