@@ -188,7 +188,7 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _resource(document: _Document) -> Resource[Any] | None:
     """Return the kind of a document; None for a kind that no decision depends on.
 
-    A missing apiVersion is accepted: the kind alone says enough here.
+    A missing apiVersion is accepted: the kind alone is unambiguous here.
     """
     resource = KINDS_BY_NAME.get(str(document.value["kind"]))
     version = document.value.get("apiVersion", "")
