@@ -187,6 +187,11 @@ class Cache:
 
     # The whole.
 
+    @property
+    def table(self) -> NodeTable:
+        """The node table as it is now, ahead of the snapshot. Do not write to it."""
+        return self._table
+
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
 

@@ -29,6 +29,8 @@ from scheduler.explain.scenarios import (
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
+from scheduler.pages.data import report_data
+from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
 from scheduler.reports.model import Report
@@ -92,10 +94,10 @@ _DECISION_OPTIONS: Final = (
     click.option(
         "-o",
         "--output",
-        type=click.Choice(["table", "json", "jsonl"]),
+        type=click.Choice(["table", "json", "html", "jsonl"]),
         default="table",
         show_default=True,
-        help="Tables for people, JSON with every node, or the format of recorded decisions.",
+        help="Tables, JSON with every node, a page of HTML, or the format of recorded decisions.",
     ),
     click.option(
         "--nodes-max",
@@ -207,12 +209,21 @@ def _show(answers: _Answers, *, output: str, nodes_max: int | None) -> None:
         return
     pods = tuple(answers.pods)
     new = {report.pod for report in pods if report.current is None and report.choice is not None}
-    cluster = cluster_report(answers.world.latest(), new_pods=new) if answers.world else None
-    _print_json(Report(pods=pods, cluster=cluster))
+    cluster = cluster_report(answers.world.table, new_pods=new) if answers.world else None
+    _print(Report(pods=pods, cluster=cluster), output=output)
 
 
-def _print_json(report: Report) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+def _print(report: Report, *, output: str) -> None:
+    if output == "html":
+        click.echo(static_page(report_data(report), title=_title(report)), nl=False)
+    else:
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+
+
+def _title(report: Report) -> str:
+    if report.story is not None:
+        return f"{report.story.namespace}/{report.story.name}"
+    return report.pods[0].pod if len(report.pods) == 1 else "kubesched-explain"
 
 
 def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
@@ -220,7 +231,7 @@ def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
     if output == "table":
         TextPrinter(nodes_max=None).story(story)
     else:
-        _print_json(Report(story=story))
+        _print(Report(story=story), output=output)
 
 
 def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:

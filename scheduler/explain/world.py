@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, NominatingInfo
     from scheduler.runtime import Framework
     from scheduler.runtime.handle import DryRun, MakeHandle
+    from scheduler.snapshot.node_table import NodeTable
 
 R = TypeVar("R")
 
@@ -185,10 +186,10 @@ class World:
             self._pods.put(pod)
             self._cache.add_pod(PodInfo(pod))
 
-    def latest(self) -> Snapshot:
-        """Return the snapshot after the last decision, with the pod of that decision."""
-        self._cache.update_snapshot(self.snapshot)
-        return self.snapshot
+    @property
+    def table(self) -> NodeTable:
+        """The nodes and pods after the last decision. Do not write to it."""
+        return self._cache.table
 
     def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, fit_error: FitError

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from scheduler.api import resources
 from scheduler.framework.status import Code, Status
 from scheduler.preemption import CRITERIA
@@ -25,6 +27,8 @@ from scheduler.reports.model import (
 )
 from scheduler.reports.remedies import all_rejections, nearest_nodes
 from scheduler.runtime import PluginFailedError
+from scheduler.snapshot import NodeInfo
+from scheduler.snapshot.columns import Row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
     from scheduler.reports.decision import Decision, PostFilterOutcome
     from scheduler.reports.remedies import AllRejections
     from scheduler.runtime import Framework
-    from scheduler.snapshot import Nodes, PodInfo, Snapshot
+    from scheduler.snapshot import IntArray, PodInfo, Snapshot
+    from scheduler.snapshot.node_table import NodeTable
 
 #: The number of nodes for which remedies are computed.
 _NEAREST_MAX: Final = 3
@@ -318,47 +323,44 @@ def _nearest(
     )
 
 
-def cluster_report(snapshot: Snapshot, *, new_pods: Collection[str] = ()) -> ClusterReport:
-    """Return the allocation of every node; `new_pods` are the keys of the pods placed just now."""
-    nodes = snapshot.nodes
-    counts = nodes.pod_count.tolist()
+def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> ClusterReport:
+    """Return the allocation of every node, by name; `new_pods` are the pods placed just now."""
+    found = [(node, row) for row, node in enumerate(table.nodes) if node is not None]
+    found.sort(key=lambda node_and_row: node_and_row[0].metadata.name)
+    rows = np.array([row for _, row in found], dtype=np.int64)
+    counts = table.pod_count[rows].tolist()
     total = sum(counts)
-    shares = {name: _shares(nodes, name) for name in (resources.CPU, resources.MEMORY)}
-    pods_max = nodes.allocatable(resources.PODS).tolist()
-    cordoned = nodes.unschedulable.tolist()
-    listed = nodes.pods if total <= _LISTED_PODS_MAX else [{}] * len(nodes)
+    shares = {name: _shares(table, rows, name) for name in (resources.CPU, resources.MEMORY)}
+    pods_max = table.column(table.allocatable, resources.PODS)[rows].tolist()
     boxes = [
         NodeBox(
-            name=name,
-            unschedulable=cordoned[position],
+            name=node.metadata.name,
+            unschedulable=node.spec.unschedulable,
             pod_count=counts[position],
             pods_max=pods_max[position],
             shares={resource: column[position] for resource, column in shares.items()},
-            pods=_pod_boxes(nodes, position, listed[position], new_pods),
+            pods=_pod_boxes(table, Row(row), new_pods) if total <= _LISTED_PODS_MAX else (),
         )
-        for position, name in enumerate(nodes.names)
+        for position, (node, row) in enumerate(found)
     ]
     return ClusterReport(nodes=tuple(boxes), pod_count=total)
 
 
-def _shares(nodes: Nodes, resource: str) -> list[float]:
-    allocatable = nodes.allocatable(resource).tolist()
-    requested = nodes.requested(resource).tolist()
+def _shares(table: NodeTable, rows: IntArray, resource: str) -> list[float]:
+    allocatable = table.column(table.allocatable, resource)[rows].tolist()
+    requested = table.column(table.requested, resource)[rows].tolist()
     return [
         round(part / whole, 4) if whole else 0.0
         for part, whole in zip(requested, allocatable, strict=True)
     ]
 
 
-def _pod_boxes(
-    nodes: Nodes, position: int, pods: Mapping[str, PodInfo], new_pods: Collection[str]
-) -> tuple[PodBox, ...]:
-    if not pods:
-        return ()
-    allocatable = nodes[position].allocatable
+def _pod_boxes(table: NodeTable, row: Row, new_pods: Collection[str]) -> tuple[PodBox, ...]:
+    pods = table.pods[row].values()
+    allocatable = NodeInfo(table, row).allocatable if pods else {}
     return tuple(
         PodBox(pod=pod.key, share=_share(pod, allocatable), is_new=pod.key in new_pods)
-        for pod in pods.values()
+        for pod in pods
     )
 
 

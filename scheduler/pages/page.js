@@ -1,0 +1,427 @@
+"use strict";
+// Shows a report (`data.py`). Names and messages come from a cluster: they are only ever written
+// with textContent, never as HTML.
+
+const ROW_HEIGHT = 28;
+const ROWS_AROUND = 12;       // rows that are drawn above and below the visible ones
+const PODS_LISTED = 400;
+const LARGE_BOXES_MAX = 80;   // with more nodes the cluster is drawn as small tiles
+const POLL_MILLISECONDS = 2000;
+
+const live = document.body.dataset.live;
+const byId = (id) => document.getElementById(id);
+const count = (number) => number.toLocaleString("en-US");
+const percent = (share) => Math.round(share * 100) + " %";
+// Natural order: node-2 before node-10.
+const compare = new Intl.Collator("en", { numeric: true }).compare;
+
+let content = JSON.parse(byId("content").textContent);
+let names = [];
+let decision = null;          // of the selected pod; null if there is none
+let selected = "";            // the key of the selected pod
+
+function element(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children);   // strings become text nodes
+  return made;
+}
+
+function show(id, isShown) { byId(id).hidden = !isShown; }
+
+// The list of pods.
+
+function drawPods() {
+  const wanted = byId("pod-filter").value.toLowerCase();
+  const found = content.pods.filter((pod) => pod.pod.toLowerCase().includes(wanted));
+  byId("pod-list").replaceChildren(...found.slice(0, PODS_LISTED).map((pod) => {
+    const button = element("button", pod.result, pod.pod);
+    button.title = pod.answer;
+    button.setAttribute("aria-current", String(podKey(pod) === selected));
+    button.addEventListener("click", () => select(pod));
+    return element("li", "", button);
+  }));
+  const rest = found.length - PODS_LISTED;
+  byId("pod-rest").textContent = rest > 0 ? `and ${count(rest)} more: filter by name` : "";
+}
+
+function podKey(pod) { return (pod.scenario ? pod.scenario + ": " : "") + pod.pod; }
+
+async function select(pod) {
+  selected = podKey(pod);
+  byId("scroll").scrollTop = 0;
+  drawPods();
+  if (live) await loadPod(pod);
+  else drawPod(pod, content.names, null);
+}
+
+// One pod.
+
+function drawPod(pod, ofNames, story) {
+  decision = pod.table || pod.rejections ? pod : null;
+  names = ofNames;
+  show("pod", true);
+  byId("pod-name").textContent = podKey(pod);
+  byId("pod-result").textContent = pod.current ? "has a node" : pod.result;
+  byId("pod-result").className = `badge ${pod.current ? "bound" : pod.result}`;
+  byId("pod-answer").textContent = pod.answer;
+  drawHelp(pod.nearest || [], pod.podRejection);
+  drawPreemption(pod.preemption);
+  drawTable();
+  drawStory(story);
+  markBoxes();
+}
+
+function drawHelp(nearest, podRejection) {
+  show("help", nearest.length > 0);
+  const parts = [];
+  if (podRejection) {
+    parts.push(element("dt", "", "every node"));
+    parts.push(element("dd", "", `${podRejection.reasons.join(", ")} (${podRejection.plugin})`));
+  }
+  for (const node of nearest) {
+    parts.push(element("dt", "", node.name));
+    const changes = node.changes.map((change) => `${change.text} (${change.plugin})`);
+    parts.push(element("dd", "", changes.join("; ")));
+  }
+  byId("nearest").replaceChildren(...parts);
+}
+
+function drawPreemption(preemption) {
+  show("preemption", Boolean(preemption) && Boolean(preemption.message || preemption.candidates.length));
+  if (!preemption) return;
+  byId("preemption-message").textContent = preemption.message;
+  const rows = preemption.candidates.slice(0, 10).map((candidate) => element("tr", "",
+    element("td", "", candidate.node),
+    element("td", "", candidate.victims.map((v) => `${v.pod} (${v.priority})`).join(", ")),
+    element("td", "", candidate.lostBy ? `not the ${candidate.lostBy}` : "nominated"),
+  ));
+  const head = element("tr", "", ...["candidate", "victims (priority)", ""].map((text) => element("th", "", text)));
+  byId("candidates").replaceChildren(...(rows.length ? [head, ...rows] : []));
+}
+
+// The table of nodes: only the rows in view are in the document.
+
+const table = { group: null, column: "verdict", ascending: true, rows: [], columns: [] };
+
+function reason(index) {
+  const rejection = decision.rejections[index];
+  const reasons = rejection.reasons.join(", ");
+  return rejection.plugin ? `${rejection.plugin}: ${reasons}` : reasons;
+}
+
+function verdict(row) {
+  const rejections = decision.table.rejections[row];
+  if (rejections.length) return reason(rejections[0]);
+  const name = names[decision.table.nodes[row]];
+  const words = [];
+  if (decision.current && decision.current.name === name) words.push("has the pod");
+  if (decision.choice && decision.choice.node === name) words.push("chosen");
+  return words.join(", ") || "fits";
+}
+
+function drawTable() {
+  const hasTable = Boolean(decision && decision.table && decision.table.nodes.length);
+  show("nodes", hasTable);
+  drawGroups(hasTable);
+  if (!hasTable) return;
+  Object.assign(table, { column: "verdict", ascending: true, group: null });
+  table.columns = ["node", "verdict", "total", ...decision.scorePlugins];
+  table.most = {};
+  for (const column of table.columns.slice(2)) {
+    table.most[column] = Math.max(1, ...values(column).map((value) => value ?? 0));
+  }
+  byId("node-filter").value = "";
+  const longest = Math.max(8, ...decision.table.nodes.map((node) => names[node].length));
+  byId("node-table").querySelector("colgroup").replaceChildren(...table.columns.map((column, index) => {
+    const made = element("col", "");
+    made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : index === 1 ? "24rem" : "8.2rem";
+    return made;
+  }));
+  drawHead();
+  arrange();
+}
+
+function values(column) {
+  return column === "total" ? decision.table.totals : decision.table.scores[column];
+}
+
+function drawHead() {
+  byId("node-table").tHead.rows[0].replaceChildren(...table.columns.map((column, index) => {
+    const button = element("button", "");
+    // A plugin's long name may break between its words.
+    column.split(/(?<=[a-z])(?=[A-Z])/).forEach((word, at) => button.append(...(at ? [element("wbr", "")] : []), word));
+    button.addEventListener("click", () => {
+      table.ascending = table.column === column ? !table.ascending : index < 2;
+      table.column = column;
+      drawHead();
+      arrange();
+    });
+    const head = element("th", index > 1 ? "number" : "", button);
+    head.scope = "col";
+    if (column === table.column) head.setAttribute("aria-sort", table.ascending ? "ascending" : "descending");
+    return head;
+  }));
+}
+
+function drawGroups(hasTable) {
+  const groups = [];
+  if (decision && decision.feasibleNodes) groups.push([-1, "fits", decision.feasibleNodes, "feasible"]);
+  if (decision) {
+    decision.rejections.forEach((rejection, index) => {
+      if (rejection.nodes) groups.push([index, "rejected", rejection.nodes, reason(index)]);
+    });
+  }
+  groups.sort((one, other) => one[0] === -1 ? -1 : other[0] === -1 ? 1 : other[2] - one[2]);
+  byId("groups").replaceChildren(...groups.map(([index, className, number, text]) => {
+    const button = element("button", className, element("b", "", count(number)), text);
+    button.disabled = !hasTable;
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => {
+      table.group = table.group === index ? null : index;
+      for (const other of byId("groups").children) {
+        other.setAttribute("aria-pressed", String(other === button && table.group !== null));
+      }
+      arrange();
+    });
+    return button;
+  }));
+}
+
+function arrange() {
+  const wanted = byId("node-filter").value.toLowerCase();
+  const { nodes, rejections } = decision.table;
+  let rows = nodes.map((_, row) => row);
+  if (table.group !== null) {
+    rows = rows.filter((row) => (rejections[row].length ? rejections[row][0] : -1) === table.group);
+  }
+  if (wanted) {
+    rows = rows.filter((row) =>
+      names[nodes[row]].toLowerCase().includes(wanted) || verdict(row).toLowerCase().includes(wanted));
+  }
+  const sign = table.ascending ? 1 : -1;
+  if (table.column === "node") {
+    rows.sort((one, other) => sign * compare(names[nodes[one]], names[nodes[other]]));
+  } else if (table.column === "verdict") {
+    // The order of the report: feasible nodes first, the best first.
+    const rank = (row) => rejections[row].length ? 1 + rejections[row][0] : 0;
+    rows.sort((one, other) => sign * (rank(one) - rank(other) || one - other));
+  } else {
+    const sorted = values(table.column);
+    const last = sign * Infinity;   // nodes without a score come last in both directions
+    rows.sort((one, other) => sign * ((sorted[one] ?? last) - (sorted[other] ?? last)) || one - other);
+  }
+  table.rows = rows;
+  byId("node-count").textContent = `${count(rows.length)} of ${count(nodes.length)}`;
+  byId("scroll").scrollTop = 0;
+  drawRows();
+}
+
+function drawRows() {
+  const scroll = byId("scroll");
+  const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_HEIGHT) - ROWS_AROUND);
+  const last = Math.min(table.rows.length, first + Math.ceil(scroll.clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
+  byId("node-table").tBodies[0].replaceChildren(
+    space(first), ...table.rows.slice(first, last).map(drawRow), space(table.rows.length - last));
+}
+
+function space(rows) {
+  const cell = element("td", "");
+  cell.style.height = `${rows * ROW_HEIGHT}px`;
+  cell.colSpan = table.columns.length;
+  const row = element("tr", "space", cell);
+  row.hidden = rows === 0;
+  row.setAttribute("aria-hidden", "true");
+  return row;
+}
+
+function drawRow(row) {
+  const name = names[decision.table.nodes[row]];
+  const rejections = decision.table.rejections[row];
+  const text = verdict(row);
+  const head = element("td", "", name);
+  const cell = element("td", rejections.length ? "rejected" : "fits", text);
+  head.title = name;
+  cell.title = rejections.map(reason).join("\n") || text;
+  if (rejections.length > 1) cell.append(` +${rejections.length - 1}`);
+  const numbers = table.columns.slice(2).map((column) => {
+    const value = values(column)[row];
+    const made = element("td", "number", value === null ? "" : count(value));
+    if (value) made.style.setProperty("--share", `${100 * value / table.most[column]}%`);
+    return made;
+  });
+  const made = element("tr", "", head, cell, ...numbers);
+  if (decision.choice && decision.choice.node === name) made.classList.add("chosen");
+  if (decision.current && decision.current.name === name) made.classList.add("current");
+  return made;
+}
+
+// The story.
+
+function drawStory(story) {
+  show("story", Boolean(story));
+  if (!story) return;
+  byId("story-dropped").textContent = story.dropped ? `${count(story.dropped)} older entries are forgotten` : "";
+  const start = story.entries.length ? story.entries[0].time : 0;
+  byId("timeline").replaceChildren(...story.entries.map((entry) => {
+    const hasFailed = entry.kind === "attempt" && entry.verdicts && entry.verdicts.length > 0;
+    const time = element("time", "", `+${(entry.time - start).toFixed(3)} s`);
+    time.dateTime = new Date(entry.time * 1000).toISOString();
+    time.title = time.dateTime;
+    const made = element("li", `${entry.kind}${hasFailed ? " failed" : ""}`, element("p", "", time, entry.text));
+    for (const one of entry.verdicts || []) {
+      const nodes = `${count(one.nodes)} node${one.nodes === 1 ? "" : "s"}`;
+      made.append(element("p", "detail", `${one.plugin} on ${nodes}: ${one.code}: ${one.reasons.join(", ")}`));
+    }
+    for (const hint of entry.hints || []) {
+      made.append(element("p", "detail", `${hint.plugin} on ${hint.event}: ${hint.answer}`));
+    }
+    if (entry.traceback) made.append(element("p", "detail", entry.traceback));
+    return made;
+  }));
+}
+
+// The cluster.
+
+function drawCluster(cluster) {
+  show("cluster", Boolean(cluster));
+  if (!cluster) return;
+  const isDense = cluster.names.length > LARGE_BOXES_MAX;
+  const order = cluster.names.map((_, index) => index).sort((one, other) => compare(cluster.names[one], cluster.names[other]));
+  const cordoned = new Set(cluster.unschedulable);
+  const legend = [element("i", "cpu"), isDense ? "the larger part of cpu or memory requested" : "cpu"];
+  if (!isDense) legend.push(element("i", "memory"), "memory");
+  if (cluster.pods) legend.push(element("i", "new"), "placed now");
+  byId("legend").replaceChildren(
+    `${count(cluster.names.length)} nodes, ${count(cluster.podCount)} pods  `, ...legend);
+  byId("boxes").className = isDense ? "dense" : "";
+  byId("boxes").replaceChildren(...order.map((index) => {
+    const made = isDense ? tile(cluster, index) : box(cluster, index);
+    made.dataset.node = cluster.names[index];
+    if (cordoned.has(index)) made.classList.add("cordoned");
+    made.title = [
+      cluster.names[index],
+      ...Object.entries(cluster.shares).map(([resource, shares]) => `${resource} ${percent(shares[index])}`),
+      `${count(cluster.podCounts[index])} of ${count(cluster.podsMax[index])} pods`,
+      ...(cordoned.has(index) ? ["unschedulable"] : []),
+    ].join("\n");
+    return made;
+  }));
+  markBoxes();
+}
+
+function tile(cluster, index) {
+  const made = element("span", "tile");
+  const share = Math.max(0, ...Object.values(cluster.shares).map((shares) => shares[index]));
+  made.style.setProperty("--fill", percent(Math.min(1, share)).replace(" ", ""));
+  if (cluster.pods && cluster.pods[index].some((pod) => pod[2])) made.classList.add("new");
+  return made;
+}
+
+function box(cluster, index) {
+  const bars = Object.entries(cluster.shares).map(([resource, shares]) => {
+    const fill = element("i", resource);
+    fill.style.width = percent(Math.min(1, shares[index])).replace(" ", "");
+    return element("div", "bar", fill);
+  });
+  const figures = element("span", "quiet",
+    element("span", "", `${count(cluster.podCounts[index])} pods`),
+    element("span", "", Object.values(cluster.shares).map((shares) => percent(shares[index])).join(" / ")));
+  const cells = element("div", "cells", ...(cluster.pods ? cluster.pods[index] : []).map(([pod, share, isNew]) => {
+    const cell = element("span", isNew ? "cell new" : "cell");
+    cell.style.width = `calc(${(100 * Math.min(1, share)).toFixed(1)}% - 2px)`;
+    cell.title = `${pod}\n${percent(share)}`;
+    return cell;
+  }));
+  return element("div", "box", element("b", "", cluster.names[index]), figures, ...bars, cells);
+}
+
+function markBoxes() {
+  const chosen = decision && decision.choice ? decision.choice.node : null;
+  const current = decision && decision.current ? decision.current.name : null;
+  for (const made of byId("boxes").children) {
+    made.classList.toggle("chosen", made.dataset.node === chosen);
+    made.classList.toggle("current", made.dataset.node === current);
+  }
+}
+
+// Live.
+
+async function fetched(path) {
+  const response = await fetch(path, { headers: { Accept: "application/json" } });
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+  return response.json();
+}
+
+async function loadPod(pod) {
+  const key = pod.pod;
+  const [namespace, name] = key.split("/").map(encodeURIComponent);
+  let found = { pod: null, names: [], story: null };
+  try {
+    found = await fetched(`${live}/pods/${namespace}/${name}`);
+  } catch (error) {
+    failing(error);
+  }
+  if (selected !== key) return;
+  if (found.pod && decision && decision.pod === key && byId("scroll").scrollTop > 0) {
+    drawStory(found.story);   // a table that someone scrolls stays as it is
+    return;
+  }
+  drawPod(found.pod || pod, found.names, found.story);
+}
+
+function failing(error) {
+  byId("status").className = "failing";
+  byId("status").textContent = `not updated: ${error.message}`;
+}
+
+let lastAnswer = "";
+
+async function poll() {
+  try {
+    content = await fetched(`${live}/state`);
+    byId("status").className = "";
+    byId("status").textContent = `updated ${new Date(content.time * 1000).toLocaleTimeString()}`;
+    summarise();
+    drawPods();
+    drawCluster(content.cluster);
+    const pod = content.pods.find((one) => one.pod === selected) || (selected ? null : content.pods[0]);
+    if (pod && (pod.pod !== selected || pod.answer !== lastAnswer)) {
+      lastAnswer = pod.answer;
+      await select(pod);
+    }
+  } catch (error) {
+    failing(error);
+  }
+  setTimeout(poll, POLL_MILLISECONDS);
+}
+
+function summarise() {
+  const parts = [];
+  if (content.pods.length) parts.push(`${count(content.pods.length)} pods`);
+  if (content.cluster) parts.push(`${count(content.cluster.names.length)} nodes`);
+  byId("summary").textContent = parts.join(", ");
+}
+
+byId("pod-filter").addEventListener("input", drawPods);
+byId("node-filter").addEventListener("input", arrange);
+byId("scroll").addEventListener("scroll", drawRows, { passive: true });
+window.addEventListener("resize", () => { if (!byId("nodes").hidden) drawRows(); });
+
+if (live) {
+  poll();
+} else if (content.story) {
+  document.querySelector("main").classList.add("without-pods");
+  const last = content.story.entries.at(-1);
+  drawPod({
+    pod: `${content.story.namespace}/${content.story.name}`,
+    result: last ? last.kind : "",
+    answer: last ? last.text : "",
+  }, [], content.story);
+} else {
+  summarise();
+  if (content.pods.length < 2) document.querySelector("main").classList.add("without-pods");
+  drawCluster(content.cluster);
+  if (content.pods.length) select(content.pods[0]);
+  drawPods();
+}
