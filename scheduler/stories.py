@@ -17,6 +17,7 @@ dropped because of them.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -168,6 +169,10 @@ class _Moved(NamedTuple):
 _Entry: TypeAlias = "Attempted | Nominated | WaitingOnPermit | Bound | _Moved"
 
 
+#: Entries that show what has become of a pod.
+_OUTCOMES: Final = (Attempted, WaitingOnPermit, Bound)
+
+
 class _Story:
     """One pod's entries, the oldest first."""
 
@@ -237,6 +242,18 @@ class PodStories:
     def known(self) -> Sequence[str]:
         """Return the pods with a story, as `namespace/name`, the most recently extended last."""
         return list(self._stories)
+
+    def latest(self, pods_max: int) -> Iterator[tuple[str, str, str]]:
+        """Yield the pods extended last, the latest first: key, outcome and the entry's text.
+
+        The outcome is that of the last attempt, wait or binding, else the kind of the last entry.
+        """
+        for story in itertools.islice(reversed(self._stories.values()), pods_max):
+            outcomes = (e for e in reversed(story.entries) if isinstance(e, _OUTCOMES))
+            entry = next(outcomes, story.entries[-1])
+            content = entry.as_json()
+            outcome = entry.result if isinstance(entry, Attempted) else str(content["kind"])
+            yield story.key, outcome, str(content["text"])
 
     def _shared_entries(self, story: _Story) -> Iterator[_Moved]:
         """Yield the shared entries since the pod began to wait where it waits."""

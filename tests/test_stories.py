@@ -195,3 +195,18 @@ def test_what_does_not_help_a_few_is_kept_in_their_own_stories() -> None:
     pods = {"default/a": queued("a", "ua"), "default/b": queued("b", "ub")}
     stories.record(Moves(skipped=[HintsSkipped(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ())]))
     assert [story_of(stories, name)["entries"][0]["kind"] for name in "ab"] == ["asked", "asked"]
+
+
+def test_the_latest_pods_are_listed_with_their_outcomes() -> None:
+    stories = PodStories()
+    for name in ("first", "second", "third"):
+        stories.record(moved(queued(name, name), Place.OUTSIDE, Place.ACTIVE))
+    first = queued("first", "first")
+    stories.add(first.pod_info, Attempted(2.0, 1, "unschedulable", message="no room"))
+    stories.record(moved(first, Place.ACTIVE, Place.UNSCHEDULABLE))
+    stories.add(queued("second", "second").pod_info, Bound(3.0, "n1"))
+    assert list(stories.latest(2)) == [
+        ("default/second", "bound", "bound to n1"),
+        ("default/first", "unschedulable", "attempt 1: unschedulable: no room"),
+    ]
+    assert list(stories.latest(9))[2] == ("default/third", "moved", "outside -> active")

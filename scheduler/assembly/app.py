@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from scheduler.assembly import debugging
 from scheduler.assembly.build import build
+from scheduler.assembly.live_answers import live_pod, live_state
 from scheduler.metrics.exposition import Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
 
@@ -210,6 +211,14 @@ class SchedulerApp:
     def known_stories(self) -> Sequence[str]:
         """The pods that have a story, as `namespace/name`."""
         return self._parts.stories.known()
+
+    def ui_state(self) -> bytes:
+        """Return the state for the page /debug/ui as JSON."""
+        return live_state(self._parts)
+
+    def ui_pod(self, namespace: str, name: str) -> bytes | None:
+        """Return a pod for the page /debug/ui as JSON; None if it has no story."""
+        return live_pod(self._parts, namespace, name)
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

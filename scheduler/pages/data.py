@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scheduler.reports.model import ClusterReport, PodReport, Report, Story
+    from scheduler.reports.model import ClusterReport, PodReport, Report
 
 #: A page lists the nodes of each pod until it has this many rows; the pods after that have counts.
 _ROWS_MAX: Final = 250_000
@@ -31,15 +31,16 @@ def report_data(report: Report) -> bytes:
     return msgspec.json.encode(content)
 
 
-def pod_data(pod: PodReport | None, story: Story | None) -> bytes:
-    """Return a live pod: the decision over the nodes as they are now, and the story."""
+def pod_data(pod: PodReport | None, story: bytes) -> bytes:
+    """Return a live pod: its decision, and its story, which is JSON already."""
     names: dict[str, int] = {}
     decision = None if pod is None else _pod(pod, names, has_table=True)
-    return msgspec.json.encode({"pod": decision, "names": list(names), "story": story})
+    content = {"pod": decision, "names": list(names), "story": msgspec.Raw(story)}
+    return msgspec.json.encode(content)
 
 
 def state_data(cluster: ClusterReport, pods: Iterable[tuple[str, str, str]], now: float) -> bytes:
-    """Return the live state; each pod has its key, the kind of its last story entry, and a text."""
+    """Return the live state; `pods` are keys, each with an outcome and a text."""
     listed = [{"pod": pod, "result": result, "answer": text} for pod, result, text in pods]
     return msgspec.json.encode({"time": now, "cluster": _cluster(cluster), "pods": listed})
 

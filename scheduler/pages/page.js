@@ -126,20 +126,24 @@ function drawTable() {
   drawGroups(hasTable);
   if (!hasTable) return;
   Object.assign(table, { column: "verdict", ascending: true, group: null });
-  table.columns = ["node", "verdict", "total", ...decision.scorePlugins];
-  table.most = {};
-  for (const column of table.columns.slice(2)) {
-    table.most[column] = Math.max(1, ...values(column).map((value) => value ?? 0));
-  }
+  table.columns = ["node", "verdict", ...(decision.feasibleNodes ? ["total"] : []), ...decision.scorePlugins];
+  table.ranges = Object.fromEntries(table.columns.slice(2).map((column) => [column, range(values(column))]));
   byId("node-filter").value = "";
-  const longest = Math.max(8, ...decision.table.nodes.map((node) => names[node].length));
+  const longest = decision.table.nodes.reduce((length, node) => Math.max(length, names[node].length), 8);
   byId("node-table").querySelector("colgroup").replaceChildren(...table.columns.map((column, index) => {
     const made = element("col", "");
-    made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : index === 1 ? "24rem" : "8.2rem";
+    made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : index === 1 ? "17rem" : "6.3rem";
     return made;
   }));
   drawHead();
   arrange();
+}
+
+function range(numbers) {
+  const found = numbers.filter((number) => number !== null);
+  const least = found.reduce((one, other) => Math.min(one, other), Infinity);
+  const most = found.reduce((one, other) => Math.max(one, other), -Infinity);
+  return { least, width: most - least };
 }
 
 function values(column) {
@@ -247,7 +251,9 @@ function drawRow(row) {
   const numbers = table.columns.slice(2).map((column) => {
     const value = values(column)[row];
     const made = element("td", "number", value === null ? "" : count(value));
-    if (value) made.style.setProperty("--share", `${100 * value / table.most[column]}%`);
+    // The bar shows the place between the least and the highest score of the column.
+    const { least, width } = table.ranges[column];
+    if (value !== null && width > 0) made.style.setProperty("--share", `${100 * (value - least) / width}%`);
     return made;
   });
   const made = element("tr", "", head, cell, ...numbers);
@@ -276,7 +282,12 @@ function drawStory(story) {
     for (const hint of entry.hints || []) {
       made.append(element("p", "detail", `${hint.plugin} on ${hint.event}: ${hint.answer}`));
     }
-    if (entry.traceback) made.append(element("p", "detail", entry.traceback));
+    if (entry.failure) {
+      const { plugin, point, node, traceback } = entry.failure;
+      made.classList.add("failed");
+      made.append(element("p", "detail", `${plugin} failed at ${point}${node ? ` on ${node}` : ""}`));
+      made.append(element("pre", "detail", traceback));
+    }
     return made;
   }));
 }
@@ -293,11 +304,15 @@ function drawCluster(cluster) {
   if (!isDense) legend.push(element("i", "memory"), "memory");
   if (cluster.pods) legend.push(element("i", "new"), "placed now");
   byId("legend").replaceChildren(
-    `${count(cluster.names.length)} nodes, ${count(cluster.podCount)} pods  `, ...legend);
+    element("span", "", `${count(cluster.names.length)} nodes, ${count(cluster.podCount)} pods`), ...legend);
   byId("boxes").className = isDense ? "dense" : "";
   byId("boxes").replaceChildren(...order.map((index) => {
     const made = isDense ? tile(cluster, index) : box(cluster, index);
     made.dataset.node = cluster.names[index];
+    made.addEventListener("click", () => {
+      byId("node-filter").value = cluster.names[index];
+      if (!byId("nodes").hidden) arrange();
+    });
     if (cordoned.has(index)) made.classList.add("cordoned");
     made.title = [
       cluster.names[index],

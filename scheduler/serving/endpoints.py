@@ -6,6 +6,8 @@
     /metrics/slis               results of the health checks
     /configz                    the configuration in use
     /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
+    /debug/ui                   a page for people, which polls /debug/ui/state and, for the pod
+                                that it shows, /debug/ui/pods/NS/NAME: ours alone
 
 Upstream's paths answer to every method, as upstream's do; ours to GET and HEAD. A failed check is
 named in the answer; its reason is in the log, and at the path of the single check, which needs
@@ -48,6 +50,10 @@ _log: Final = logging.getLogger(__name__)
 #: The content type of upstream's Prometheus library.
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _PODS: Final = "/debug/pods"
+_UI: Final = "/debug/ui"
+_UI_PODS: Final = f"{_UI}/pods"
+_JSON: Final = "application/json"
+_HTML: Final = "text/html; charset=utf-8"
 _READS: Final = frozenset({"GET", "HEAD"})
 
 _CHECK: Final = Metric(
@@ -81,6 +87,12 @@ class ServedScheduler(Protocol):
 
     def known_stories(self) -> Sequence[str]:
         """Return the pods that have a story, as `namespace/name`."""
+
+    def ui_state(self) -> bytes:
+        """Return the state for the page /debug/ui as JSON."""
+
+    def ui_pod(self, namespace: str, name: str) -> bytes | None:
+        """Return a pod for the page /debug/ui as JSON; None for a pod without a story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +179,8 @@ class Endpoints:
             "/metrics/slis": self._slis,
             "/configz": self._configz,
             _PODS: self._known_stories,
+            _UI: self._ui,
+            f"{_UI}/state": self._ui_state,
         }
         for endpoint in self._health:
             self._handlers.update(endpoint.handlers())
@@ -176,7 +190,9 @@ class Endpoints:
         if handler is not None:
             return handler(request)
         if request.path.startswith(f"{_PODS}/"):
-            return self._story(request)
+            return self._of_pod(request, _PODS, self._scheduler.story)
+        if request.path.startswith(f"{_UI_PODS}/"):
+            return self._of_pod(request, _UI_PODS, self._scheduler.ui_pod)
         return not_found()
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
@@ -222,14 +238,31 @@ class Endpoints:
     def _known_stories(self, request: web.BaseRequest) -> web.Response:
         return _refuse_write(request) or json_reply({"pods": [*self._scheduler.known_stories()]})
 
-    def _story(self, request: web.BaseRequest) -> web.Response:
-        namespace, slash, name = request.path.removeprefix(f"{_PODS}/").partition("/")
+    def _ui(self, request: web.BaseRequest) -> web.Response:
+        # Imported here: few processes are ever asked for the page.
+        from scheduler.pages.html import live_page
+
+        page = live_page().encode()
+        return _refuse_write(request) or bytes_reply(page, content_type=_HTML)
+
+    def _ui_state(self, request: web.BaseRequest) -> web.Response:
+        refusal = _refuse_write(request)
+        return refusal or bytes_reply(self._scheduler.ui_state(), content_type=_JSON)
+
+    def _of_pod(
+        self,
+        request: web.BaseRequest,
+        parent: str,
+        read: Callable[[str, str], bytes | None],
+    ) -> web.Response:
+        """Return the JSON that `read` returns for the pod of the path."""
+        namespace, slash, name = request.path.removeprefix(f"{parent}/").partition("/")
         if not (namespace and slash and name) or "/" in name:
             return not_found()
         if refusal := _refuse_write(request):
             return refusal
-        story = self._scheduler.story(namespace, name)
-        if story is None:
+        content = read(namespace, name)
+        if content is None:
             return status_reply(
                 request,
                 code=404,
@@ -237,7 +270,7 @@ class Endpoints:
                 message=f'pod "{namespace}/{name}" is not known to this scheduler',
                 details={"name": name, "kind": "pods"},
             )
-        return bytes_reply(story, content_type="application/json")
+        return bytes_reply(content, content_type=_JSON)
 
 
 def _health_endpoints(

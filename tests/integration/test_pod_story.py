@@ -145,3 +145,33 @@ async def test_the_metrics_agree_with_the_stories(life: Life) -> None:
     point = {"extension_point": "Filter", "status": "Success", "profile": profile}
     name = "scheduler_framework_extension_point_duration_seconds_count"
     assert await life.number(name, **point) == 2
+
+
+async def test_the_page_has_the_cluster_and_the_pods(life: Life) -> None:
+    state = json.loads((await life.get("/debug/ui/state"))[1])
+    assert state["pods"] == [{"pod": "default/web", "result": "bound", "answer": "bound to large"}]
+    cluster = state["cluster"]
+    assert cluster["names"] == ["large", "small", "tiny"]
+    assert (cluster["podCounts"], cluster["shares"]["cpu"]) == ([1, 0, 0], [1.0, 0.0, 0.0])
+    assert cluster["pods"][0] == [["default/web", 1.0, False]]
+
+
+async def test_the_page_has_the_story_of_a_bound_pod(life: Life) -> None:
+    page = json.loads((await life.get("/debug/ui/pods/default/web"))[1])
+    assert page["pod"] is None
+    assert page["story"]["entries"] == await life.entries("web")
+
+
+async def test_the_page_decides_a_waiting_pod_over_the_nodes_as_they_are(life: Life) -> None:
+    await life.api.pod("late", cpu="9")
+    await life.api.message_of("late")
+    await life.at_rest()
+    before = await life.entries("late")
+    page = json.loads((await life.get("/debug/ui/pods/default/late"))[1])
+    pod = page["pod"]
+    assert pod["answer"].startswith("unschedulable: 0/3 nodes are available: 3 Insufficient cpu.")
+    assert sorted(page["names"][node] for node in pod["table"]["nodes"]) == [
+        *("large", "small", "tiny")
+    ]
+    assert pod["nearest"][0]["name"] == "small"
+    assert await life.entries("late") == before, "the scheduler has not noticed"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
 RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
 STORY = b'{"namespace":"default","name":"web","entries":[]}'
+UI_STATE = b'{"time":0,"cluster":null,"pods":[]}'
+UI_POD = b'{"pod":null,"names":[],"story":null}'
 
 
 @dataclass
@@ -39,6 +41,12 @@ class Served:
 
     def known_stories(self) -> Sequence[str]:
         return ["default/web"]
+
+    def ui_state(self) -> bytes:
+        return UI_STATE
+
+    def ui_pod(self, namespace: str, name: str) -> bytes | None:
+        return UI_POD if self.story(namespace, name) is not None else None
 
     def endpoints(self, *, started_at: float = 0.0) -> Endpoints:
         return Endpoints(

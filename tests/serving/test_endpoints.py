@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from scheduler.serving.http_server import SchedulerServer, create_listener
-from tests.serving.served import METRICS, RESOURCES, STORY, Served
+from tests.serving.served import METRICS, RESOURCES, STORY, UI_POD, UI_STATE, Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -184,7 +184,8 @@ async def test_the_configuration_is_shown_in_its_versioned_form(client: Client) 
 
 @pytest.mark.parametrize(
     "path", ["/", "/nosuch", "/healthz/", "/healthz/none", "/configz/x", "/debug/pods/a",
-             "/debug/pods/a/b/c", "/debug/pods//b", "/debug", "/flagz"],
+             "/debug/pods/a/b/c", "/debug/pods//b", "/debug", "/flagz", "/debug/ui/",
+             "/debug/ui/pods", "/debug/ui/pods/a"],
 )  # fmt: skip
 async def test_other_paths_are_not_found(client: Client, path: str) -> None:
     assert await client.ask(path) == (404, TEXT, "404 page not found\n")
@@ -221,7 +222,26 @@ async def test_a_pod_without_a_story_is_not_found(client: Client) -> None:
     }
 
 
-@pytest.mark.parametrize("path", ["/debug/pods", "/debug/pods/default/web"])
+async def test_the_page_is_served_with_its_state_and_its_pods(client: Client) -> None:
+    status, kind, page = await client.ask("/debug/ui")
+    assert (status, kind) == (200, "text/html; charset=utf-8")
+    assert 'data-live="ui"' in page
+    assert (await client.ask("/debug/ui/state"))[1:] == ("application/json", UI_STATE.decode())
+    path = "/debug/ui/pods/default/web"
+    assert (await client.ask(path))[1:] == ("application/json", UI_POD.decode())
+    assert (await client.ask("/debug/ui/pods/default/nobody"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/debug/pods",
+        "/debug/pods/default/web",
+        "/debug/ui",
+        "/debug/ui/state",
+        "/debug/ui/pods/default/web",
+    ],
+)
 async def test_stories_are_only_read(client: Client, path: str) -> None:
     status, _, body = await client.ask(path, "POST")
     assert (status, client.headers["Allow"]) == (405, "GET, HEAD")
