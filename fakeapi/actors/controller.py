@@ -16,7 +16,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.client import MERGE, ActorApiError, Client
+from fakeapi.actors.client import MERGE, STRATEGIC, ActorApiError, Client
 from fakeapi.actors.informer import Informer
 from fakeapi.actors.objects import key_of, status_of
 
@@ -266,6 +266,19 @@ class Controller:
             if_unchanged=if_unchanged,
         )
         return self._noted(resource, answer)
+
+    async def patch_status(
+        self, resource: Resource, obj: Json, status: Json, *, if_unchanged: bool = False
+    ) -> Json:
+        """Patch the status strategically: conditions of other types stay."""
+        return await self.patch(
+            resource,
+            obj,
+            {"status": status},
+            subresource="status",
+            content_type=STRATEGIC,
+            if_unchanged=if_unchanged,
+        )
 
     async def delete(self, resource: Resource, obj: Json, **options: object) -> None:
         """Delete an object; no-op if it is gone or replaced by another."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.client import STRATEGIC, ActorApiError
+from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.kubelet_annotations import AnnotationReports, KubeletAnnotations
 from fakeapi.actors.objects import (
@@ -167,7 +167,7 @@ class NodeHeartbeats(NodeLeases):
                 {"type": "InternalIP", "address": self.address_of(node)},
                 {"type": "Hostname", "address": name_of(node)},
             ]
-        await self._patch_status(node, patch)
+        await self.patch_status(NODES, node, patch)
 
     async def _copy_capacity(self, node: Json) -> None:
         """Copy new amounts of the capacity to allocatable."""
@@ -183,14 +183,10 @@ class NodeHeartbeats(NodeLeases):
         if not changes:
             return
         try:
-            await self._patch_status(node, {"allocatable": changes})
+            await self.patch_status(NODES, node, {"allocatable": changes})
         except ActorApiError:
             self._uncopied.setdefault(name_of(node), set()).update(uncopied)
             raise
-
-    async def _patch_status(self, node: Json, status: Json) -> None:
-        patch: Json = {"status": status}
-        await self.patch(NODES, node, patch, subresource="status", content_type=STRATEGIC)
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:

@@ -14,7 +14,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors import pod_runs
-from fakeapi.actors.client import STRATEGIC
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.heartbeats import NodeHeartbeats
@@ -133,9 +132,7 @@ class Kubelet(Controller):
         if all(condition in conditions for condition in wanted):
             del changes["conditions"]
         if changes:
-            await self.patch(
-                PODS, pod, {"status": changes}, subresource="status", content_type=STRATEGIC
-            )
+            await self.patch_status(PODS, pod, changes)
 
     def _run_of(self, pod: Json, now: float) -> PodRun:
         uid = uid_of(pod)

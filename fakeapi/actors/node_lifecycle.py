@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.client import STRATEGIC
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.heartbeats import LEASE_NAMESPACE
@@ -159,14 +158,7 @@ class NodeLifecycle(Controller):
             )
         if not changed:
             return node
-        return await self.patch(
-            NODES,
-            node,
-            {"status": {"conditions": changed}},
-            subresource="status",
-            content_type=STRATEGIC,
-            if_unchanged=True,
-        )
+        return await self.patch_status(NODES, node, {"conditions": changed}, if_unchanged=True)
 
     async def _taint(self, node: Json) -> None:
         """Add the taints that the node's conditions demand, and remove our others."""
@@ -208,13 +200,7 @@ class NodeLifecycle(Controller):
         condition = {**condition_of(pod, "Ready"), "status": "False"}
         conditions = with_condition(status_of(pod).get("conditions"), condition, now)
         changed = [one for one in conditions if one.get("type") == "Ready"]
-        await self.patch(
-            PODS,
-            pod,
-            {"status": {"conditions": changed}},
-            subresource="status",
-            content_type=STRATEGIC,
-        )
+        await self.patch_status(PODS, pod, {"conditions": changed})
         message = "Node is not ready"
         await self._recorder.record(PODS, pod, "NodeNotReady", message, kind="Warning")
 
@@ -284,13 +270,7 @@ class TaintEviction(Controller):
         }
         if condition_of(pod, "DisruptionTarget").get("status") != "True":
             condition["lastTransitionTime"] = times.timestamp(self.clock.now())
-            await self.patch(
-                PODS,
-                pod,
-                {"status": {"conditions": [condition]}},
-                subresource="status",
-                content_type=STRATEGIC,
-            )
+            await self.patch_status(PODS, pod, {"conditions": [condition]})
         await self.delete(PODS, pod)
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:

@@ -107,9 +107,9 @@ class Volumes(Controller):
             if volume is not None and _is_free_for(volume, claim):
                 await self._bind(claim, volume, chosen=False)
             elif volume is None and annotation(claim, _BIND_COMPLETED):
-                await self._patch_status(CLAIMS, claim, {"phase": "Lost"})
+                await self._set_status(CLAIMS, claim, {"phase": "Lost"})
             else:
-                await self._patch_status(CLAIMS, claim, {"phase": "Pending"})
+                await self._set_status(CLAIMS, claim, {"phase": "Pending"})
             return
         if is_deleting(claim):
             return
@@ -117,7 +117,7 @@ class Volumes(Controller):
         if volume is not None:
             await self._bind(claim, volume, chosen=True)
             return
-        await self._patch_status(CLAIMS, claim, {"phase": "Pending"})
+        await self._set_status(CLAIMS, claim, {"phase": "Pending"})
         storage_class = self._classes.get("", text(spec.get("storageClassName")))
         await self._record_wait(claim, storage_class)
         is_waiting = self._waits_for_consumer(claim) and not _selected_node(claim)
@@ -188,7 +188,7 @@ class Volumes(Controller):
             if not reference:
                 patch["metadata"] = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}}
             volume = await self.patch(VOLUMES, volume, patch, if_unchanged=True)
-        volume = await self._patch_status(VOLUMES, volume, {"phase": "Bound"})
+        volume = await self._set_status(VOLUMES, volume, {"phase": "Bound"})
         if chosen or not annotation(claim, _BIND_COMPLETED):
             annotations = {_BIND_COMPLETED: "yes"} | (
                 {_BOUND_BY_CONTROLLER: "yes"} if chosen else {}
@@ -202,7 +202,7 @@ class Volumes(Controller):
             "accessModes": volume_spec.get("accessModes"),
             "capacity": volume_spec.get("capacity"),
         }
-        await self._patch_status(CLAIMS, claim, bound)
+        await self._set_status(CLAIMS, claim, bound)
 
     async def _provision(self, claim: Json, storage_class: Json) -> None:
         provisioner = text(storage_class.get("provisioner"))
@@ -248,7 +248,7 @@ class Volumes(Controller):
         key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
         claim = self._claims.objects.get(key)
         if not reference.get("uid"):
-            await self._patch_status(VOLUMES, volume, {"phase": "Available"})
+            await self._set_status(VOLUMES, volume, {"phase": "Available"})
             if not reference:
                 self._try_pending()
         if claim is not None and reference.get("uid") in (None, "", uid_of(claim)):
@@ -260,17 +260,17 @@ class Volumes(Controller):
         """Release a volume, and delete it if it was created here and its policy is Delete."""
         policy = spec_of(volume).get("persistentVolumeReclaimPolicy")
         ours = annotation(volume, _PROVISIONED_BY) in self.options.provisioners
-        await self._patch_status(VOLUMES, volume, {"phase": "Released"})
+        await self._set_status(VOLUMES, volume, {"phase": "Released"})
         if policy == "Delete" and ours and not is_deleting(volume):
             await self.delete(VOLUMES, volume)
 
-    async def _patch_status(self, resource: Resource, obj: Json, status: Json) -> Json:
+    async def _set_status(self, resource: Resource, obj: Json, status: Json) -> Json:
         """Patch the fields of the status that differ."""
         old = status_of(obj)
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         if not changes:
             return obj
-        return await self.patch(resource, obj, {"status": changes}, subresource="status")
+        return await self.patch_status(resource, obj, changes)
 
     def _claim_changed(self, old: Json | None, new: Json | None) -> None:
         claim = new or old or {}
