@@ -284,10 +284,10 @@ def _is_network(value: str) -> bool:
 
 
 def _pattern(text: str) -> patterns.Pattern:
-    """Return a compiled pattern. Raises PatternError."""
+    """Return a compiled pattern. Raises ValueError."""
     found = patterns.compiled(text)
     if found is None:
-        raise patterns.PatternError("the pattern is not supported")
+        raise ValueError(patterns.problem(text) or f"{text}: the pattern is not supported")
     return found
 
 

@@ -22,10 +22,6 @@ _GO_COMPILES: Final = (
 )
 
 
-class PatternError(ValueError):
-    """A pattern that Go does not compile."""
-
-
 class Match(Protocol):
     """A place where a pattern matches."""
 
@@ -50,7 +46,8 @@ def is_available() -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Pattern | None:
+def _compiled(pattern: str) -> Pattern | str:
+    """Return the pattern, or RE2's error."""
     import re2
 
     options = re2.Options()
@@ -59,13 +56,20 @@ def _compiled(pattern: str) -> Pattern | None:
     try:
         found: Pattern = re2.compile(pattern, options)
     except re2.error as error:
-        why = error.args[0].decode(errors="replace")
-        if why.startswith(_GO_COMPILES):
-            return None
-        raise PatternError(f"error parsing regexp: {why}") from error
+        why: str = error.args[0].decode(errors="replace")
+        return why
     return found
 
 
 def compiled(pattern: str) -> Pattern | None:
-    """Return the pattern, None if it cannot be enforced. Raises PatternError."""
-    return _compiled(pattern) if is_available() else None
+    """Return the pattern, None if it cannot be enforced."""
+    found = _compiled(pattern) if is_available() else ""
+    return None if isinstance(found, str) else found
+
+
+def problem(pattern: str) -> str:
+    """Return the error of a pattern that Go does not compile, else an empty string."""
+    found = _compiled(pattern) if is_available() else ""
+    if isinstance(found, str) and found and not found.startswith(_GO_COMPILES):
+        return f"error parsing regexp: {found}"
+    return ""

@@ -2,8 +2,8 @@
 
 A definition that kube-apiserver accepts is accepted. Upstream's rarer rules are missing: a
 definition that it refuses may be accepted. Errors have upstream's fields and reasons. Where all
-versions have the same schema, subresources, columns or selectable fields, upstream validates the
-form of apiextensions/v1beta1, and errors name the field there: `spec.validation` and so on.
+versions have the same schema, subresources or columns, upstream validates the form of
+apiextensions/v1beta1, and errors name the field there: `spec.validation` and so on.
 
 Source: apiextensions-apiserver pkg/apis/apiextensions/{v1/conversion.go,validation} and
 pkg/registry/customresourcedefinition/strategy.go of v0.36.3; warnings of rules and patterns that
@@ -42,7 +42,6 @@ _COLUMN_FORMATS: Final = (
 )  # fmt: skip
 _SCOPES: Final = ("Cluster", "Namespaced")
 _STRATEGIES: Final = ("None", "Webhook")
-_SELECTABLE_TYPES: Final = ("string", "boolean", "integer")
 _APPROVAL: Final = "api-approved.kubernetes.io"
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")
 _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -196,7 +195,7 @@ def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
 
 
 def _part_errors(versions: list[Json]) -> Iterator[FieldError]:
-    """Yield the errors of schemas, subresources, columns and selectable fields."""
+    """Yield the errors of schemas, subresources and columns."""
     for field, (above, check) in _PARTS.items():
         if versions and all(one.get(field) == versions[0].get(field) for one in versions):
             yield from check(versions[0], f"spec.{above}")
@@ -243,47 +242,21 @@ def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
             yield invalid(f"{where}.JSONPath", json_path, why)
 
 
-def _selectable_errors(version: Json, path: str) -> Iterator[FieldError]:
-    root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
-    for index, field in enumerate(mappings(version.get("selectableFields"))):
-        where, json_path = f"{path}[{index}].jsonPath", text(field.get("jsonPath"))
-        node = root
-        for part in json_path.removeprefix(".").split("."):
-            node = mapping(mapping(node.get("properties")).get(part))
-        if not json_path:
-            yield required(where)
-        elif not node or not json_path.startswith("."):
-            yield invalid(where, json_path, "is an invalid path: does not refer to a valid field")
-        elif json_path.startswith(".metadata"):
-            yield invalid(where, json_path, "must not point to fields in metadata")
-        elif node.get("type") not in _SELECTABLE_TYPES:
-            why = "must point to a field of type string, boolean or integer"
-            yield invalid(where, json_path, why)
-
-
 #: Fields of versions, each with its place in v1beta1 and the check.
 _PARTS: Final[dict[str, tuple[str, Callable[[Json, str], Iterator[FieldError]]]]] = {
     "schema": ("validation", _schema_errors),
     "subresources": ("subresources", _scale_errors),
     "additionalPrinterColumns": ("additionalPrinterColumns", _column_errors),
-    "selectableFields": ("selectableFields", _selectable_errors),
 }
 
 
 def _conversion_errors(spec: Json) -> Iterator[FieldError]:
-    conversion, path = mapping(spec.get("conversion")), "spec.conversion"
-    strategy, webhook = text(conversion.get("strategy")), mapping(conversion.get("webhook"))
-    if conversion and not strategy:
-        yield required(f"{path}.strategy")
-    elif strategy and strategy not in _STRATEGIES:
-        yield not_supported(f"{path}.strategy", strategy, _STRATEGIES)
-    if strategy == "Webhook":
-        if not webhook.get("clientConfig"):
-            yield required(
-                f"{path}.webhookClientConfig", "required when strategy is set to Webhook"
-            )
-        if not texts(webhook.get("conversionReviewVersions")):
-            yield required(f"{path}.conversionReviewVersions")
+    conversion = mapping(spec.get("conversion"))
+    strategy = text(conversion.get("strategy"))
+    if strategy not in ("", *_STRATEGIES):
+        yield not_supported("spec.conversion.strategy", strategy, _STRATEGIES)
+    elif strategy == "Webhook" and not conversion.get("webhook"):
+        yield required("spec.conversion.webhookClientConfig", "required for strategy Webhook")
     if spec.get("preserveUnknownFields") is True:
         why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true instead"
         yield invalid("spec.preserveUnknownFields", value=True, detail=why)

@@ -205,10 +205,8 @@ def _key_errors(keys: list[str], items: Json, path: str) -> Iterator[FieldError]
 def _text_errors(node: Json, path: str) -> Iterator[FieldError]:
     """Yield the errors of patterns and of rules in CEL."""
     pattern = text(node.get("pattern"))
-    try:
-        patterns.compiled(pattern)
-    except patterns.PatternError as error:
-        why = f"must be a valid regular expression, but isn't: {error}"
+    if problem := patterns.problem(pattern):
+        why = f"must be a valid regular expression, but isn't: {problem}"
         yield invalid(f"{path}.pattern", pattern, why)
     for index, rule in enumerate(mappings(node.get(cel_rules.RULES))):
         where, expression = f"{path}.{cel_rules.RULES}[{index}].rule", text(rule.get("rule"))

@@ -155,11 +155,6 @@ async def test_it_is_described_by_openapi(api: ApiClient) -> None:
             "spec.subresources.scale.specReplicasPath",
             'Invalid value: ".status.a": should be a json path under .spec',
         ),
-        (
-            {"spec": {"versions": [version(selectableFields=[{"jsonPath": ".spec.nope"}])]}},
-            "spec.selectableFields[0].jsonPath",
-            "is an invalid path",
-        ),
     ],
 )
 async def test_a_wrong_definition_is_refused(
