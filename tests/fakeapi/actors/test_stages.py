@@ -383,6 +383,7 @@ async def test_stages_of_a_custom_resource_begin_when_it_is_defined(tmp_path: Pa
 
 async def test_cel_selects(tmp_path: Path) -> None:
     pytest.importorskip("cel")
+    pytest.importorskip("re2")
     wanted = {"matchExpressions": [{"cel": {"expression": "self.status.phase == 'Pending'"}}]}
     run = stage(
         selector=wanted,

@@ -14,6 +14,8 @@ from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version
 if TYPE_CHECKING:
     from ..api_client import ApiClient, Json
 
+needs_re2 = pytest.mark.skipif(not patterns.is_available(), reason="needs the extra cel")
+
 
 def patterned(pattern: str) -> Json:
     """A definition whose `spec.title` has this pattern."""
@@ -22,6 +24,7 @@ def patterned(pattern: str) -> Json:
     return definition(version(node=schema(spec=spec), subresources={}))
 
 
+@needs_re2
 @pytest.mark.parametrize(
     ("pattern", "value", "found"),
     [
@@ -48,12 +51,14 @@ def test_a_pattern_has_gos_syntax(pattern: str, value: str, *, found: bool) -> N
     assert (match.search(value) is not None) is found
 
 
+@needs_re2
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", "(?<!a)b", r"(a)\1", "[[:nope:]]", "a**"])
 def test_a_pattern_that_go_does_not_compile_is_an_error(pattern: str) -> None:
     assert problem(pattern).startswith("error parsing regexp: ")
     assert compiled(pattern) is None
 
 
+@needs_re2
 async def test_values_must_match(api: ApiClient) -> None:
     made = await api.post(DEFINITIONS, patterned(r"^(?i)a\p{Greek}+$"))
     assert (made.code, "Warning" in made.headers) == (201, False)
@@ -62,6 +67,7 @@ async def test_values_must_match(api: ApiClient) -> None:
     assert refused.causes == [("FieldValueInvalid", "spec.title")]
 
 
+@needs_re2
 async def test_a_unicode_class_that_only_go_knows_is_accepted_with_a_warning(
     api: ApiClient,
 ) -> None:

@@ -24,6 +24,7 @@ from fakeapi.types import schema
 
 from ..crd_oracle.record import RECORDED
 
+pytest.importorskip("re2", reason="needs the extra cel")
 Json = dict[str, Any]
 (KIND,) = (
     kind for kind in with_definition_rules(BUILT_IN) if kind.plural == "customresourcedefinitions"
