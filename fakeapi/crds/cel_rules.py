@@ -83,14 +83,23 @@ class _Program:
         return self._compiled.execute(context)
 
 
+class _SyntaxError(str):
+    """The interpreter's error for an expression that is not CEL."""
+
+    __slots__ = ()
+
+
 @functools.lru_cache(maxsize=4096)
 def _program(expression: str) -> _Program | str:
-    """Compile; return a str that is the reason if it is not evaluated. Raises ValueError."""
+    """Compile an expression; return the reason if it cannot be evaluated."""
     import cel
 
     if _OPTIONAL_SYNTAX(_STRING.sub("''", expression)):
         return "optional values are not known"
-    compiled = cel.compile(expression)
+    try:
+        compiled = cel.compile(expression)
+    except ValueError as error:
+        return _SyntaxError(error)
     named = {name for name in compiled.functions() if re.fullmatch(r"\w+", name) and name[0] != "_"}
     unknown = sorted(named - _STANDARD - _FUNCTIONS.keys())
     return f"{', '.join(unknown)}: not known" if unknown else _Program(compiled)
@@ -98,20 +107,14 @@ def _program(expression: str) -> _Program | str:
 
 def problem(expression: str) -> str:
     """Return the error of an expression that is not CEL, else an empty string."""
-    if not is_available():
-        return ""
-    try:
-        _program(expression.strip())
-    except ValueError as error:
-        return str(error)
-    return ""
+    found = _program(expression.strip()) if is_available() else ""
+    return found if isinstance(found, _SyntaxError) else ""
 
 
 def why_not_evaluated(expression: str) -> str:
-    """Return the reason an expression cannot be evaluated, else an empty string.
-
-    Raises ValueError if it is not CEL.
-    """
+    """Return the reason an expression cannot be evaluated, else an empty string."""
+    if not is_available():
+        return "needs pip install 'kubesched[cel]'"
     found = _program(expression.strip())
     return found if isinstance(found, str) else ""
 
@@ -126,9 +129,8 @@ def not_evaluated(node: Json) -> Iterator[str]:
     """Return the rules of this node that are not evaluated, with the reasons."""
     for rule in mappings(node.get(RULES)):
         expression = text(rule.get("rule")).strip()
-        found = "needs pip install 'kubesched[cel]'" if not is_available() else _program(expression)
-        if isinstance(found, str):
-            yield f"{expression}: {found}"
+        if why := why_not_evaluated(expression):
+            yield f"{expression}: {why}"
 
 
 def evaluate(

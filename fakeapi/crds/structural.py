@@ -92,45 +92,35 @@ class CustomStructure:
         self, obj: Json, old: Json | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
         """Return the errors of the object; with `old`, errors of unchanged values are allowed."""
+        whole = {**self._type_meta, **obj}
+        before = None if old is None else Correlated({**self._type_meta, **old}, self._node)
         if subresource == "status":
-            return self._status_errors(obj, old)
-        whole = {**self._type_meta, **obj}
-        before = None
-        if old is not None:
-            before = Correlated({**self._type_meta, **old}, self._node)
-        errors = validate(self._node, whole, before)
-        errors += self._scale_errors(obj, "replicas") + self._scale_errors(obj, "status_replicas")
-        errors += validate_embedded(obj, self._node)
-        if old is None or not validate_lists(old, self._node):
-            errors += validate_lists(obj, self._node)
-        return in_order(errors + self._rule_errors(whole, before, errors))
-
-    def _rule_errors(
-        self, whole: Json, before: Correlated | None, errors: list[FieldError]
-    ) -> list[FieldError]:
-        """Return the errors of rules in CEL, or one error if others block their evaluation."""
-        if not self._has_rules:
-            return []
-        return cel_rules.blocks(errors) or list(cel_rules.evaluate(self._node, whole, before))
-
-    def _status_errors(self, obj: Json, old: Json | None) -> list[FieldError]:
-        errors: list[FieldError] = []
-        node = mapping(mapping(self._node.get("properties")).get("status"))
-        if "status" in obj:
-            before = None
-            if old is not None and "status" in old:
-                before = Correlated(old["status"], node)
-            for error in validate(node, obj["status"], before):
-                path = "status" if error.field == "<nil>" else f"status.{error.field}"
-                errors.append(FieldError(error.reason, path, error.detail, error.value))
+            errors = self._status_errors(obj, before)
+        else:
+            errors = validate(self._node, whole, before) + self._scale_errors(obj, "replicas")
         errors += self._scale_errors(obj, "status_replicas")
+        if subresource != "status":
+            errors += validate_embedded(obj, self._node)
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)
-        before = None
-        if old is not None:
-            before = Correlated({**self._type_meta, **old}, self._node)
-        whole = {**self._type_meta, **obj}
-        return in_order(errors + self._rule_errors(whole, before, errors))
+        if self._has_rules:
+            errors += cel_rules.blocks(errors) or cel_rules.evaluate(self._node, whole, before)
+        return in_order(errors)
+
+    def _status_errors(self, obj: Json, before: Correlated | None) -> list[FieldError]:
+        if "status" not in obj:
+            return []
+        node = mapping(mapping(self._node.get("properties")).get("status"))
+        errors = validate(node, obj["status"], before.field("status") if before else None)
+        return [
+            FieldError(
+                error.reason,
+                "status" if error.field == "<nil>" else f"status.{error.field}",
+                error.detail,
+                error.value,
+            )
+            for error in errors
+        ]
 
     def _scale_errors(self, obj: Json, which: str) -> list[FieldError]:
         """Return the error of a number of replicas that the scale subresource shows."""

@@ -67,14 +67,8 @@ class CelQuery:
     """An expression in CEL, where `self` is the object. Raises QueryError."""
 
     def __init__(self, text: str) -> None:
-        if not cel_rules.is_available():
-            raise QueryError("CEL needs a package: pip install 'kubesched[cel]'")
-        try:
-            problem = cel_rules.why_not_evaluated(text)
-        except ValueError as error:
-            raise QueryError(str(error)) from error
-        if problem:
-            raise QueryError(problem)
+        if why := cel_rules.why_not_evaluated(text):
+            raise QueryError(why)
         self._text = text
 
     def __call__(self, obj: Json) -> list[object]:

@@ -76,6 +76,15 @@ async def test_an_expression_that_is_not_cel_is_refused(api: ApiClient) -> None:
 
 
 @needs_interpreter
+async def test_a_message_expression_that_is_not_cel_is_replaced_by_the_message(
+    api: ApiClient,
+) -> None:
+    rule = {"rule": "self.size > 5", "messageExpression": "((", "message": "too small"}
+    await api.create(DEFINITIONS, ruled(rule, size=INTEGER))
+    assert said(await api.post(WIDGETS, widget(size=1))) == [("spec", "Invalid value: too small")]
+
+
+@needs_interpreter
 async def test_a_rule_that_is_not_evaluated_is_a_warning(api: ApiClient) -> None:
     rules = ({"rule": "quantity(self.size).isGreaterThan(quantity('1'))"},)
     made = await api.post(DEFINITIONS, ruled(*rules, size=STRING))
