@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 from fakeapi.actors import client
 from fakeapi.actors.budgets import DisruptionBudgets
 from fakeapi.actors.controller import Context, Controller
+from fakeapi.actors.endpoints import EndpointsController
 from fakeapi.actors.garbage import GarbageCollector
 from fakeapi.actors.heartbeats import NodeLeases
 from fakeapi.actors.kubelet import Kubelet, KubeletOptions
-from fakeapi.actors.namespaces import NamespaceCollector
+from fakeapi.actors.namespaces import DefaultServiceAccounts, NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers
 from fakeapi.actors.volume_protection import VolumeProtection
@@ -67,6 +68,7 @@ class Actors:
         node_lifecycle: bool | NodeLifecycleOptions = False,
         garbage_collector: bool = False,
         owners: bool = False,
+        endpoints: bool = False,
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
         stages: Iterable[Path] = (),
@@ -91,6 +93,7 @@ class Actors:
         self._volume_options = _options(VolumeOptions, chosen=volumes)
         self._garbage_collector = garbage_collector
         self._owners = owners
+        self._endpoints = endpoints
         self._disruption_budgets = disruption_budgets
         self._stages = _stages_of(stages)
         self._events = events
@@ -154,9 +157,12 @@ class Actors:
             self._controllers += [nodes, nodes.eviction]
         if self._garbage_collector:
             collector = GarbageCollector(context)
-            self._controllers += [collector, collector.discovery, NamespaceCollector(context)]
+            self._controllers += [collector, collector.discovery]
+            self._controllers += [NamespaceCollector(context), DefaultServiceAccounts(context)]
         if self._owners:
             self._controllers += owner_controllers(context)
+        if self._endpoints:
+            self._controllers.append(EndpointsController(context))
         if self._disruption_budgets:
             self._controllers.append(DisruptionBudgets(context))
         if self._stages:

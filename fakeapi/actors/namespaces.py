@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.objects import spec_of, status_of, with_condition
-from fakeapi.actors.resources import NAMESPACES, PODS, Resource, discovered
+from fakeapi.actors.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Resource, discovered
 from fakeapi.types import times
 from fakeapi.types.objects import (
     Json,
@@ -20,6 +20,8 @@ from fakeapi.types.objects import (
     is_deleting,
     mappings,
     metadata_of,
+    name_of,
+    namespace_of,
     text,
     texts,
 )
@@ -115,6 +117,32 @@ class NamespaceCollector(Controller):
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:
             self.queue.add(text(metadata_of(old or {}).get("namespace")))
+
+
+class DefaultServiceAccounts(Controller):
+    """Creates the ServiceAccount `default` in each namespace, and again if it is deleted.
+
+    Source: pkg/controller/serviceaccount/serviceaccounts_controller.go of Kubernetes v1.36.3.
+    """
+
+    name = "service-account-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._namespaces = self.follow(NAMESPACES)
+        self._accounts = self.informer(SERVICE_ACCOUNTS)
+        self._accounts.subscribe(self._account_changed)
+
+    async def sync(self, key: str) -> None:
+        """Create the account of one namespace if it is missing. Raises ActorApiError."""
+        namespace = self._namespaces.get("", key)
+        if namespace is None or is_deleting(namespace) or self._accounts.get(key, "default"):
+            return
+        await self.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": key}})
+
+    def _account_changed(self, old: Json | None, new: Json | None) -> None:
+        if new is None and name_of(old or {}) == "default":
+            self.queue.add(namespace_of(old or {}))
 
 
 def _estimate_seconds(remaining: dict[Resource, list[Json]]) -> float:

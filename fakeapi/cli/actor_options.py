@@ -24,6 +24,7 @@ _PARAMETERS: Final = {
     "node-lifecycle": "node_lifecycle",
     "gc": "garbage_collector",
     "owners": "owners",
+    "endpoints": "endpoints",
     "pdb": "disruption_budgets",
     "volumes": "volumes",
 }
