@@ -24,6 +24,7 @@ from fakeapi.handler import HttpHandler
 from fakeapi.http.connections import Connections
 from fakeapi.http.port import Port
 from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.loading.kubernetes_service import publish_server
 from fakeapi.loading.load import load as load_objects
 from fakeapi.loading.system_objects import create_system_objects
 from fakeapi.security.guard import Guard
@@ -325,6 +326,8 @@ class FakeApiServer:
         )
         try:
             await self._port.open()
+            publish_server(self._registry, self._port.address, self.port)
+            self.state.commit()
             self.faults.begin_log()
             self.state.begin()
         except (OSError, StateError):

@@ -33,7 +33,7 @@ def keep(transport: asyncio.BaseTransport | None) -> None:
 
 class _Address(NamedTuple):
     family: socket.AddressFamily
-    name: object
+    name: tuple[str, int] | tuple[str, int, int, int]
 
 
 class Port:
@@ -59,6 +59,11 @@ class Port:
     def number(self) -> int:
         """The port's number, once it is open."""
         return self._port
+
+    @property
+    def address(self) -> str:
+        """The IP address of the first socket, once it is open."""
+        return self._addresses[0].name[0]
 
     async def open(self) -> None:
         """Begin to listen. Raises OSError if the address cannot be had."""
@@ -118,6 +123,6 @@ def _listening_socket(address: _Address) -> socket.socket:
     if address.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     sock.setblocking(False)
-    sock.bind(address.name)  # type: ignore[arg-type]  # what getsockname said of such a socket
+    sock.bind(address.name)
     sock.listen(_BACKLOG)
     return sock

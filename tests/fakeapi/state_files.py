@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION = 100
 _FILES = ("data", "snapshot", "restore", "record")
+#: The ports of servers by their file: started again, a server has its port, as clients expect.
+PORTS: dict[object, int] = {}
 
 
 @contextlib.asynccontextmanager
@@ -28,6 +30,8 @@ async def serving(
     files = StateFiles(**{name: options.pop(name) for name in _FILES if name in options})
     given = options.pop("options", ServerOptions())
     first = given.initial_resource_version or FIRST_VERSION
+    kept = [path for path in (files.data, files.snapshot, files.restore) if path is not None]
+    options.setdefault("port", next((PORTS[path] for path in kept if path in PORTS), 0))
     server = FakeApiServer(
         clock=clock or ManualClock(),
         state=files,
@@ -35,6 +39,7 @@ async def serving(
         **options,
     )
     async with server, aiohttp.ClientSession() as session:
+        PORTS.update(dict.fromkeys(kept, server.port))
         yield server, ApiClient(session, server.url)
 
 

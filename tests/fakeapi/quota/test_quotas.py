@@ -247,7 +247,7 @@ async def test_services_claims_and_devices_have_names_of_their_own(api: ApiClien
     await api.create(DEVICE_CLAIMS, made)
     assert (await api.post(DEVICE_CLAIMS, {**made, "metadata": {"name": "e"}})).code == 403
     assert await used(api) == {
-        "services": "1", "services.nodeports": "2", "services.loadbalancers": "1",
+        "services": "2", "services.nodeports": "2", "services.loadbalancers": "1",
         "requests.storage": "2Gi", "persistentvolumeclaims": "1", per_class: "2Gi", devices: "2",
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from fakeapi.state.database import Database
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod
-from ..state_files import content_of, cut, everything, serving
+from ..state_files import PORTS, content_of, cut, everything, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -46,10 +46,12 @@ async def killed(path: Path, **options: Any) -> AsyncIterator[tuple[FakeApiServe
         "options": ServerOptions(initial_resource_version=100),
         **options,
     }
+    options.setdefault("port", PORTS.get(path, 0))
     server = FakeApiServer(state=StateFiles(data=path), **options)
     async with aiohttp.ClientSession() as session:
         await server.__aenter__()
         try:
+            PORTS[path] = server.port
             yield server, ApiClient(session, server.url)
             server.state.abandon()
         finally:

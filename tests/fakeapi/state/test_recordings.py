@@ -64,10 +64,14 @@ async def test_every_change_is_recorded_with_its_time(path: Path, clock: ManualC
     await recorded(path, clock)
     header, *changes = lines(path)
     assert header["startedSeconds"] == clock.now() - 12.5
-    assert [change["resource"] for change in changes[:6]] == ["namespaces"] * 4 + [
-        "priorityclasses"
-    ] * 2
-    assert [brief(change) for change in changes[6:]] == [
+    assert [change["resource"] for change in changes[:9]] == [
+        *["namespaces"] * 4,
+        *["priorityclasses"] * 2,
+        "services",
+        "endpoints",
+        "endpointslices",
+    ]
+    assert [brief(change) for change in changes[9:]] == [
         (0.0, "ADDED", "configmaps", "c"),
         (10.0, "ADDED", "pods", "p"),
         (10.0, "MODIFIED", "pods", "p"),
@@ -272,7 +276,7 @@ async def test_nothing_of_a_damaged_recording_is_replayed(path: Path, clock: Man
     with path.open("a", encoding="utf-8") as file:
         file.write("{}\n")
     async with serving(clock) as (server, api):
-        with pytest.raises(StateError, match="line 12: "):
+        with pytest.raises(StateError, match="line 15: "):
             await server.replay(path, speed=0)
         assert (await api.get(PODS)).names == []
 

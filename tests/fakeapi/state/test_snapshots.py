@@ -188,7 +188,8 @@ def set_in(*path: str | int, to: Any) -> Callable[[Any], None]:
     return change
 
 
-PODS_AT = "contents", "collections", 3  # namespaces, priority classes, nodes come before
+#: The order is that of first use; objects that the server creates come first.
+PODS_AT = "contents", "collections", 6
 
 
 @pytest.mark.parametrize(
@@ -206,27 +207,27 @@ PODS_AT = "contents", "collections", 3  # namespaces, priority classes, nodes co
         ),
         (
             set_in(*PODS_AT, "changes", 0, "object", "metadata", "name", to=7),
-            "collections[3].changes[0].object.metadata.name: expected a string",
+            "collections[6].changes[0].object.metadata.name: expected a string",
         ),
         (
             set_in(*PODS_AT, "changes", 1, "object", "metadata", "resourceVersion", to="x"),
-            "collections[3].changes[1].object.metadata.resourceVersion: expected digits",
+            "collections[6].changes[1].object.metadata.resourceVersion: expected digits",
         ),
         (
             set_in(*PODS_AT, "changes", 1, "object", "metadata", "resourceVersion", to="1"),
-            "collections[3].changes[1].object.metadata.resourceVersion: 1 is out of order",
+            "collections[6].changes[1].object.metadata.resourceVersion: 1 is out of order",
         ),
         (
             set_in(*PODS_AT, "changes", 0, "deleted", to=True),
-            "collections[3].changes[0]: default/p is deleted before it is there",
+            "collections[6].changes[0]: default/p is deleted before it is there",
         ),
         (
             set_in(*PODS_AT, "resource", to="nodes"),
-            "collections[3]: nodes of group '' are there tw",
+            "collections[6]: nodes of group '' are there tw",
         ),
         (
             set_in(*PODS_AT, "objects", to=[{"metadata": {"name": "x", "resourceVersion": "999"}}]),
-            "collections[3].objects[0].metadata.resourceVersion: 999 is newer than the start of",
+            "collections[6].objects[0].metadata.resourceVersion: 999 is newer than the start of",
         ),
     ],
 )

@@ -136,7 +136,7 @@ async def test_endpoints_without_finalizers_are_deleted_with_their_service(
         await api.create(ENDPOINTS, {"metadata": metadata})
     for name in ("gone", "held"):
         await api.delete(f"{SERVICES}/{name}")
-    assert (await api.get(ENDPOINTS)).names == ["held", "other"]
+    assert (await api.get(ENDPOINTS)).names == ["held", "kubernetes", "other"]
 
 
 async def test_a_service_with_a_finalizer_keeps_its_address(api: ApiClient) -> None:
@@ -198,7 +198,7 @@ async def test_addresses_of_lost_writes_are_free(server: FakeApiServer, api: Api
     await api.create(SERVICES, service("kept", clusterIP="10.96.0.70"))
     await api.create(SERVICES, service("lost", clusterIP="10.96.0.71"))
     server.faults.add(Fault(restart=Restart(lost_versions=1)))
-    assert (await api.get(SERVICES)).names == ["kept"]
+    assert (await api.get(SERVICES)).names == ["kept", "kubernetes"]
     await api.create(SERVICES, service("found", clusterIP="10.96.0.71"))
     assert (await api.post(SERVICES, service("more", clusterIP="10.96.0.70"))).code == 422
 
