@@ -1,4 +1,4 @@
-"""What a plugin is, what it is shown, and the chain that runs the plugins of a server.
+"""The interface of admission plugins, and the chain that runs them.
 
 Source: apiserver pkg/admission/{interfaces,chain,errors}.go of v0.36.3.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Plugin:
-    """One rule of admission, made anew for every server.
+    """One rule of admission; every server has its own instance.
 
     `mutate` sees an object before it has its final name and may change it; `check` sees it after
     validation and may only refuse. Both raise ApiError.
@@ -25,11 +25,11 @@ class Plugin:
     name: ClassVar[str] = ""
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Whether it wants to see such writes; the answer is asked for once and kept."""
+        """Return True if the plugin runs for such writes; the result is cached."""
         raise NotImplementedError
 
     def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Whether it has more to say of those that it handles once they are finished."""
+        """Return True if `check` runs for such writes, which `handles` includes."""
         return True
 
     def mutate(self, review: Review) -> None:
@@ -39,7 +39,7 @@ class Plugin:
         """Judge the finished object. Raises ApiError to refuse it."""
 
     def follow(self, state: Registry) -> None:
-        """Called once the server's state is there, by plugins that keep books about it."""
+        """Start to follow the state of the server, once it is complete."""
 
 
 class AdmissionChain:
@@ -52,7 +52,6 @@ class AdmissionChain:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Which plugins are in it."""
         return tuple(plugin.name for plugin in self.plugins)
 
     def mutate(self, review: Review) -> None:
@@ -61,9 +60,9 @@ class AdmissionChain:
         which = (target.kind.resource_key, target.subresource, review.operation)
         steps = self._mutations.get(which)
         if steps is None:
-            wanting = [p for p in self.plugins if type(p).mutate is not Plugin.mutate]
-            wanting = [plugin for plugin in wanting if plugin.handles(*which)]
-            steps = self._mutations[which] = [plugin.mutate for plugin in wanting]
+            wanted = [p for p in self.plugins if type(p).mutate is not Plugin.mutate]
+            wanted = [plugin for plugin in wanted if plugin.handles(*which)]
+            steps = self._mutations[which] = [plugin.mutate for plugin in wanted]
         for mutate in steps:
             mutate(review)
 
@@ -73,18 +72,18 @@ class AdmissionChain:
         which = (target.kind.resource_key, target.subresource, review.operation)
         steps = self._checks.get(which)
         if steps is None:
-            wanting = [p for p in self.plugins if type(p).check is not Plugin.check]
-            wanting = [p for p in wanting if p.handles(*which) and p.checks(*which)]
-            steps = [plugin.check for plugin in wanting]
+            wanted = [p for p in self.plugins if type(p).check is not Plugin.check]
+            wanted = [p for p in wanted if p.handles(*which) and p.checks(*which)]
+            steps = [plugin.check for plugin in wanted]
             self._checks[which] = steps
         for check in steps:
             check(review)
 
     def afresh(self) -> AdmissionChain:
-        """The same plugins for another store; they know nothing of this one."""
+        """Return new instances of the same plugins, for another store."""
         return AdmissionChain(type(plugin)() for plugin in self.plugins)
 
     def follow(self, state: Registry) -> None:
-        """Let the plugins look at what there is, and keep looking."""
+        """Let the plugins follow the state of the server."""
         for plugin in self.plugins:
             plugin.follow(state)

@@ -19,12 +19,11 @@ _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 
 
 class Priority(Plugin):
-    """The class, or the default one, decides; a number that says otherwise is refused."""
+    """Sets priority and preemption policy of pods from their PriorityClass, or the default one."""
 
     name = "Priority"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Pods and priority classes, new and changed."""
         return (
             resource in (PODS, _PRIORITY_CLASSES)
             and not subresource
@@ -32,11 +31,10 @@ class Priority(Plugin):
         )
 
     def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Priority classes alone."""
         return resource == _PRIORITY_CLASSES
 
     def mutate(self, review: Review) -> None:
-        """Resolve the class of a new pod; an update that leaves the result out keeps it."""
+        """Resolve the class of a new pod; an update keeps the result if it leaves it out."""
         if review.resource != PODS:
             return
         if review.operation is Operation.CREATE:
@@ -52,7 +50,7 @@ class Priority(Plugin):
             review.object["spec"] = {**mapping(spec), **left_out}
 
     def check(self, review: Review) -> None:
-        """There is one default class at most. Raises Forbidden."""
+        """Raise Forbidden if there is a default class already."""
         if not review.object.get("globalDefault"):
             return
         present = _default_class(review)
@@ -100,7 +98,7 @@ def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
 
 
 def _default_class(review: Review) -> Json | None:
-    """The class marked as default; with the plugin off for a while, the lowest of several."""
+    """Return the default class, the lowest if there are several (the plugin may have been off)."""
     classes = review.registry.store.collection(_PRIORITY_CLASSES).revisions.values()
     marked = [found.object for found in classes if found.object.get("globalDefault")]
     return min(marked, key=lambda found: integer(found.get("value")), default=None)

@@ -1,6 +1,7 @@
 """RuntimeClass: overhead, node selector and tolerations of a pod come from its class.
 
-Source: plugin/pkg/admission/runtimeclass/admission.go of Kubernetes v1.36.3.
+Source: plugin/pkg/admission/runtimeclass/admission.go and pkg/util/tolerations/tolerations.go of
+Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
-from fakeapi.admission.tolerations import merged_tolerations
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, mapping, mappings, string_map, text
@@ -16,6 +16,8 @@ from fakeapi.types.pod_resources import amounts
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
+    from fakeapi.types.objects import Json
+
 
 _RUNTIME_CLASSES: Final = ("node.k8s.io", "runtimeclasses")
 _OTHER_OVERHEAD: Final = (
@@ -24,16 +26,15 @@ _OTHER_OVERHEAD: Final = (
 
 
 class RuntimeClass(Plugin):
-    """What a pod needs for its runtime, and where that runtime is."""
+    """Adds the overhead and the scheduling constraints of its RuntimeClass to a pod."""
 
     name = "RuntimeClass"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """New pods."""
         return resource == PODS and not subresource and operation is Operation.CREATE
 
     def mutate(self, review: Review) -> None:
-        """Merge the class into the pod. Raises Forbidden where they contradict each other."""
+        """Merge the class into the pod. Raises Forbidden if they contradict each other."""
         spec = mapping(review.object.get("spec"))
         runtime_class = _class_of(review, spec)
         if isinstance(runtime_class.get("overhead"), dict):
@@ -47,7 +48,7 @@ class RuntimeClass(Plugin):
         review.object["spec"] = spec
 
     def check(self, review: Review) -> None:
-        """Only a class may set the overhead. Raises Forbidden."""
+        """Raise Forbidden if the pod has another overhead than its class."""
         spec = mapping(review.object.get("spec"))
         runtime_class = _class_of(review, spec)
         if isinstance(runtime_class.get("overhead"), dict):
@@ -74,7 +75,7 @@ def _class_of(review: Review, spec: Json) -> Json:
 
 
 def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
-    """The fields of the spec by which the class says where its runtime is. Raises Forbidden."""
+    """Return node selector and tolerations of pod and class together. Raises Forbidden."""
     selector = string_map(spec.get("nodeSelector"))
     for key, value in string_map(scheduling.get("nodeSelector")).items():
         if selector.get(key, value) != value:
@@ -90,3 +91,37 @@ def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
     if merged:
         placement["tolerations"] = merged
     return placement
+
+
+def merged_tolerations(tolerations: list[Json]) -> list[Json]:
+    """Return the tolerations without those that another includes; the first of equal ones stays."""
+    merged: list[Json] = []
+    for index, toleration in enumerate(tolerations):
+        later = tolerations[index + 1 :]
+        if not any(includes(other, toleration) for other in merged) and not any(
+            other != toleration and includes(other, toleration) for other in later
+        ):
+            merged.append(toleration)
+    return merged
+
+
+def includes(wide: Json, narrow: Json) -> bool:
+    """Return True if `wide` tolerates every taint that `narrow` tolerates."""
+    if wide == narrow:
+        return True
+    key, operator = wide.get("key", ""), wide.get("operator", "")
+    if narrow.get("key", "") != key and (key or operator != "Exists"):
+        return False
+    if narrow.get("effect", "") != wide.get("effect", "") and wide.get("effect"):
+        return False
+    if wide.get("effect") == "NoExecute" and "tolerationSeconds" in wide:
+        seconds = narrow.get("tolerationSeconds")
+        if not isinstance(seconds, int) or seconds > int(str(wide["tolerationSeconds"])):
+            return False
+    if operator == "Exists":
+        return True
+    return (
+        operator in ("", "Equal")
+        and narrow.get("operator") == "Equal"
+        and narrow.get("value", "") == wide.get("value", "")
+    )

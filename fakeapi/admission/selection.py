@@ -9,23 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import AdmissionChain, Plugin
-from fakeapi.admission.default_ingress_class import DefaultIngressClass
-from fakeapi.admission.default_storage_class import DefaultStorageClass
-from fakeapi.admission.default_toleration_seconds import DefaultTolerationSeconds
-from fakeapi.admission.extended_resource_toleration import ExtendedResourceToleration
-from fakeapi.admission.limit_pod_hard_anti_affinity_topology import (
+from fakeapi.admission.default_classes import DefaultIngressClass, DefaultStorageClass
+from fakeapi.admission.limit_ranger import LimitRanger
+from fakeapi.admission.namespaces import NamespaceExists, NamespaceLifecycle
+from fakeapi.admission.nodes import PodTopologyLabels, TaintNodesByCondition
+from fakeapi.admission.pods import (
+    DefaultTolerationSeconds,
+    ExtendedResourceToleration,
     LimitPodHardAntiAffinityTopology,
 )
-from fakeapi.admission.limit_ranger import LimitRanger
-from fakeapi.admission.namespace_exists import NamespaceExists
-from fakeapi.admission.namespace_lifecycle import NamespaceLifecycle
-from fakeapi.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
-from fakeapi.admission.pod_topology_labels import PodTopologyLabels
 from fakeapi.admission.priority import Priority
 from fakeapi.admission.resource_quota import ResourceQuota
 from fakeapi.admission.runtime_class import RuntimeClass
-from fakeapi.admission.storage_object_in_use_protection import StorageObjectInUseProtection
-from fakeapi.admission.taint_nodes_by_condition import TaintNodesByCondition
+from fakeapi.admission.volumes import PersistentVolumeClaimResize, StorageObjectInUseProtection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

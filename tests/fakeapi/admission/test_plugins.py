@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ServerOptions
+from fakeapi.admission.runtime_class import includes, merged_tolerations
 from fakeapi.admission.selection import ABSENT, KNOWN, AdmissionError, admission_chain
-from fakeapi.admission.tolerations import includes, merged_tolerations
 from fakeapi.cli.command import command
 
 from ..api_client import ApiClient

@@ -1,6 +1,7 @@
-"""PersistentVolumeClaimResize: claims grow only if they are bound and their class allows it.
+"""PersistentVolumeClaimResize and StorageObjectInUseProtection.
 
-Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go of Kubernetes v1.36.3.
+Source: plugin/pkg/admission/storage/{persistentvolume/resize,storageobjectinuseprotection} of
+Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -10,26 +11,25 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import Plugin
 from fakeapi.kinds.persistent_volumes import STORAGE_CLASSES, claim_class
 from fakeapi.store.registry import Operation, Review
-from fakeapi.types.objects import Json, mapping, text
+from fakeapi.types.objects import Json, child, finalizers_of, mapping, text
 from fakeapi.types.quantity import parse_nano
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
+
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """A claim that wants more than it had."""
+    """Refuses that a claim grows unless it is bound and its class allows it."""
 
     name = "PersistentVolumeClaimResize"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Changed claims."""
         return resource == _CLAIMS and not subresource and operation is Operation.UPDATE
 
     def check(self, review: Review) -> None:
-        """Compare the sizes. Raises Forbidden."""
         claim, old = review.object, review.old or {}
         if _size(claim) <= _size(old):
             return
@@ -48,3 +48,28 @@ class PersistentVolumeClaimResize(Plugin):
 def _size(claim: Json) -> int:
     resources = mapping(mapping(claim.get("spec")).get("resources"))
     return parse_nano(text(mapping(resources.get("requests")).get("storage")) or "0")
+
+
+_FINALIZERS: Final = {
+    ("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+
+
+class StorageObjectInUseProtection(Plugin):
+    """Adds the finalizers that keep volumes and claims while they are used.
+
+    Off by default, because a controller must remove the finalizers again. The volume actors do so,
+    and add them without this plugin.
+    """
+
+    name = "StorageObjectInUseProtection"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource in _FINALIZERS and not subresource and operation is Operation.CREATE
+
+    def mutate(self, review: Review) -> None:
+        finalizer, present = _FINALIZERS[review.resource], finalizers_of(review.object)
+        if finalizer not in present:
+            child(review.object, "metadata")["finalizers"] = [*present, finalizer]

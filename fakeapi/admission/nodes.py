@@ -1,6 +1,6 @@
-"""PodTopologyLabels: a pod learns its node's zone and region when it is bound (KEP-4742).
+"""TaintNodesByCondition and PodTopologyLabels: taints of new nodes, labels of bound pods.
 
-Source: plugin/pkg/admission/podtopologylabels/admission.go of Kubernetes v1.36.3.
+Source: plugin/pkg/admission/{nodetaint,podtopologylabels}/admission.go of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -10,26 +10,42 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.kind import PODS
-from fakeapi.types.objects import Json, child, labels_of, mapping, text
+from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, text
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
+
 _NODES: Final = ("", "nodes")
+_KEY: Final = "node.kubernetes.io/not-ready"
+_EFFECT: Final = "NoSchedule"
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
+class TaintNodesByCondition(Plugin):
+    """Taints new nodes, until a node controller finds them ready; off by default."""
+
+    name = "TaintNodesByCondition"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource == _NODES and not subresource and operation is Operation.CREATE
+
+    def mutate(self, review: Review) -> None:
+        spec = child(review.object, "spec")
+        taints = mappings(spec.get("taints"))
+        if not any(t.get("key") == _KEY and t.get("effect") == _EFFECT for t in taints):
+            spec["taints"] = [*taints, {"key": _KEY, "effect": _EFFECT}]
+
+
 class PodTopologyLabels(Plugin):
-    """The labels of the node overwrite those the pod, or the binding, has of the same name."""
+    """Copies zone and region of the node to a pod that is bound to it (KEP-4742)."""
 
     name = "PodTopologyLabels"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """New pods and their bindings."""
         return resource == PODS and subresource in ("", "binding") and operation is Operation.CREATE
 
     def mutate(self, review: Review) -> None:
-        """Copy the labels, if the node is known."""
         node_name = _node_name(review)
         node = review.registry.store.get(_NODES, "", node_name) if node_name else None
         if node is None:

@@ -1,6 +1,7 @@
-"""NamespaceLifecycle: nothing is created where there is no namespace, or in one that is going.
+"""NamespaceLifecycle and NamespaceExists: objects need a namespace that is there.
 
-Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go of v0.36.3.
+Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go of v0.36.3, and
+plugin/pkg/admission/namespace/exists/admission.go of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -13,34 +14,37 @@ from fakeapi.types.errors import NotFound
 from fakeapi.types.objects import mapping
 
 if TYPE_CHECKING:
+    from fakeapi.store.registry import Review
     from fakeapi.types.kind import ResourceKey
 
-NAMESPACES: Final = ("", "namespaces")
+
+_NAMESPACES: Final = ("", "namespaces")
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 
 
 class NamespaceLifecycle(Plugin):
-    """Namespaces that are missing or going take nothing new; three of them never go."""
+    """Refuses new objects in a namespace that is missing or terminating.
+
+    Three namespaces cannot be deleted.
+    """
 
     name = "NamespaceLifecycle"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Every write but deletions, of which only those of namespaces."""
-        if operation is Operation.DELETE or resource == NAMESPACES:
-            return operation is Operation.DELETE and resource == NAMESPACES
+        if operation is Operation.DELETE or resource == _NAMESPACES:
+            return operation is Operation.DELETE and resource == _NAMESPACES
         return resource != _ACCESS_REVIEWS
 
     def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Deletions alone."""
         return operation is Operation.DELETE
 
     def mutate(self, review: Review) -> None:
-        """Find the namespace. Raises NotFound, Forbidden."""
+        """Raise NotFound if there is no such namespace, Forbidden if it is terminating."""
         namespace = review.target.namespace
         if review.operation is Operation.DELETE or not namespace:
             return
-        found = review.registry.store.get(NAMESPACES, "", namespace)
+        found = review.registry.store.get(_NAMESPACES, "", namespace)
         if found is None:
             raise NotFound("namespaces", "", namespace)
         phase = mapping(found.object.get("status")).get("phase")
@@ -58,6 +62,20 @@ class NamespaceLifecycle(Plugin):
         raise error
 
     def check(self, review: Review) -> None:
-        """Upstream asks before the deletion is looked at, which for deletions is here."""
+        """Refuse to delete the immortal namespaces; deletions have no `mutate`."""
         if review.target.name in _IMMORTAL:
             raise review.forbid("this namespace may not be deleted")
+
+
+class NamespaceExists(Plugin):
+    """Refuses writes to a namespace that is missing; off by default."""
+
+    name = "NamespaceExists"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource != _NAMESPACES
+
+    def check(self, review: Review) -> None:
+        namespace = review.target.namespace
+        if namespace and review.registry.store.get(_NAMESPACES, "", namespace) is None:
+            raise NotFound("namespaces", "", namespace)
