@@ -1,4 +1,4 @@
-"""What a request wants to do, as authorizers see it: from the URL alone, before it is resolved.
+"""The attributes of a request that authorizers decide by, read from the URL alone.
 
 Source: apiserver pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fakeapi.access.users import User
     from fakeapi.decoding.options import Query
 
-__all__ = ["Attributes", "attributes_of"]
-
 _VERBS: Final = {
     "POST": "create",
     "GET": "get",
@@ -30,7 +28,7 @@ _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _SPECIAL: Final = frozenset({"proxy", "watch"})
 #: A browser must not take a message for HTML.
 _ESCAPED: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
-#: The name that a list is narrowed to counts as the name of what is asked for.
+#: A field selector for one name makes that the name of the request.
 _EXACT_NAME = re.compile(r"(?:^|.*,)metadata\.name==?([^,=!\\/%]+)(?:,.*|$)").fullmatch
 
 
@@ -53,16 +51,16 @@ class Attributes(NamedTuple):
 
     @property
     def is_long_running(self) -> bool:
-        """Whether it lasts as long as the client likes."""
+        """Return True for requests without an end of their own (watch, proxy, exec)."""
         return self.verb in _SPECIAL
 
     @property
     def is_mutating(self) -> bool:
-        """Whether it changes anything."""
+        """Return True if the request may change objects."""
         return self.verb not in ("get", "list", "watch")
 
     def denied(self, user_name: str) -> str:
-        """What the user cannot do, in upstream's words."""
+        """Return the sentence of a refusal, as upstream words it."""
         if not self.about_resource:
             return f'User "{user_name}" cannot {self.verb} path "{self.path}"'
         what = (
@@ -83,7 +81,7 @@ class Attributes(NamedTuple):
 
 
 def attributes_of(method: str, path: str, query: Query) -> Attributes:
-    """What a request to that decoded path wants; never raises."""
+    """Return the attributes of a request to a decoded path; never raises."""
     parts = path.strip("/").split("/")
     if parts[0] not in ("api", "apis") or len(parts) < (3 if parts[0] == "api" else 4):
         return Attributes(method.lower(), path)

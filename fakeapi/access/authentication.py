@@ -1,4 +1,4 @@
-"""Who is asking: a client certificate or a bearer token, in the end perhaps nobody in particular.
+"""Authentication of requests: by client certificate, by bearer token, else anonymous.
 
 Source: apiserver pkg/authentication/{request/{x509,bearertoken,anonymous},token/tokenfile} of
 v0.36.3, in the order of kube-apiserver: certificates, then tokens, then anonymous.
@@ -12,24 +12,13 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.access.errors import SecurityError
-from fakeapi.access.users import ANONYMOUS, User
+from fakeapi.access.users import ANONYMOUS, SecurityError, User
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-__all__ = [
-    "AUDIENCE",
-    "CREDENTIAL_ID",
-    "AccountToken",
-    "Authenticator",
-    "TokenAnswer",
-    "read_token_file",
-    "user_of_certificate",
-]
-
-#: What tokens of this server are for, if nobody says otherwise.
+#: The default audience of tokens.
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _INVALID_TOKEN: Final = "invalid bearer token"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
@@ -39,7 +28,7 @@ _CERTIFICATES_KEPT: Final = 256
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TokenAnswer:
-    """Whose token it is; without a user `error` says why not."""
+    """The user of a token; without a user, `error` is the reason."""
 
     user: User | None
     audiences: tuple[str, ...] = ()
@@ -48,7 +37,7 @@ class TokenAnswer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountToken:
-    """A service account's token that holds: whose it is, and for whom."""
+    """The user and the audiences of a valid service account token."""
 
     user: User
     audiences: tuple[str, ...]
@@ -71,7 +60,7 @@ class Authenticator:
         self._tokens = dict(tokens or {})
         self._certificates = certificates
         self._anonymous = anonymous
-        #: What knows tokens of service accounts, once there is something that makes them.
+        #: Verifies tokens of service accounts, once an issuer exists.
         self.account_of: Callable[[str], AccountToken | None] | None = None
 
     def user_of(self, authorization: str, certificate: bytes | None) -> User | None:
@@ -86,7 +75,7 @@ class Authenticator:
         return ANONYMOUS if self._anonymous else None
 
     def review(self, token: str, audiences: Iterable[str]) -> TokenAnswer:
-        """Whose token it is, if it is for one of these audiences; none given means this server."""
+        """Return the user of a token for one of these audiences, by default for this server."""
         wanted = tuple(audiences) or (AUDIENCE,)
         user, meant = self._known(token)
         common = tuple(audience for audience in wanted if audience in meant)
@@ -99,7 +88,7 @@ class Authenticator:
         return user if AUDIENCE in audiences else None
 
     def _known(self, token: str) -> tuple[User | None, tuple[str, ...]]:
-        """Whose token it is, and for whom."""
+        """Return the user and the audiences of a token."""
         user = self._tokens.get(token)
         if user is not None:
             return user.authenticated(), (AUDIENCE,)

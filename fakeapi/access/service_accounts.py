@@ -1,8 +1,8 @@
-"""Tokens of service accounts: made when they are asked for, believed as long as they hold.
+"""Tokens of service accounts: issued on request and verified.
 
-A token is a JSON Web Token as kube-apiserver's, but signed with a key of this server alone (HMAC):
-nobody else can verify it, and it ends with the server. It holds until it expires, and as long as
-its account, and the object it is bound to, are the ones they were.
+A token is a JSON Web Token like those of kube-apiserver, but signed with a random key of this
+server (HMAC), so it is valid on this server only. It is valid until it expires, or its account or
+the object that it is bound to is deleted.
 
 Source: pkg/serviceaccount/claims.go of Kubernetes v1.36.3.
 """
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry
     from fakeapi.types.kind import ResourceKey
 
-__all__ = ["BOUND", "TokenIssuer"]
-
 _ACCOUNTS: Final = ("", "serviceaccounts")
 _PRIVATE: Final = "kubernetes.io"
 _HEADER: Final[Json] = {"alg": "HS256", "typ": "JWT"}
-#: What a token can be bound to, by kind, and what it is called in the claims.
+#: The kinds that a token can be bound to.
 BOUND: Final[dict[str, ResourceKey]] = {
     "Pod": ("", "pods"),
     "Node": ("", "nodes"),
@@ -40,14 +38,14 @@ _EXTRA: Final = "authentication.kubernetes.io/"
 
 
 class TokenIssuer:
-    """Makes the tokens of one server, and knows them again."""
+    """Issues and verifies the tokens of one server."""
 
     def __init__(self, state: Registry) -> None:
         self._state = state
         self._key = secrets.token_bytes(32)
 
     def issue(self, account: Json, audiences: list[str], seconds: int, bound: Json) -> str:
-        """A token for a service account; `bound` is the claim about what it is bound to."""
+        """Return a token for a service account; `bound` is the claim about its bound object."""
         metadata, now = metadata_of(account), int(self._state.clock.now())
         namespace, name = text(metadata.get("namespace")), name_of(account)
         identity: Json = {"name": name, "uid": metadata.get("uid")}
@@ -65,7 +63,7 @@ class TokenIssuer:
         return f"{signed}.{self._signature(signed)}"
 
     def __call__(self, token: str) -> AccountToken | None:
-        """Whose token it is and for whom, None if it is none of ours or does not hold any more."""
+        """Return the user and the audiences of a token, None if it is not valid."""
         signed, _, signature = token.rpartition(".")
         if not token.isascii() or not hmac.compare_digest(
             signature.encode(), self._signature(signed).encode()
@@ -103,7 +101,7 @@ class TokenIssuer:
 
 
 def _extra(claims: Json, private: Json) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What the token says of its user besides the name, by key."""
+    """Return the `extra` fields of the user."""
     found = {CREDENTIAL_ID: (f"JTI={text(claims.get('jti'))}",)}
     for part in ("node", "pod"):
         known = private.get(part)
@@ -122,5 +120,5 @@ def _base64(raw: bytes) -> str:
 
 
 def _decoded(part: str) -> Json:
-    """A part of a token whose signature is known to be ours."""
+    """Decode a part of a token whose signature has been verified."""
     return mapping(msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))))

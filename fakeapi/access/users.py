@@ -1,4 +1,4 @@
-"""Who makes a request: names, groups and what else authentication finds out.
+"""Users: name, groups and the other results of authentication.
 
 Source: apiserver pkg/authentication/{user,serviceaccount} of v0.36.3.
 """
@@ -15,29 +15,16 @@ if TYPE_CHECKING:
 
     from fakeapi.types.objects import Json
 
-__all__ = [
-    "ADMIN",
-    "ANONYMOUS",
-    "AUTHENTICATED",
-    "MASTERS",
-    "SERVER",
-    "UNAUTHENTICATED",
-    "User",
-    "act_as",
-    "acting_as",
-    "current_user",
-    "extra_of",
-    "service_account",
-    "service_account_groups",
-    "service_account_name",
-]
-
-#: Whoever is in this group may do everything, whatever the roles say.
+#: Members of this group may do everything, without roles.
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+
+
+class SecurityError(Exception):
+    """Options that contradict one another, or a file that cannot be used; the text is one line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,14 +48,14 @@ class User:
         return info
 
     def authenticated(self) -> User:
-        """The user with the group that all have who have shown who they are."""
+        """Return the user with the group of all authenticated users."""
         if AUTHENTICATED in self.groups or UNAUTHENTICATED in self.groups:
             return self
         return dataclasses.replace(self, groups=(*self.groups, AUTHENTICATED))
 
 
 def extra_of(values: Mapping[str, list[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What a user carries besides name and groups, in the order of its keys."""
+    """Return `extra` of a user in the order of its keys."""
     return tuple((key, tuple(values[key])) for key in sorted(values))
 
 
@@ -93,27 +80,27 @@ def service_account_groups(namespace: str) -> tuple[str, str]:
 
 
 ANONYMOUS: Final = User("system:anonymous", (UNAUTHENTICATED,))
-#: Whom the generated certificate and `--token` stand for.
+#: The user of the generated certificate and of `--token`.
 ADMIN: Final = User("kubernetes-admin", (MASTERS,))
-#: Whom programs in the server's own process stand for.
+#: The user of programs in the server's own process.
 SERVER: Final = User("system:apiserver", (MASTERS,))
 
 _user: Final[contextvars.ContextVar[User]] = contextvars.ContextVar("user", default=SERVER)
 
 
 def current_user() -> User:
-    """Whose request is answered in this task; outside of requests the server acts for itself."""
+    """Return the user of the request that this task answers, by default the server itself."""
     return _user.get()
 
 
 def act_as(user: User) -> None:
-    """What this task does from now on, it does for that user."""
+    """Set the user of this task."""
     _user.set(user)
 
 
 @contextlib.contextmanager
 def acting_as(user: User) -> Iterator[None]:
-    """Do something for another user than the one whose request is answered."""
+    """Act as another user inside the block."""
     token = _user.set(user)
     try:
         yield

@@ -1,4 +1,4 @@
-"""ResourceQuota: what would use more than the quotas of its namespace allow is refused.
+"""ResourceQuota: writes that exceed the quotas of their namespace are refused.
 
 Source: apiserver pkg/admission/plugin/resourcequota/controller.go (CheckRequest) of v0.36.3.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ResourceQuota(Plugin):
-    """Refuses what does not fit; the books see what was stored, and keep the status of quotas."""
+    """Refuses writes that exceed a quota; `QuotaBooks` keeps the status of quotas."""
 
     name = "ResourceQuota"
 
@@ -41,7 +41,7 @@ class ResourceQuota(Plugin):
         self._books = QuotaBooks(state)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """All that is new, and changes of what can come to use more."""
+        """Return True for creates, and for updates of kinds whose use can grow."""
         if operation is Operation.DELETE or resource in IGNORED:
             return False
         if subresource:
@@ -50,7 +50,7 @@ class ResourceQuota(Plugin):
         return operation is Operation.CREATE or resource in changing
 
     def check(self, review: Review) -> None:
-        """Compare what is used, with the object, to what is allowed. Raises Forbidden."""
+        """Raise Forbidden if the object does not fit into a quota."""
         if self._books is None or not review.target.namespace:
             return
         accounts = self._books.accounts(review.target.namespace)
@@ -76,14 +76,14 @@ class ResourceQuota(Plugin):
 
 
 def _keeps_its_scope(review: Review) -> bool:
-    """An update of a pod counts only if it gets a deadline or loses it, or is a resize."""
+    """Return True for updates of pods that cannot change their use: no resize, no new scope."""
     if review.resource != PODS or review.old is None or review.target.subresource:
         return False
     return scopes.is_terminating(review.object) == scopes.is_terminating(review.old)
 
 
 def _check_containers(review: Review, account: Account) -> None:
-    """Whoever counts cpu or memory makes every container say what it wants. Raises Forbidden."""
+    """Raise Forbidden if a container lacks requests or limits that the quota counts."""
     missing = missing_in_containers(review.object, account.names(PODS))
     if missing:
         listed = "; ".join(f"{name} for: {','.join(who)}" for name, who in missing.items())
@@ -91,7 +91,7 @@ def _check_containers(review: Review, account: Account) -> None:
 
 
 def _more(review: Review, account: Account) -> dict[str, Amount]:
-    """What the write adds to the use of a quota; an update can only add."""
+    """Return the amounts that the write adds to the use of a quota."""
     resource, old = review.resource, review.old
     now = usage_of(resource, review.object)
     was: dict[str, Amount] = {}

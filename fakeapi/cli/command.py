@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fakeapi.access.errors import SecurityError
+from fakeapi.access.users import SecurityError
 from fakeapi.admission.selection import AdmissionError
 from fakeapi.cli.actor_options import ActorOptions, actor_options
 from fakeapi.cli.options import (

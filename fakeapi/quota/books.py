@@ -1,14 +1,14 @@
-"""The books about quotas: `status.hard` and `status.used` of each, right after every write.
+"""QuotaBooks: `status.hard` and `status.used` of each quota, right after every write.
 
-Upstream's admission adds to `status.used` before an object is stored, and a controller puts it
-right some time after objects have gone. Here one set of books follows the store: every change of an
-object that a quota counts is charged as it happens, and the status is written at once after it.
+Upstream's admission adds to `status.used` before an object is stored, and a controller corrects it
+some time after objects were deleted. Here every change of an object that a quota counts is charged
+as it happens, and the status is written directly after it.
 
-    a quota is new or was changed ──> all its objects are counted again
-    an object came, changed, went ──> the difference is added
+    quota created or changed           ──> all its objects are counted again
+    object created, changed, deleted   ──> the difference is added
 
-A pod that stays beyond the end of its grace period counts no more, but time passes without a
-change: that is looked at when a quota is about to refuse something.
+A pod that stays beyond the end of its grace period no longer counts. As no change marks that
+moment, it is checked when a quota is about to refuse a write.
 
 Source: pkg/controller/resourcequota/resource_quota_controller.go of Kubernetes v1.36.3.
 """
@@ -48,7 +48,7 @@ _NOTHING: Final = Amount(0)
 
 @dataclasses.dataclass(slots=True)
 class Account:
-    """What is known of one quota. `used` has the names of `hard` that can be counted."""
+    """The state of one quota. `used` has the names of `hard` that can be counted."""
 
     key: str
     quota: Json
@@ -58,18 +58,17 @@ class Account:
 
     @property
     def name(self) -> str:
-        """The name of the quota."""
         return name_of(self.quota)
 
     def names(self, resource: ResourceKey) -> list[str]:
-        """The names in the quota that objects of a resource count for."""
+        """Return the names in the quota that objects of a resource count for."""
         found = self._names.get(resource)
         if found is None:
             found = self._names[resource] = names_of(resource, self.hard)
         return found
 
     def matches(self, resource: ResourceKey, obj: Json) -> bool:
-        """Whether the quota is about the object."""
+        """Return True if the quota counts the object."""
         return bool(self.names(resource)) and scopes.matches(self.quota, resource, obj)
 
 
@@ -92,7 +91,7 @@ class QuotaBooks:
         self._settle()
 
     def accounts(self, namespace: str) -> list[Account]:
-        """What is known of the quotas of a namespace, in order of their names."""
+        """Return the accounts of the quotas of a namespace, in order of their names."""
         found = self._accounts.get(namespace)
         return [found[key] for key in sorted(found)] if found else []
 
@@ -105,7 +104,7 @@ class QuotaBooks:
 
     def _observe(self, collection: Collection, change: Change) -> None:
         """Charge a change; called before it is part of the store, so nothing is written yet."""
-        if change.resource_version <= self._newest_version:  # the store was wound back
+        if change.resource_version <= self._newest_version:  # the store was rewound
             self._stale.update(self._quotas.revisions)
         self._newest_version = change.resource_version
         resource = collection.resource
@@ -140,7 +139,7 @@ class QuotaBooks:
     def _usage(
         self, account: Account, resource: ResourceKey, revision: Revision | None
     ) -> dict[str, Amount]:
-        """What a revision was charged with."""
+        """Return the use that a revision was charged with."""
         if revision is None or not scopes.matches(account.quota, resource, revision.object):
             return {}
         used = usage_of(resource, revision.object)
@@ -150,7 +149,7 @@ class QuotaBooks:
         return used
 
     def _settle(self) -> None:
-        """Write what has changed; what that changes in turn is seen to as well."""
+        """Write the changed statuses, until no account changes any more."""
         if self._is_writing or not (self._stale or self._changed):
             return
         self._is_writing = True
@@ -164,7 +163,7 @@ class QuotaBooks:
             self._is_writing = False
 
     def _open(self, key: str) -> None:
-        """Begin the account of a quota anew, or close it."""
+        """Count all objects of a quota anew; drop its account if it was deleted."""
         self._stale.discard(key)
         namespace = key.partition("/")[0]
         revision = self._quotas.revisions.get(key)

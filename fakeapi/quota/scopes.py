@@ -1,4 +1,4 @@
-"""Which objects a quota is about: its scopes and its scope selector.
+"""The objects that a quota counts: its scopes and its scope selector.
 
 Source: podMatchesScopeFunc and pvcMatchesScopeFunc in pkg/quota/v1/evaluator/core of v1.36.3. Of
 all other kinds no object matches any scope.
@@ -27,12 +27,12 @@ def selectors_of(quota: Json) -> list[Json]:
 
 
 def matches(quota: Json, resource: ResourceKey, obj: Json) -> bool:
-    """Whether an object meets all scopes of a quota."""
+    """Return True if an object meets all scopes of a quota."""
     return all(_meets(selector, resource, obj) for selector in selectors_of(quota))
 
 
 def is_terminating(pod: Json) -> bool:
-    """Whether a pod has a deadline, which is what the scope Terminating means."""
+    """Return True if a pod has a deadline: the scope Terminating."""
     deadline = mapping(pod.get("spec")).get("activeDeadlineSeconds")
     return isinstance(deadline, int) and deadline >= 0
 
@@ -51,7 +51,7 @@ def _meets(selector: Json, resource: ResourceKey, obj: Json) -> bool:
     if scope == "PriorityClass":
         name = text(spec.get("priorityClassName"))
         return _has(selector, [name] if name else [])
-    return scope == "CrossNamespacePodAffinity" and _looks_abroad(spec)
+    return scope == "CrossNamespacePodAffinity" and _crosses_namespaces(spec)
 
 
 def _has(selector: Json, names: list[str]) -> bool:
@@ -75,8 +75,8 @@ def _attributes_classes(claim: Json) -> list[str]:
     return sorted({text(name) for name in named if name})
 
 
-def _looks_abroad(spec: Json) -> bool:
-    """Whether a term of pod affinity or anti-affinity is about other namespaces."""
+def _crosses_namespaces(spec: Json) -> bool:
+    """Return True if a term of pod affinity or anti-affinity selects other namespaces."""
     affinity = mapping(spec.get("affinity"))
     for field in ("podAffinity", "podAntiAffinity"):
         terms = mapping(affinity.get(field))

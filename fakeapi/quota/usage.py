@@ -1,4 +1,4 @@
-"""What an object uses, in the names that quotas have for it.
+"""The use of an object, by the names that quotas have for it.
 
 Source: pkg/quota/v1/evaluator/core/{pods,services,persistent_volume_claims,resource_claims}.go of
 Kubernetes v1.36.3 and apiserver pkg/quota/v1/generic/evaluator.go. Extended resources that device
@@ -36,7 +36,7 @@ DEVICE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})
 _ONE: Final = Amount(NANO)
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
-#: What every container must say if a quota is about it; upstream regrets this, too.
+#: Names that every container must set if a quota counts them.
 _COMPULSORY: Final = frozenset(
     f"{prefix}{name}" for prefix in ("", REQUESTS_PREFIX, "limits.") for name in ("cpu", "memory")
 )
@@ -51,7 +51,7 @@ _SERVICE_NAMES: Final = frozenset(
 _STORAGE_CLASS: Final = ".storageclass.storage.k8s.io/"
 _CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
 _PER_DEVICE_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
-#: The most devices one request can get; what is asked for with `All` counts as that many.
+#: The maximum of devices of one request; the allocation mode `All` counts as that many.
 _DEVICES_MAX: Final = 32
 #: Kinds that were counted before there was count/.
 _ALIASES: Final = {
@@ -62,7 +62,7 @@ _COUNT: Final = "count/"
 
 
 def count_name(resource: ResourceKey) -> str:
-    """What a quota calls the number of objects of a resource."""
+    """Return the name of the number of objects of a resource."""
     group, plural = resource
     return f"{_COUNT}{plural}.{group}" if group else f"{_COUNT}{plural}"
 
@@ -108,7 +108,7 @@ def _is_of_pods(name: str) -> bool:
 
 
 def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
-    """What an object uses; zeros are in it where the kind could use something."""
+    """Return the use of an object, with zeros for what its kind could use."""
     if resource == PODS:
         return _of_pod(obj)
     if resource == SERVICES:
@@ -124,7 +124,7 @@ def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
 
 
 def is_past_its_end(pod: Json, now_seconds: float) -> bool:
-    """Whether a pod should have been gone for as long as it was given: it counts no more."""
+    """Return True if the grace period of a deleted pod is over, so that it no longer counts."""
     metadata = metadata_of(pod)
     grace = metadata.get("deletionGracePeriodSeconds")
     if not is_deleting(pod) or not isinstance(grace, int):
@@ -133,7 +133,7 @@ def is_past_its_end(pod: Json, now_seconds: float) -> bool:
 
 
 def missing_in_containers(pod: Json, required: list[str]) -> dict[str, list[str]]:
-    """Names of cpu and memory that are required, and the containers that say nothing of them."""
+    """Return required names of cpu and memory with the containers that lack them."""
     spec = mapping(pod.get("spec"))
     pod_level = mapping(spec.get("resources"))
     whole = (*mapping(pod_level.get("requests")), *mapping(pod_level.get("limits")))

@@ -18,8 +18,6 @@ from fakeapi.writes import pipeline
 if TYPE_CHECKING:
     from fakeapi.store.registry import Registry
 
-__all__ = ["create_missing"]
-
 _PATH: Final = Path(__file__).with_name("bootstrap.json")
 _MANAGER: Final = "kube-apiserver"
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
@@ -27,7 +25,7 @@ _ANNOTATIONS: Final = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
 
 
 def create_missing(state: Registry) -> None:
-    """Store those that are not there; what somebody has made of the others stays."""
+    """Store the default roles and bindings that are missing; changed ones stay."""
     for value in msgspec.json.decode(_PATH.read_bytes(), type=list[Json]):
         kind = state.kinds.find_kind(f"{GROUP}/v1", str(value["kind"]))
         assert kind is not None

@@ -17,8 +17,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Authority", "CertificatePair"]
-
 _VALID_FOR: Final = datetime.timedelta(days=365)
 #: Clocks differ a little.
 _LEEWAY: Final = datetime.timedelta(hours=1)

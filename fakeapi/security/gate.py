@@ -1,4 +1,4 @@
-"""Where requests come in on a server that looks at them: who is it, is there room, may they?
+"""The gate before the handler: authentication, request limits, authorization.
 
 Source: apiserver pkg/endpoints/filters/{authentication,authorization}.go and
 pkg/server/filters/maxinflight.go of v0.36.3, in the order of pkg/server/config.go.
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fakeapi.access.access import Access
     from fakeapi.decoding.options import Query
     from fakeapi.http.answers import Answer
-
-__all__ = ["Gate", "too_busy"]
 
 _IMPERSONATE: Final = "Impersonate-User"
 

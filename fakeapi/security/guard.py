@@ -1,4 +1,4 @@
-"""What one server does about security, made from its options: TLS, users, roles, a gate."""
+"""The security of one server, made from its options: TLS, users, roles, a gate."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import yaml
 
 from fakeapi.access.access import Access
 from fakeapi.access.authentication import Authenticator, read_token_file
-from fakeapi.access.errors import SecurityError
-from fakeapi.access.users import ADMIN, SERVER, User
+from fakeapi.access.users import ADMIN, SERVER, SecurityError, User
 from fakeapi.clock import SystemClock
 from fakeapi.security import bootstrap
 from fakeapi.security.gate import Gate
@@ -31,16 +30,14 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry
     from fakeapi.types.objects import Json
 
-__all__ = ["Guard", "Loopback"]
-
 _MANAGER: Final = "kube-apiserver"
-#: Where components that delegate authentication find whom to believe.
+#: The ConfigMap with the authorities that components trust which delegate authentication.
 _TRUST: Final = "extension-apiserver-authentication"
 _LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
 
 class Loopback(NamedTuple):
-    """What a program in the server's own process needs besides its address to do everything."""
+    """TLS and headers by which a program in the server's own process may do everything."""
 
     tls: ssl.SSLContext | None
     headers: dict[str, str]
@@ -70,7 +67,7 @@ class Guard:
 
     @property
     def gate(self) -> Gate | None:
-        """What every request has to pass; None if there is nothing to look at."""
+        """Return the gate that every request passes, None if there is nothing to check."""
         options = self.options
         if not options.authenticates and not options.limits_requests:
             return None
@@ -83,7 +80,7 @@ class Guard:
 
     @functools.cached_property
     def loopback(self) -> Loopback:
-        """How programs in this process get in, whoever else may."""
+        """TLS and headers for programs in this process."""
         options = self.options
         headers = {"Authorization": f"Bearer {self._own_token}"} if options.authenticates else {}
         if not options.serves_tls:
@@ -95,7 +92,7 @@ class Guard:
         return Loopback(context, headers)
 
     def set_up(self, state: Registry) -> None:
-        """Create the objects that a server with this security begins with, as far as missing."""
+        """Create the objects that a server with this security starts with, unless they exist."""
         if self.options.takes_certificates:
             kind = state.kinds.find("", "v1", "configmaps")
             assert kind is not None
@@ -107,9 +104,9 @@ class Guard:
             self.access.authorizer = RbacAuthorizer(state.store)
 
     def kubeconfig(self, url: str, user: str = "", groups: Iterable[str] = ()) -> str:
-        """A kubeconfig as YAML, for an administrator if no other user is named.
+        """Return a kubeconfig as YAML, by default for an administrator.
 
-        Raises SecurityError if that user cannot show who he is.
+        Raises SecurityError if that user has neither certificate nor token.
         """
         cluster: Json = {"server": url}
         if self._ca:

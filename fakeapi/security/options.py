@@ -1,4 +1,4 @@
-"""What a server is told about security, in Python or by flags, and what of it makes sense."""
+"""The security options of a server, and their validation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from fakeapi.access.errors import SecurityError
+from fakeapi.access.users import SecurityError
 from fakeapi.decoding.bodies import BODY_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fakeapi.access.users import User
-
-__all__ = ["AuthorizationMode", "Security", "is_loopback"]
 
 AuthorizationMode: TypeAlias = Literal["AlwaysAllow", "RBAC"]
 MODES: Final = ("AlwaysAllow", "RBAC")
@@ -60,7 +58,6 @@ class Security:
 
     @property
     def serves_tls(self) -> bool:
-        """Whether clients speak HTTPS with it."""
         return self.tls or self.tls_cert_file is not None
 
     @property
@@ -75,25 +72,24 @@ class Security:
 
     @property
     def takes_certificates(self) -> bool:
-        """Whether a client may show a certificate."""
+        """Return True if client certificates are requested."""
         return self.tls or self.client_ca_file is not None
 
     @property
     def authenticates(self) -> bool:
-        """Whether there is a way to show who one is."""
+        """Return True if users can authenticate."""
         takes_tokens = bool(self.token or self.tokens) or self.token_auth_file is not None
         return takes_tokens or self.takes_certificates
 
     @property
     def lets_anonymous_in(self) -> bool:
-        """Whether requests are taken from those who show nothing."""
+        """Return True if requests without credentials are accepted."""
         if self.anonymous_auth is None:
             return self.authorization_mode == "RBAC"
         return self.anonymous_auth
 
     @property
     def limits_requests(self) -> bool:
-        """Whether requests in work are bounded."""
         return bool(self.max_requests_inflight or self.max_mutating_requests_inflight)
 
     def check(self) -> None:
@@ -103,7 +99,7 @@ class Security:
         """
         self._check_files()
         if any(not letter.isprintable() or letter.isspace() for letter in self.token):
-            raise SecurityError("--token: expected no blanks: nobody could send it in a header")
+            raise SecurityError("--token: expected no blanks: a header cannot hold them")
         if self.authorization_mode not in MODES:
             raise SecurityError(f"authorization mode: expected one of {', '.join(MODES)}")
         needs = "needs a way to authenticate: --token, --token-auth-file, --tls or --client-ca-file"
@@ -136,7 +132,7 @@ class Security:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on the host; names are looked up."""
+    """Return True if the host is reached from this machine only; names are looked up."""
     if host == "localhost":
         return True
     try:

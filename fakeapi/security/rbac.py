@@ -1,4 +1,4 @@
-"""Who may do what by the roles that are stored, and the bindings of users to them.
+"""Authorization by the stored roles, and the bindings of users to them.
 
 Source: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go and
 pkg/apis/rbac/v1/evaluation_helpers.go of Kubernetes v1.36.3.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fakeapi.access.authorization import Decision, Rules
+from fakeapi.access.access import Decision, Rules
 from fakeapi.access.users import MASTERS, User, service_account_name
 from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text, texts
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fakeapi.access.attributes import Attributes
     from fakeapi.store.store import Store
     from fakeapi.types.kind import ResourceKey
-
-__all__ = ["GROUP", "RbacAuthorizer", "path_matches", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ROLES: Final = (GROUP, "roles")
@@ -66,7 +64,7 @@ class RbacAuthorizer:
             store.collection(resource).listeners[self] = self._forget
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
-        """Whether some rule allows it; administrators need none."""
+        """Return True as `allowed` if a rule allows it; administrators need none."""
         if MASTERS in user.groups:
             return Decision(allowed=True)
         key = (user, attributes)
@@ -143,7 +141,7 @@ class RbacAuthorizer:
 
 
 def _is(user: User, subject: Json, namespace: str) -> bool:
-    """Whether a binding in that namespace means the user."""
+    """Return True if a binding in that namespace names the user."""
     kind, name = subject.get("kind"), text(subject.get("name"))
     if kind == "User":
         return user.name == name
@@ -156,7 +154,7 @@ def _is(user: User, subject: Json, namespace: str) -> bool:
 
 
 def rule_allows(rule: Json, attributes: Attributes) -> bool:
-    """Whether a PolicyRule covers that."""
+    """Return True if a PolicyRule covers the request."""
     if not _covers(texts(rule.get("verbs")), attributes.verb):
         return False
     if not attributes.about_resource:
@@ -180,7 +178,7 @@ def _resource_matches(resources: list[str], attributes: Attributes) -> bool:
 
 
 def path_matches(url: str, path: str) -> bool:
-    """Whether a rule's path, which may end in a star, covers another."""
+    """Return True if a rule's path, which may end in a star, covers another."""
     return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 

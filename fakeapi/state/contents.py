@@ -1,8 +1,8 @@
-"""What a store holds, as values that can be written to a file and put into a new store.
+"""The content of a store, as values that can be written to a file and put into a new store.
 
 Of each collection it is the objects as of the start of its log, and the changes since, the oldest
 first; applied one after another they make the state now and the log. So an object is saved once for
-each version of it that some watch or list may still ask for.
+each version of it that a watch or list may still request.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fakeapi.state.errors import StateError
 from fakeapi.store.store import ADDED, DELETED, MODIFIED, Change, Revision, object_key
 from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
     from fakeapi.store.store import Collection, Store
 
-__all__ = ["Contents", "SavedChange", "SavedCollection", "contents_of", "put_into"]
+
+class StateError(Exception):
+    """A file of state cannot be used; the text is one line with the file, the place and why."""
+
+
+def file_error(path: object, error: OSError) -> StateError:
+    """Return the error of the operating system for a file, as one line."""
+    return StateError(f"{path}: {error.strerror or error}")
 
 
 class SavedChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,7 +56,7 @@ class Contents(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def contents_of(store: Store) -> Contents:
-    """What the store holds now. The objects are the store's own and must not be changed."""
+    """Return the content of the store; the objects are the store's own and must not be changed."""
     start = store.started_at
     saved = [_saved(collection) for collection in store.collections()]
     written = [one for one in saved if one.objects or one.changes or one.start != start]
@@ -72,9 +78,9 @@ def _saved(collection: Collection) -> SavedCollection:
 
 
 def put_into(store: Store, contents: Contents) -> None:
-    """Make a new store hold this. Raises StateError if it does not fit together.
+    """Fill a new store with the contents. Raises StateError if they contradict one another.
 
-    The message says where, as a path from the root of the contents.
+    The message has the place, as a path from the root of the contents.
     """
     resources: set[tuple[str, str]] = set()
     versions: set[int] = set()

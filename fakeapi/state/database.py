@@ -1,16 +1,16 @@
-"""A server's state in a SQLite file, where every change is before anybody hears of it.
+"""The state of a server in a SQLite file; a change is committed before any client sees it.
 
-One row for each version of an object that some watch or list may still ask for, as etcd keeps them:
+One row per version of an object that a watch or list may still request, as etcd keeps them:
 
     revisions     version (primary key), resource, deleted, object
-    collections   where the log of each resource starts; what is older and superseded is gone
-    counter       the newest version of all, should its own row be gone
+    collections   where the log of each resource starts; older versions are deleted
+    counter       the newest version of all, in case its own row was deleted
 
 A change is one insert. Changes are committed in groups: all that were made in one turn of the event
-loop, before the first byte of an answer or of a watch that could tell of them. So what clients have
-seen is in the file, and a version they have seen is never given to something else. The file is in
-WAL mode and `synchronous` is NORMAL: what is committed survives the death of the process at any
-moment (`kill -9`); a loss of power may cost the newest commits, but does not damage the file.
+loop, before the first byte of an answer or watch event that depends on them. So every change that a
+client has seen is in the file, and its version is never used again. The file is in WAL mode and
+`synchronous` is NORMAL: committed changes survive the death of the process at any moment (`kill
+-9`); a loss of power may cost the newest commits, but does not damage the file.
 
 One process at a time: the file is locked as long as it is open.
 """
@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from fakeapi.state.contents import Contents, SavedChange, SavedCollection
-from fakeapi.state.errors import StateError
+from fakeapi.state.contents import Contents, SavedChange, SavedCollection, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Change, ChangeLog, Collection, Store
     from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
-
-__all__ = ["Database"]
 
 #: "kube" as a number, in the header of the file: whose it is.
 _APPLICATION_ID: Final = 0x6B756265
@@ -55,7 +52,7 @@ _SCHEMA: Final = (
     """,
     "CREATE TABLE counter (newest INTEGER NOT NULL, start INTEGER NOT NULL)",
 )
-#: Changes after which it is worth looking for rows that nobody can ask for any more.
+#: Rows that cannot be requested any more are deleted after so many changes.
 _FORGET_EVERY: Final = 512
 
 
@@ -77,7 +74,7 @@ class _Entry(NamedTuple):
 
 
 class _Written:
-    """What the file has of one collection: its number there, and the changes of its log."""
+    """The rows of one collection: its number in the file, and the changes of its log."""
 
     def __init__(self, number: int, log: ChangeLog) -> None:
         self.number = number
@@ -85,7 +82,7 @@ class _Written:
         self.entries: collections.deque[_Entry] = collections.deque()
 
     def forget(self) -> tuple[int, list[tuple[int]]]:
-        """Where the log starts now, 0 if as before, and the versions that are superfluous."""
+        """Return the start of the log, 0 if unchanged, and the versions that can be deleted."""
         start, gone = 0, []
         while self.entries and self.entries[0].version <= self.log.compacted_version:
             entry = self.entries.popleft()
@@ -116,7 +113,7 @@ class Database:
         #: Versions from here on were taken back (a fault does that) and are given anew.
         self._taken_back_from: int | None = None
         try:
-            # Isolation None: transactions begin and end where the code says so.
+            # Isolation None: transactions begin and end by explicit statements only.
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
@@ -159,7 +156,7 @@ class Database:
         return is_new
 
     def contents(self) -> Contents:
-        """What a file that is not new holds. Raises StateError."""
+        """Return the contents of a file that is not new. Raises StateError."""
         try:
             return self._read()
         except sqlite3.Error as error:
@@ -246,7 +243,7 @@ class Database:
         self._connection.execute("UPDATE collections SET start = ? WHERE id = ?", (start, number))
 
     def _of(self, collection: Collection) -> _Written:
-        """What the file has of a collection; in a transaction, for it may have to get a number."""
+        """Return the rows of a collection; may insert one, so it needs a transaction."""
         written = self._written.get(collection.resource)
         if written is None:
             start = self._starts.pop(collection.resource, collection.log.compacted_version)
@@ -368,7 +365,7 @@ def _row(change: Change, number: int) -> _Row:
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """What SQLite says, and what a person can do about it."""
+    """Return the text of SQLite's error, with advice."""
     if "locked" in str(error):
         return f"{error}: another process is using it"
     return str(error)

@@ -1,11 +1,11 @@
-"""What a server does about its state: restores it first, keeps it while it runs, saves it last.
+"""Restores the state of a server first, keeps it while the server runs, saves it last.
 
-    new or restored?   1. the database, if it holds anything   2. the file to restore from
-                       3. the snapshot, if it is there         4. nothing: a new state
+    state to start with   1. the database, if it has one      2. the file to restore from
+                          3. the snapshot, if it exists       4. a new state
 
-With a database, `settled` and `guarded` hold back whatever leaves the server until the changes it
-may tell of are committed. Requests wait for one turn of the event loop, so that all that write in
-the same turn share a commit.
+With a database, `settled` and `guarded` hold answers and watch events back until the changes they
+show are committed. Requests wait for one turn of the event loop, so that writes of the same turn
+share a commit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
-from fakeapi.state.contents import Contents, contents_of, put_into
+from fakeapi.state.contents import Contents, StateError, contents_of, put_into
 from fakeapi.state.database import Database
-from fakeapi.state.errors import StateError
 from fakeapi.state.recording import Recording
 from fakeapi.state.snapshots import read_snapshot, write_snapshot
 
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Change, Collection, Store
 
     _Write = Callable[[bytes], Awaitable[None]]
-
-__all__ = ["Keeper", "StateFiles"]
 
 _log = logging.getLogger("fakeapi")
 
@@ -54,7 +51,7 @@ class StateFiles:
 
 
 class Keeper:
-    """The state of one server beyond its memory."""
+    """The files of the state of one server."""
 
     def __init__(
         self, files: StateFiles | None, store: Store, clock: Clock, journal: Journal
@@ -70,9 +67,9 @@ class Keeper:
         self.failure: StateError | None = None
         #: Called once when that happens.
         self.on_failure: Callable[[StateError], None] | None = None
-        #: Whether the state is an earlier one.
+        #: True if the state was restored.
         self.is_restored = False
-        #: Whether the server is not there yet: if something fails, it never will be.
+        #: True while the server is set up; a failure then means that it does not start.
         self.is_setting_up = False
         try:
             self._restore()
@@ -129,7 +126,7 @@ class Keeper:
             raise
 
     def begin(self) -> None:
-        """The server has its port: what is recorded begins. Raises StateError."""
+        """Begin the recording, once the server has its port. Raises StateError."""
         if self._recording is not None:
             self._recording.begin()
 
@@ -142,7 +139,7 @@ class Keeper:
         return target
 
     def _changed(self, _: Collection, __: Change) -> None:
-        """Commit soon, whoever made the change: not only requests write."""
+        """Commit in the next turn of the event loop: not only requests write."""
         if self._commit_is_due:
             return
         with contextlib.suppress(RuntimeError):  # there is no loop yet while the server is set up
@@ -151,11 +148,11 @@ class Keeper:
 
     def _commit_now(self) -> None:
         self._commit_is_due = False
-        with contextlib.suppress(StateError):  # who waits for the commit will be told
+        with contextlib.suppress(StateError):  # requests that wait for the commit get the error
             self.commit()
 
     def commit(self) -> None:
-        """Have all that was changed until now in the database. Raises StateError."""
+        """Commit all changes made so far. Raises StateError."""
         if self.failure is not None:
             raise self.failure
         if self._database is None:
@@ -175,11 +172,11 @@ class Keeper:
 
     @property
     def is_durable(self) -> bool:
-        """Whether answers have to wait until what they tell of is committed."""
+        """Return True if answers wait until the changes they show are committed."""
         return self._database is not None
 
     async def settled(self) -> None:
-        """Wait until what an answer may tell of is committed. Raises StateError."""
+        """Wait until the changes made so far are committed. Raises StateError."""
         if self._database is None:
             return
         mine = self._database.noted
@@ -189,7 +186,7 @@ class Keeper:
             self.commit()
 
     def guarded(self, write: _Write) -> _Write:
-        """The same, but not before all it may tell of is committed: breaks off if it cannot be."""
+        """Return `write` that commits first; it breaks the connection off if that fails."""
         if self._database is None:
             return write
 
@@ -203,7 +200,7 @@ class Keeper:
         return write_committed
 
     def close(self) -> None:
-        """Save what is to be saved at the end. Raises StateError; everything is closed even so."""
+        """Save the state at the end. Raises StateError, after all files are closed."""
         with contextlib.ExitStack() as closing:
             if self._database is not None:
                 failed = self.failure is not None
@@ -216,7 +213,7 @@ class Keeper:
                 self.save_snapshot()
 
     def abandon(self) -> None:
-        """Let go of the files as they are: there will be no server."""
+        """Close the files as they are: the server does not start."""
         if self._database is not None:
             self._database.abandon()
             self._database = None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from fakeapi.loading.kept_files import open_locked, truncate, write_all
-from fakeapi.state.errors import StateError, file_error
+from fakeapi.state.contents import StateError, file_error
 from fakeapi.store.store import ADDED, DELETED, MODIFIED
 from fakeapi.types.objects import Json, encode, name_of
 
@@ -59,7 +59,6 @@ class RecordedChange(msgspec.Struct, frozen=True):
 
     @property
     def resource_key(self) -> ResourceKey:
-        """Where the object is stored."""
         return self.group, self.resource
 
 
@@ -67,7 +66,7 @@ class Recording:
     """A file that is written to from `begin` until `close`."""
 
     def __init__(self, path: Path, store: Store, clock: Clock, journal: Journal) -> None:
-        """Take hold of the file and leave it as it is. Raises StateError."""
+        """Lock the file; its content stays until `begin`. Raises StateError."""
         self._path, self._store, self._clock, self._journal = path, store, clock, journal
         self._started_seconds = clock.now()
         self._listening = contextlib.ExitStack()
@@ -82,7 +81,7 @@ class Recording:
             raise file_error(path, error) from error
 
     def begin(self) -> None:
-        """Write the file anew, with what is there now. Raises StateError."""
+        """Write the file anew, with all present objects. Raises StateError."""
         self._started_seconds = self._clock.now()
         try:
             truncate(self._file)
@@ -109,7 +108,6 @@ class Recording:
         write_all(self._file, encode(line) + b"\n")
 
     def close(self) -> None:
-        """End the recording."""
         self._listening.close()
         self._file.close()
 
@@ -152,9 +150,9 @@ def read_recording(path: Path) -> Iterator[tuple[int, RecordedChange]]:
 
 
 def check_recording(path: Path) -> None:
-    """Find out that a file is no recording before anything begins. Raises StateError.
+    """Raise StateError if a file is no recording.
 
-    A pipe is left alone: what is read from it is gone.
+    A pipe is not read, as it can be read only once.
     """
     if path.exists() and not path.is_file():
         return

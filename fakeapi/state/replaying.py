@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.state.errors import StateError
+from fakeapi.state.contents import StateError
 from fakeapi.state.recording import RecordedChange, read_recording
 from fakeapi.store.store import DELETED, object_key
 from fakeapi.types.objects import (
@@ -38,15 +38,13 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry
     from fakeapi.types.kind import KindTable, ResourceKey
 
-__all__ = ["replay"]
-
 #: Changes that are made in one go before others get their turn.
 _AT_ONCE_MAX: Final = 100
 _STORED: Final = "stored resources"
 
 
 async def replay(state: Registry, path: Path, *, speed: float) -> int:
-    """Play a recording and say how many changes it has; gaps are divided by `speed`, 0 has none.
+    """Play a recording and return the number of changes; gaps are divided by `speed`, 0 is no gap.
 
     The file is checked before the first change is made. Raises StateError.
     """
@@ -58,7 +56,7 @@ async def replay(state: Registry, path: Path, *, speed: float) -> int:
 
 
 class _Player:
-    """Makes what is due and sets the timer for what is next."""
+    """Makes the changes that are due, and sets the timer for the next."""
 
     def __init__(
         self,
@@ -147,5 +145,5 @@ def _uid(obj: Json) -> object:
 
 
 def _is_same(one: Json, other: Json) -> bool:
-    """Whether two states of an object differ in nothing but their version."""
+    """Return True if two states of an object differ in their version only."""
     return with_metadata(one, resourceVersion=None) == with_metadata(other, resourceVersion=None)

@@ -1,10 +1,10 @@
-"""A server's whole state in one file: JSON, written beside its place and put there in one step.
+"""The whole state of a server in one JSON file, which is replaced in one step.
 
     {"format": "kubesched-fakeapi snapshot", "formatVersion": 1, "savedSeconds": 1790000000.0,
      "contents": {"resourceVersion": 179..., "start": 179..., "collections": [...]}}
 
-So whoever reads the file sees an old snapshot or a new one, never half of one, and a crash while it
-is being written leaves the old one.
+So a reader sees the old snapshot or the new one, never half of one, and a crash while it is being
+written leaves the old one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.state.contents import Contents
-from fakeapi.state.errors import StateError, file_error
+from fakeapi.state.contents import Contents, StateError, file_error
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["read_snapshot", "write_snapshot"]
 
 _FORMAT: Final = "kubesched-fakeapi snapshot"
 _FORMAT_VERSION: Final = 1
 
 
 class _Header(msgspec.Struct, rename="camel"):
-    """What tells a snapshot from other files, and its version from later ones."""
+    """The format and version of a snapshot."""
 
     format: str = ""
     format_version: int = 0
@@ -72,7 +69,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def read_snapshot(path: Path) -> Contents:
-    """What a snapshot holds. Raises StateError."""
+    """Return the contents of a snapshot. Raises StateError."""
     try:
         raw = path.read_bytes()
     except OSError as error:
