@@ -19,7 +19,7 @@ from fakeapi.clock import SystemClock
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
 from fakeapi.faults import FaultOptions, Faults
-from fakeapi.faults.incidents import Incidents
+from fakeapi.faults.server_faults import ServerFaults
 from fakeapi.handler import HttpHandler
 from fakeapi.http.connections import Connections
 from fakeapi.http.port import Port
@@ -334,7 +334,7 @@ class FakeApiServer:
             self._port.close()
             self.abandon()
             raise
-        self.faults.server_started(Incidents(self._port, self._registry.store, self._clock))
+        self.faults.server_started(ServerFaults(self._port, self._registry.store, self._clock))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Fault injection: what goes wrong on a server, where, how often; logged, and the same on each run.
+"""Fault injection: failures of requests, watches and the server; logged and repeatable.
 
     async with FakeApiServer(faults=["faults.yaml"], seed=7) as server:
         server.faults.add(
@@ -15,7 +15,6 @@ model.py; README.md has an example for each.
 
 from __future__ import annotations
 
-from fakeapi.faults.errors import FaultError
 from fakeapi.faults.files import fault_of, faults_of, read_faults, schema
 from fakeapi.faults.injector import FaultOptions, Faults
 from fakeapi.faults.log import Injection, script_from
@@ -28,6 +27,7 @@ from fakeapi.faults.model import (
     Duplicate,
     Expire,
     Fault,
+    FaultError,
     Garble,
     Lose,
     Match,

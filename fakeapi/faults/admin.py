@@ -1,15 +1,15 @@
-"""Faults over HTTP, for those who are not in the server's process.
+"""Faults over HTTP, for programs outside of the server's process.
 
-    GET    /_fakeapi/faults          what is set, and how often each was injected
+    GET    /_fakeapi/faults          the faults that are set, and how often each was injected
     POST   /_fakeapi/faults          set a fault, a list of them, or the content of a file
-    DELETE /_fakeapi/faults          take all away
-    DELETE /_fakeapi/faults/NAME     take one away
-    GET    /_fakeapi/faults/log      what was injected, in order
-    GET    /_fakeapi/faults/script   faults that do the same again, without chance
+    DELETE /_fakeapi/faults          remove all
+    DELETE /_fakeapi/faults/NAME     remove one
+    GET    /_fakeapi/faults/log      the injections, in order
+    GET    /_fakeapi/faults/script   faults that repeat the injections, without randomness
 
-Bodies are JSON or YAML. These requests are no API requests: no fault strikes them, and nobody
-counts them. The connection of a POST outlives the outage that it asks for, so whoever holds on to
-it can still talk to a server that nobody else can reach.
+Bodies are JSON or YAML. These requests are no API requests: no fault applies to them, and they are
+not counted. The connection of a POST survives the outage that it sets, so it still reaches a server
+that refuses all other connections.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import yaml
 
-from fakeapi.faults.errors import FaultError
 from fakeapi.faults.files import faults_of, to_builtins
+from fakeapi.faults.model import FaultError
 from fakeapi.http import answers
 from fakeapi.types.errors import ApiError, BadRequest, MethodNotAllowed
 
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from fakeapi.faults.injector import Faults
     from fakeapi.http.answers import Answer
 
-__all__ = ["PATH", "answer"]
-
-#: Where all of it is found.
+#: The path of all of these.
 PATH: Final = "/_fakeapi/faults"
 
 
@@ -44,7 +42,7 @@ class _NoSuchFault(ApiError):
 
 
 def answer(faults: Faults, method: str, path: str, body: bytes) -> Answer:
-    """Do what a request to a path below PATH asks for. Raises ApiError."""
+    """Answer a request to a path below PATH. Raises ApiError."""
     rest = path[len(PATH) :].strip("/")
     by_method = _ANSWERS.get(rest) or {"DELETE": _remove}
     act = by_method.get(method)

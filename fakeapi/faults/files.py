@@ -19,16 +19,13 @@ import msgspec
 import yaml
 
 from fakeapi.decoding.parsing import SAFE_LOADER
-from fakeapi.faults.errors import FaultError
-from fakeapi.faults.model import Fault, Match, When
+from fakeapi.faults.model import Fault, FaultError, Match, When
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from fakeapi.types.objects import Json
-
-__all__ = ["FaultFile", "fault_of", "faults_of", "read_faults", "schema", "to_builtins"]
 
 _T = TypeVar("_T")
 
@@ -58,19 +55,19 @@ _FIELDS: Final = sorted(
 
 
 class FaultFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a file of faults, or the body of a POST, says. `seed` is for those left to chance."""
+    """The content of a file of faults, or of the body of a POST. `seed` is for random faults."""
 
     faults: list[Fault]
     seed: int | None = None
 
 
 def fault_of(value: object, where: str = "") -> Fault:
-    """A fault from plain values. Raises FaultError."""
+    """Return a fault from plain values. Raises FaultError."""
     return _converted(value, Fault, where)
 
 
 def faults_of(value: object, where: str = "") -> FaultFile:
-    """Faults from plain values: one, a list of them, or a whole file. Raises FaultError."""
+    """Return faults from plain values: one, a list, or a whole file. Raises FaultError."""
     if isinstance(value, list):
         value = {"faults": value}
     elif isinstance(value, dict) and value and not value.keys() & {"faults", "seed"}:
@@ -84,7 +81,7 @@ def faults_of(value: object, where: str = "") -> FaultFile:
 
 
 def read_faults(path: Path) -> FaultFile:
-    """The faults in a YAML or JSON file. Raises FaultError."""
+    """Return the faults in a YAML or JSON file. Raises FaultError."""
     try:
         value = yaml.load(path.read_bytes(), SAFE_LOADER)
     except OSError as error:
@@ -95,12 +92,12 @@ def read_faults(path: Path) -> FaultFile:
 
 
 def to_builtins(faults: Iterable[Fault]) -> list[Json]:
-    """Faults as plain values, which `faults_of` reads again."""
+    """Return faults as plain values, which `faults_of` reads."""
     return [msgspec.to_builtins(fault) for fault in faults]
 
 
 def schema() -> Json:
-    """The JSON schema (2020-12) of a file of faults."""
+    """Return the JSON schema (2020-12) of a file of faults."""
     (whole,), parts = msgspec.json.schema_components([FaultFile], ref_template="#/$defs/{name}")
     del whole
     top = parts.pop("FaultFile")
@@ -124,7 +121,7 @@ def _prefix(where: str) -> str:
 
 
 def _explained(text: str) -> str:
-    """msgspec's words in ours: the field first, then what was expected."""
+    """Return msgspec's error in our form: the field, then the expected value."""
     found = _PATH.match(text)
     assert found is not None
     what, path = found["what"], found["path"] or ""

@@ -1,11 +1,11 @@
-"""What was injected, in order: for people, for assertions, and to do it again.
+"""The log of injections: to read, for assertions, and to repeat a run.
 
-Every injection is a line: its number, when, which fault, what it did, to whom, and as which of the
-matches of its fault. That is all it takes to turn a run that was left to chance into a script that
-is not: the same faults at the same matches, with what chance has drawn.
+Every injection is a line: number, time, fault, effect, client, and the number of the match of its
+fault. From these a script is made that repeats a random run without randomness: the same faults at
+the same matches, with the numbers that were drawn.
 
-On disk it is JSON lines: `{"fault": ...}` when a fault is added, `{"injection": ...}` for what it
-does, `{"removed": ...}` when it goes.
+The file is JSON lines: `{"fault": ...}` when a fault is added, `{"injection": ...}` when it is
+injected, `{"removed": ...}` when it is removed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.faults.errors import FaultError
-from fakeapi.faults.model import Delay, Fault, When
+from fakeapi.faults.model import Delay, Fault, FaultError, When
 from fakeapi.loading.kept_files import open_locked, truncate, write_all
 
 if TYPE_CHECKING:
@@ -31,9 +30,9 @@ _MOMENT_SECONDS: Final = 1e-6
 class Injection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One fault that was injected. `time_seconds` is the server's clock, in seconds since 1970.
 
-    `match` is the number of the match within its fault; 0 for what happens to the whole server.
-    `seconds` is what chance has drawn for a delay. `fault_number` tells apart faults that had the
-    same name one after another.
+    `match` is the number of the match within its fault; 0 for faults of the whole server. `seconds`
+    is the number that was drawn for a delay. `fault_number` distinguishes faults that had the same
+    name one after another.
     """
 
     number: int
@@ -53,7 +52,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Lifetime:
-    """A fault, and from when until when it was set."""
+    """A fault, with the times at which it was added and removed."""
 
     fault: Fault
     added_seconds: float
@@ -93,31 +92,30 @@ class FaultLog:
 
     @property
     def injections(self) -> tuple[Injection, ...]:
-        """What was injected, in order."""
+        """Return the injections, in order."""
         return tuple(self._injections)
 
     def count(self, fault: str) -> int:
-        """How often a fault was injected."""
+        """Return how often a fault was injected."""
         return self._counts.get(fault, 0)
 
     @property
     def faults_added(self) -> int:
-        """How many faults have ever been added."""
+        """Return the number of faults that were ever added."""
         return len(self._lifetimes)
 
     @property
     def next_number(self) -> int:
-        """The number of the next injection."""
         return len(self._injections) + 1
 
     def added(self, fault: Fault, now_seconds: float) -> None:
-        """A fault is set from now on."""
+        """Log that a fault is set."""
         number = len(self._lifetimes) + 1
         self._lifetimes[number] = _Lifetime(fault, now_seconds)
         self._write_fault(number, self._lifetimes[number])
 
     def removed(self, number: int, now_seconds: float) -> None:
-        """A fault is no longer set; that all go with the server is not worth a line."""
+        """Log that a fault was removed, except at the end of the server."""
         if self._ended:
             return
         lifetime = self._lifetimes[number]
@@ -125,17 +123,16 @@ class FaultLog:
         self._write({"removed": number, "time_seconds": now_seconds})
 
     def injected(self, injection: Injection) -> None:
-        """Something was injected."""
+        """Log an injection."""
         self._injections.append(injection)
         self._counts[injection.fault] = self._counts.get(injection.fault, 0) + 1
         self._write({"injection": injection})
 
     def script(self) -> list[Fault]:
-        """Faults that do again, without chance, what this log says was done."""
+        """Return faults that repeat the log, without randomness."""
         return _script(self._lifetimes, self._injections, self._started_seconds)
 
     def close(self) -> None:
-        """End the log, and its file."""
         self._ended = True
         if self._file is not None:
             self._file.close()
@@ -162,7 +159,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def script_from(path: Path) -> list[Fault]:
-    """The script for what the file of a log says was done. Raises FaultError."""
+    """Return faults that repeat the file of a log. Raises FaultError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -181,7 +178,7 @@ def script_from(path: Path) -> list[Fault]:
 
 
 class _History:
-    """What the lines of a file say, all together."""
+    """The content of a file, read line by line."""
 
     def __init__(self) -> None:
         self.started_seconds = 0.0
@@ -189,7 +186,7 @@ class _History:
         self.injections: list[Injection] = []
 
     def take(self, line: _Line) -> None:
-        """One more line. Raises KeyError if it is about a fault that was never added."""
+        """Read one more line. Raises KeyError if its fault was never added."""
         if line.started_seconds is not None:
             self.started_seconds = line.started_seconds
         if line.fault is not None:

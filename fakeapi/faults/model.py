@@ -1,4 +1,4 @@
-"""Faults as values: what goes wrong (an effect), where (a match) and how often (a schedule).
+"""Faults as values: an effect, the requests it applies to (match) and the times (schedule).
 
     Fault(match=Match(verb="create", resource="pods/binding"), when=When(nth=1),
           answer=AnswerWith(code=500, after_write=True))
@@ -15,9 +15,9 @@ A fault has exactly one effect. The effects are of three families:
     of a watch       stall, cut, duplicate, lose, outdated, retype, strip
     of the server    drop_watches, outage, restart, compact
 
-What a watch suffers is decided event by event: `match` then is about the event (its object's
-namespace and name, its type), and `when` counts events. What the server suffers happens once, at
-the beginning of the schedule's time.
+Effects of a watch are decided event by event: `match` then includes the event (its object's
+namespace and name, its type), and `when` counts events. Effects of the server happen once, at the
+beginning of the schedule's time.
 """
 
 from __future__ import annotations
@@ -27,40 +27,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-__all__ = [
-    "EVENT_TYPES",
-    "INITIAL_EVENTS_END",
-    "OPENED",
-    "REQUEST_EFFECTS",
-    "SERVER_EFFECTS",
-    "WATCH_EFFECTS",
-    "AnswerWith",
-    "Compact",
-    "Cut",
-    "Delay",
-    "DropWatches",
-    "Duplicate",
-    "Effect",
-    "Expire",
-    "Fault",
-    "Garble",
-    "Lose",
-    "Match",
-    "Observe",
-    "Outage",
-    "Outdated",
-    "RefuseWatchList",
-    "Reset",
-    "Restart",
-    "Retype",
-    "Stale",
-    "Stall",
-    "Strip",
-    "When",
-    "texts",
-]
-
-#: Not an event on the wire, but the moment before the first one.
+#: Matches the moment before the first event; it is never sent.
 OPENED: Final = "OPENED"
 #: The bookmark that ends the initial events of a watch-list; it is not just any BOOKMARK.
 INITIAL_EVENTS_END: Final = "INITIAL_EVENTS_END"
@@ -74,12 +41,16 @@ _VERBS: Final = (
 _ENDS: Final = ("eof", "reset", "truncate", "expired", "error")
 _GARBLES: Final = ("truncated", "not_json", "empty")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-#: More than any test waits for; `time.sleep` and timers of every platform take it.
+#: A maximum that timers of every platform accept.
 _SECONDS_MAX: Final = 1e8
 
 
+class FaultError(Exception):
+    """A fault that is not valid; the text is one line with the field and what was expected."""
+
+
 def texts(value: str | list[str]) -> list[str]:
-    """One text or several, as several."""
+    """Return one text or several as a list."""
     return [value] if isinstance(value, str) else value
 
 
@@ -103,13 +74,13 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Match(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Which requests, or which events of which watches. What is empty matches everything.
+    """The requests, or the events of watches, that a fault applies to; empty fields match all.
 
     `resource` is a pattern for `pods`, `pods/binding`, `leases.coordination.k8s.io`; `*` is all of
-    them. `path` is for what is no resource (`/version`). `namespace` and `name` are the object's,
-    `client` is the User-Agent, or the header `X-Fakeapi-Client` of those who send one. All of these
-    are patterns with `*`, `?` and `[...]`. `initial_events` tells watches that ask for the state
-    first (watch-lists) from those that do not.
+    them. `path` is for paths that are no resource (`/version`). `namespace` and `name` are the
+    object's, `client` is the User-Agent, or the header `X-Fakeapi-Client` if it is sent. All of
+    these are patterns with `*`, `?` and `[...]`. `initial_events` is True for watches that begin
+    with the state (watch-lists), False for other requests.
     """
 
     verb: str | list[str] = []
@@ -123,7 +94,6 @@ class Match(_Part, frozen=True, kw_only=True, omit_defaults=True):
     initial_events: bool | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         for verb in texts(self.verb):
             _one_of("verb", verb, _VERBS)
         for event in texts(self.event):
@@ -133,11 +103,11 @@ class Match(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class When(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Which of the matches, and between which moments, in seconds since the fault was added.
+    """The matches at which a fault applies, and the time, in seconds since the fault was added.
 
-    A match outside of that time does not count. `nth` names matches by their number, from 1;
-    `skip` lets the first ones go; `times` is how often at most; `probability` throws a dice on the
-    server's seed for each match that is left.
+    Matches outside of that time do not count. `nth` selects matches by their number, from 1; `skip`
+    leaves out the first ones; `times` is the maximum; `probability` is drawn with the server's seed
+    for each match that is left.
     """
 
     nth: int | list[int] = []
@@ -148,7 +118,6 @@ class When(_Part, frozen=True, kw_only=True, omit_defaults=True):
     until_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if any(number < 1 for number in self.numbers):
             raise ValueError("nth counts from 1")
         _at_least("skip", self.skip, 0)
@@ -164,12 +133,12 @@ class When(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def numbers(self) -> list[int]:
-        """The matches by number; empty for all of them."""
+        """Return the selected numbers of matches; empty for all."""
         return [self.nth] if isinstance(self.nth, int) else self.nth
 
 
 class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The request waits: so long, between two numbers of seconds by chance, or until its end.
+    """The request waits for a time, a random time between two numbers, or the fault's end.
 
     Without `seconds` it is held until the fault is removed or its time is over. With `after_write`
     the request is carried out at once, and only its answer waits.
@@ -179,7 +148,6 @@ class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
     after_write: bool = False
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         bounds = self.bounds
         for value in bounds:
             _seconds("seconds", value)
@@ -188,7 +156,7 @@ class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def bounds(self) -> list[float]:
-        """One number, two, or none."""
+        """Return one number, two, or none."""
         if self.seconds is None:
             return []
         return self.seconds if isinstance(self.seconds, list) else [float(self.seconds)]
@@ -197,8 +165,8 @@ class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class AnswerWith(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A failure instead of the answer: 4xx or 5xx with a Status as upstream words it.
 
-    `reason` and `message` say something else than upstream would. With `after_write` the request
-    is carried out all the same, and its own answer is lost. `too_large_resource_version` (with
+    `reason` and `message` replace those of upstream. With `after_write` the request is carried out
+    nevertheless, and its own answer is lost. `too_large_resource_version` (with
     code 504) is the answer for a version that the server has not reached.
     """
 
@@ -210,7 +178,6 @@ class AnswerWith(_Part, frozen=True, kw_only=True, omit_defaults=True):
     too_large_resource_version: bool = False
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if not 400 <= self.code <= 599:
             raise ValueError(f"expected a code from 400 to 599, got {self.code}")
         _at_least("retry_after_seconds", self.retry_after_seconds, 0)
@@ -234,7 +201,6 @@ class Garble(_Part, frozen=True, kw_only=True, omit_defaults=True):
     how: str = "truncated"
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         _one_of("how", self.how, _GARBLES)
 
 
@@ -248,7 +214,6 @@ class Stale(_Part, frozen=True, kw_only=True, omit_defaults=True):
     changes: int | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if self.changes is not None:
             _at_least("changes", self.changes, 1)
 
@@ -276,7 +241,6 @@ class Stall(_Part, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if self.seconds is not None:
             _seconds("seconds", self.seconds)
 
@@ -293,7 +257,6 @@ class Cut(_Part, frozen=True, kw_only=True, omit_defaults=True):
     after_event: bool = False
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         _one_of("how", self.how, _ENDS)
         if not 400 <= self.code <= 599:
             raise ValueError(f"expected a code from 400 to 599, got {self.code}")
@@ -306,7 +269,7 @@ class Duplicate(_Part, frozen=True, kw_only=True):
 
 
 class Lose(_Part, frozen=True, kw_only=True):
-    """The event is not sent, and nothing tells the client so."""
+    """The event is not sent, without any notice to the client."""
 
 
 class Outdated(_Part, frozen=True, kw_only=True):
@@ -328,7 +291,6 @@ class DropWatches(_Part, frozen=True, kw_only=True, omit_defaults=True):
     code: int = 500
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         _one_of("how", self.how, _ENDS)
         if self.how == "truncate":
             raise ValueError("there is no event to truncate: use cut")
@@ -340,7 +302,6 @@ class Outage(_Part, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if self.seconds is not None:
             _seconds("seconds", self.seconds)
 
@@ -357,7 +318,6 @@ class Restart(_Part, frozen=True, kw_only=True, omit_defaults=True):
     lost_versions: int = 0
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         _seconds("seconds", self.seconds)
         _at_least("lost_versions", self.lost_versions, 0)
 
@@ -393,7 +353,7 @@ REQUEST_EFFECTS: Final = (
 )  # fmt: skip
 WATCH_EFFECTS: Final = ("stall", "cut", "duplicate", "lose", "outdated", "retype", "strip")
 SERVER_EFFECTS: Final = ("drop_watches", "outage", "restart", "compact")
-#: What the effects strike that do not mean anything to all verbs.
+#: The verbs of effects that are not possible for all verbs.
 _VERBS_OF: Final = {
     "garble": (tuple(verb for verb in _VERBS if verb != "watch"), "answers that end"),
     "stale": (("list", "watch"), "lists and watch-lists"),
@@ -434,7 +394,6 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
     compact: Compact | None = None
 
     def __post_init__(self) -> None:
-        """Judge what the types cannot say. Raises ValueError."""
         if self.name and not _NAME.fullmatch(self.name):
             raise ValueError(f"expected a name in lower case without spaces, got {self.name!r}")
         given = [effect for effect in _EFFECTS if getattr(self, effect) is not None]
@@ -473,16 +432,16 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def effect(self) -> Effect:
-        """What goes wrong."""
+        """Return the effect."""
         effect: Effect = getattr(self, self.kind)
         return effect
 
     @property
     def is_of_events(self) -> bool:
-        """Whether it looks at the events of watches rather than at requests."""
+        """Return True if it applies to the events of watches, not to requests."""
         return self.kind in WATCH_EFFECTS or bool(self.observe and self.match.event)
 
     @property
     def is_of_server(self) -> bool:
-        """Whether it happens to the server as a whole, once."""
+        """Return True if it applies to the whole server, once."""
         return self.kind in SERVER_EFFECTS

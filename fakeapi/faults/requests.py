@@ -1,4 +1,4 @@
-"""Faults of requests: what happens before the server carries one out, instead of it, and after it.
+"""Faults of requests: before, instead of and after the work of the server.
 
 delay ---> answer, reset, expire, refuse  ---> [carried out] ---> answer, reset  ---> delay
            instead of the answer               stale: at an        instead of it       after_write
@@ -16,8 +16,8 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from fakeapi.decoding.options import ListOptions, list_options
-from fakeapi.faults import wording
-from fakeapi.faults.facts import name_in, request_facts
+from fakeapi.faults import statuses
+from fakeapi.faults.request_info import name_in, request_info
 from fakeapi.http import answers
 from fakeapi.http.connections import read_body
 from fakeapi.http.transport import broken
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 
     from fakeapi.clock import Clock
     from fakeapi.decoding.routes import Route
-    from fakeapi.faults.book import Book, RequestFacts, Strike
+    from fakeapi.faults.active import ActiveFaults, Applied
     from fakeapi.faults.model import Garble
+    from fakeapi.faults.request_info import RequestInfo
     from fakeapi.store.registry import Registry
 
     Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-__all__ = ["RequestFaults", "initial_events"]
 
 _LIST_TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 #: Where the initial events of a stale watch-list wait for their watch, in the same task.
@@ -45,7 +44,7 @@ _initial_events: Final = contextvars.ContextVar("initial_events", default=b"")
 
 
 def initial_events() -> bytes:
-    """What this task's watch has to say first as a fault has made it stale; empty otherwise."""
+    """Return the initial events of this task's stale watch-list; empty otherwise."""
     return _initial_events.get()
 
 
@@ -57,44 +56,46 @@ class RequestFaults:
 
     def __init__(
         self,
-        book: Book,
+        active: ActiveFaults,
         registry: Registry,
         clock: Clock,
     ) -> None:
-        self._book = book
+        self._active = active
         self._registry = registry
         self._clock = clock
         self.delayed = 0
         self.held = 0
 
     async def serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
-        """Answer a request, as the faults want it; `serve` carries it out."""
+        """Answer a request under the faults; `serve` carries it out."""
         try:
             return await self._serve(http, serve)
-        except ApiError as error:  # what the server would have said to it, had it come so far
+        except ApiError as error:  # as the server would have answered
             return _response(error)
 
     async def _serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
-        facts = request_facts(http, self._registry.kinds)
-        if facts.verb == "create" and not facts.name and self._book.asks_for_names:
-            facts = facts._replace(name=name_in(await read_body(http, self._clock)))
-        strikes = self._book.struck_request(facts)
-        delays = [strike for strike in strikes if strike.fault.delay is not None]
-        for strike in delays:
-            if strike.fault.delay is not None and not strike.fault.delay.after_write:
-                await self._wait(strike)
-        other = next((s for s in strikes if s.fault.kind not in ("delay", "observe")), None)
-        response = await (serve(http) if other is None else self._struck(other, http, facts, serve))
-        for strike in delays:
-            if strike.fault.delay is not None and strike.fault.delay.after_write:
-                await self._wait(strike)
+        info = request_info(http, self._registry.kinds)
+        if info.verb == "create" and not info.name and self._active.asks_for_names:
+            info = info._replace(name=name_in(await read_body(http, self._clock)))
+        all_applied = self._active.apply_to_request(info)
+        delays = [applied for applied in all_applied if applied.fault.delay is not None]
+        for applied in delays:
+            if applied.fault.delay is not None and not applied.fault.delay.after_write:
+                await self._wait(applied)
+        other = next((s for s in all_applied if s.fault.kind not in ("delay", "observe")), None)
+        response = await (
+            serve(http) if other is None else self._answered(other, http, info, serve)
+        )
+        for applied in delays:
+            if applied.fault.delay is not None and applied.fault.delay.after_write:
+                await self._wait(applied)
         return response
 
-    async def _wait(self, strike: Strike) -> None:
-        """For as long as chance has drawn, at most until the fault's end."""
+    async def _wait(self, applied: Applied) -> None:
+        """Wait for the drawn time, at most until the fault's end."""
         over = asyncio.Event()
-        forget = strike.set_fault.on_end(over.set)
-        if strike.seconds is None:
+        forget = applied.active_fault.on_end(over.set)
+        if applied.seconds is None:
             self.held += 1
             try:
                 await over.wait()
@@ -102,7 +103,7 @@ class RequestFaults:
                 self.held -= 1
                 forget()
             return
-        timer = self._clock.call_later(strike.seconds, over.set)
+        timer = self._clock.call_later(applied.seconds, over.set)
         self.delayed += 1
         try:
             await over.wait()
@@ -111,67 +112,67 @@ class RequestFaults:
             timer.cancel()
             forget()
 
-    async def _struck(
-        self, strike: Strike, http: web.BaseRequest, facts: RequestFacts, serve: Serve
+    async def _answered(
+        self, applied: Applied, http: web.BaseRequest, info: RequestInfo, serve: Serve
     ) -> web.StreamResponse:
-        fault = strike.fault
+        fault = applied.fault
         if fault.answer is not None:
-            error = wording.failure(fault.answer, facts, self._registry.store.resource_version)
-            return await self._lost(http, facts, serve, error, carry_out=fault.answer.after_write)
+            error = statuses.failure(fault.answer, info, self._registry.store.resource_version)
+            return await self._lost(http, info, serve, error, carry_out=fault.answer.after_write)
         if fault.reset is not None:
-            await self._lost(http, facts, serve, None, carry_out=fault.reset.after_write)
+            await self._lost(http, info, serve, None, carry_out=fault.reset.after_write)
             return broken(http, reset=not fault.reset.close)
         if fault.garble is not None:
             return await _garbled(http, await serve(http), fault.garble)
         if fault.expire is not None:
-            if facts.verb == "list" or fault.expire.as_answer:
+            if info.verb == "list" or fault.expire.as_answer:
                 return _response(Expired(_LIST_TOO_OLD))
-            return await _expired_watch(http, facts, self._registry.store.resource_version)
+            return await _expired_watch(http, info, self._registry.store.resource_version)
         if fault.stale is not None:
-            return await self._stale(strike, http, facts, serve)
-        return _response(wording.refused_watch_list())
+            return await self._stale(applied, http, info, serve)
+        return _response(statuses.refused_watch_list())
 
     async def _lost(
         self,
         http: web.BaseRequest,
-        facts: RequestFacts,
+        info: RequestInfo,
         serve: Serve,
         error: ApiError | None,
         *,
         carry_out: bool,
     ) -> web.StreamResponse:
-        """The failure instead of the answer; the request is read, and if asked for carried out."""
-        if carry_out and facts.verb != "watch":
+        """Return the error instead of the answer; `carry_out` serves the request before."""
+        if carry_out and info.verb != "watch":
             await serve(http)
         elif http.method not in ("GET", "HEAD"):
             await read_body(http, self._clock)
         return web.Response() if error is None else _response(error)
 
     async def _stale(
-        self, strike: Strike, http: web.BaseRequest, facts: RequestFacts, serve: Serve
+        self, applied: Applied, http: web.BaseRequest, info: RequestInfo, serve: Serve
     ) -> web.StreamResponse:
-        """The request, asked at an older version; what does not list anything stays as it is."""
-        route = facts.route
-        if route is None or facts.query.text("continue"):
+        """Serve a list or watch at an older version; other requests as they are."""
+        route = info.route
+        if route is None or info.query.text("continue"):
             return await serve(http)
-        wanted = facts.query.text("resourceVersion")
-        if facts.verb == "watch" and not facts.initial_events and wanted not in ("", "0"):
+        wanted = info.query.text("resourceVersion")
+        if info.verb == "watch" and not info.initial_events and wanted not in ("", "0"):
             return await serve(http)
-        version = self._stale_version(strike, route)
+        version = self._stale_version(applied, route)
         if wanted.isdecimal() and int(wanted) > version:
             return _response(ResourceVersionTooLarge(int(wanted), version))
-        if facts.verb == "watch":
-            return await self._stale_watch(http, facts, route, version, serve)
+        if info.verb == "watch":
+            return await self._stale_watch(http, info, route, version, serve)
         changed = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
         if wanted == "0":
             changed["limit"] = ""
         return await serve(_asked(http, changed))
 
-    def _stale_version(self, strike: Strike, route: Route) -> int:
-        stale = strike.fault.stale
+    def _stale_version(self, applied: Applied, route: Route) -> int:
+        stale = applied.fault.stale
         assert stale is not None
         if stale.changes is None:
-            return strike.set_fault.version
+            return applied.active_fault.version
         log = self._registry.collection(route.kind).log
         if log.end == log.first:
             return self._registry.store.resource_version
@@ -180,15 +181,13 @@ class RequestFaults:
     async def _stale_watch(
         self,
         http: web.BaseRequest,
-        facts: RequestFacts,
+        info: RequestInfo,
         route: Route,
         version: int,
         serve: Serve,
     ) -> web.StreamResponse:
-        """Its initial events are the state at the version; it goes on with what came after."""
-        options = list_options(
-            facts.query, route.kind, route.namespace, watch=True, name=route.name
-        )
+        """Serve a watch whose initial events are the state at the version."""
+        options = list_options(info.query, route.kind, route.namespace, watch=True, name=route.name)
         past = ListOptions(
             selection=options.selection, resource_version=str(version), match="Exact"
         )
@@ -206,7 +205,7 @@ class RequestFaults:
 
 
 def _asked(http: web.BaseRequest, changed: dict[str, str]) -> web.BaseRequest:
-    """The same request with other parameters; empty ones are left out."""
+    """Return the request with other parameters; empty ones are left out."""
     path, _, text = http.raw_path.partition("?")
     parameters = urllib.parse.parse_qs(text, keep_blank_values=True)
     parameters.update({name: [value] for name, value in changed.items()})
@@ -223,12 +222,12 @@ def _response(error: ApiError) -> web.Response:
 
 
 async def _expired_watch(
-    http: web.BaseRequest, facts: RequestFacts, current_version: int
+    http: web.BaseRequest, info: RequestInfo, current_version: int
 ) -> web.StreamResponse:
-    """Upstream's way to say so at the start of a watch: 200, one ERROR event, the end."""
+    """Answer as upstream at the start of a watch: 200, one ERROR event, the end."""
     response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON})
     await response.prepare(http)
-    wanted = facts.query.text("resourceVersion") or "0"
+    wanted = info.query.text("resourceVersion") or "0"
     error = Expired(f"too old resource version: {wanted} ({current_version})")
     await response.write(status_event(error.status()))
     await response.write_eof()

@@ -1,7 +1,7 @@
-"""Faults of watches: between a watch and its client stands a channel, which passes events on.
+"""Faults of watches: a channel between a watch and its client.
 
-While no fault of events is set, a channel passes bytes on without a look. While one is, it takes
-them apart, event by event, and lets each fault have its way:
+Without faults of events, a channel sends bytes as they are. With one, it splits them into events
+and applies the faults to each:
 
     event --> stall --> cut | duplicate | lose | outdated | retype | strip --> client
 """
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fakeapi.faults import wording
-from fakeapi.faults.book import EventFacts
-from fakeapi.faults.facts import request_facts
+from fakeapi.faults import statuses
 from fakeapi.faults.model import INITIAL_EVENTS_END, OPENED
+from fakeapi.faults.request_info import EventInfo, request_info
 from fakeapi.faults.requests import initial_events
 from fakeapi.http.transport import break_off
 from fakeapi.store.views import status_event
@@ -31,15 +30,14 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from fakeapi.clock import Clock
-    from fakeapi.faults.book import Book, RequestFacts, Strike
+    from fakeapi.faults.active import ActiveFaults, Applied
     from fakeapi.faults.model import Cut
+    from fakeapi.faults.request_info import RequestInfo
     from fakeapi.store.registry import Registry
     from fakeapi.store.watch import Watcher
     from fakeapi.types.objects import Json
 
     Write = Callable[[bytes], Awaitable[None]]
-
-__all__ = ["Channel"]
 
 _END_ANNOTATION: Final = "k8s.io/initial-events-end"
 _WRONG_KIND: Final[Json] = {"kind": "Unexpected", "apiVersion": "faults.fakeapi/v1"}
@@ -69,7 +67,7 @@ class _Ended(Exception):
 
 
 class Channel:
-    """The way from one watch to its client; a context manager around the watch's life."""
+    """The channel from one watch to its client; a context manager for the time of the watch."""
 
     def __init__(
         self,
@@ -77,7 +75,7 @@ class Channel:
         watcher: Watcher,
         write: Write,
         *,
-        book: Book,
+        active: ActiveFaults,
         registry: Registry,
         clock: Clock,
         channels: dict[Watcher, Channel],
@@ -85,32 +83,32 @@ class Channel:
         self._http = http
         self._watcher = watcher
         self._write = write
-        self._book = book
+        self._active = active
         self._registry = registry
         self._clock = clock
         self._channels = channels
-        self._known_facts: RequestFacts | None = None
+        self._info: RequestInfo | None = None
         self._over = False
-        self._last_words = b""
+        self._final_event = b""
         self._released = asyncio.Event()
-        #: Whether events wait here for a fault to end.
+        #: True while events wait for the end of a fault.
         self.stalled = False
 
     @property
-    def facts(self) -> RequestFacts:
-        """The facts of the watch's request."""
-        if self._known_facts is None:
-            self._known_facts = request_facts(self._http, self._registry.kinds)
-        return self._known_facts
+    def info(self) -> RequestInfo:
+        """Return the attributes of the watch's request."""
+        if self._info is None:
+            self._info = request_info(self._http, self._registry.kinds)
+        return self._info
 
     async def __aenter__(self) -> Channel:
         self._channels[self._watcher] = self
         try:
             if first := initial_events():
                 await self.write(first)
-            elif self._book.of_events:
-                opened = EventFacts(OPENED)
-                await self._apply(b"", opened, self._book.struck_event(self.facts, opened))
+            elif self._active.of_events:
+                opened = EventInfo(OPENED)
+                await self._apply(b"", opened, self._active.apply_to_event(self.info, opened))
         except _Ended:
             self._watcher.end()
         except BaseException:
@@ -125,29 +123,29 @@ class Channel:
         trace: TracebackType | None,
     ) -> bool:
         del self._channels[self._watcher]
-        if self._last_words and isinstance(error, _Ended | None):
+        if self._final_event and isinstance(error, _Ended | None):
             with contextlib.suppress(ConnectionError):
-                await self._write(self._last_words)
+                await self._write(self._final_event)
         return isinstance(error, _Ended)
 
     async def write(self, chunk: bytes) -> None:
-        """Pass whole events on."""
+        """Send whole events."""
         if self._over:
             raise _Ended
-        if not self._book.of_events:
+        if not self._active.of_events:
             await self._write(chunk)
             return
         passing: list[bytes] = []
         for line in chunk.splitlines(keepends=True):
-            facts = _facts_of(line)
-            strikes = self._book.struck_event(self.facts, facts)
-            if not strikes:
+            info = _info_of(line)
+            all_applied = self._active.apply_to_event(self.info, info)
+            if not all_applied:
                 passing.append(line)
                 continue
             if passing:
                 await self._write(b"".join(passing))
                 passing.clear()
-            await self._apply(line, facts, strikes)
+            await self._apply(line, info, all_applied)
         if passing:
             await self._write(b"".join(passing))
 
@@ -161,15 +159,15 @@ class Channel:
         self._released.set()
 
     def release(self) -> None:
-        """Let go of what waits here: the server is about to stop."""
+        """End a stall, before the server stops."""
         self._released.set()
 
-    async def _apply(self, line: bytes, facts: EventFacts, strikes: list[Strike]) -> None:
-        for strike in strikes:
-            if strike.fault.stall is not None:
-                await self._stall(strike, strike.fault.stall.seconds)
-        for strike in strikes:
-            fault = strike.fault
+    async def _apply(self, line: bytes, info: EventInfo, all_applied: list[Applied]) -> None:
+        for applied in all_applied:
+            if applied.fault.stall is not None:
+                await self._stall(applied, applied.fault.stall.seconds)
+        for applied in all_applied:
+            fault = applied.fault
             if fault.cut is not None:
                 await self._cut(line, fault.cut)
             elif fault.duplicate is not None:
@@ -177,7 +175,7 @@ class Channel:
             elif fault.lose is not None:
                 line = b""
             elif fault.outdated is not None:
-                line += self._outdated(line, facts)
+                line += self._outdated(line, info)
             elif fault.retype is not None:
                 line = _changed(line, **_WRONG_KIND)
             elif fault.strip is not None:
@@ -185,10 +183,10 @@ class Channel:
         if line:
             await self._write(line)
 
-    async def _stall(self, strike: Strike, seconds: float | None) -> None:
+    async def _stall(self, applied: Applied, seconds: float | None) -> None:
         """Wait for the time to pass or the fault to end. Raises _Ended if the watch is dropped."""
         over = self._released
-        forget = strike.set_fault.on_end(over.set)
+        forget = applied.active_fault.on_end(over.set)
         timer = None if seconds is None else self._clock.call_later(seconds, over.set)
         self.stalled = True
         try:
@@ -200,7 +198,7 @@ class Channel:
                 timer.cancel()
         if self._over:
             raise _Ended
-        # A new one: who has been told to release this channel may do so again later.
+        # A new event: the same fault may stall the channel again.
         self._released = asyncio.Event()
 
     async def _cut(self, line: bytes, cut: Cut) -> None:
@@ -213,25 +211,25 @@ class Channel:
         self._end_with(self._parting(cut.how, cut.code))
         raise _Ended
 
-    def _end_with(self, words: bytes) -> None:
+    def _end_with(self, event: bytes) -> None:
         self._over = True
-        self._last_words = words
+        self._final_event = event
 
     def _parting(self, how: str, code: int) -> bytes:
-        """The ERROR event a watch ends with, if it does."""
+        """Return the ERROR event that the watch ends with, or nothing."""
         if how == "expired":
             version = self._registry.store.resource_version
-            wanted = self.facts.query.text("resourceVersion") or "0"
+            wanted = self.info.query.text("resourceVersion") or "0"
             return status_event(Expired(f"too old resource version: {wanted} ({version})").status())
-        return status_event(wording.status_of_code(code)) if how == "error" else b""
+        return status_event(statuses.status_of_code(code)) if how == "error" else b""
 
     def _break_off(self) -> None:
         if self._http.transport is not None:
             break_off(self._http.transport, reset=True)
 
-    def _outdated(self, line: bytes, event: EventFacts) -> bytes:
-        """The state before this one as one more event; empty if there was none."""
-        route = self.facts.route
+    def _outdated(self, line: bytes, event: EventInfo) -> bytes:
+        """Return the previous state as one more event; empty if there was none."""
+        route = self.info.route
         if route is None or not event.resource_version.isdecimal():
             return b""
         log = self._registry.collection(route.kind).log
@@ -246,14 +244,14 @@ class Channel:
         return b'{"type":"MODIFIED","object":' + body + b"}\n"
 
 
-def _facts_of(line: bytes) -> EventFacts:
+def _info_of(line: bytes) -> EventInfo:
     try:
         event = _decode_event(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return EventFacts("")
+        return EventInfo("")
     metadata = event.object.metadata
     ends = event.type == "BOOKMARK" and _END_ANNOTATION in (metadata.annotations or {})
-    return EventFacts(
+    return EventInfo(
         INITIAL_EVENTS_END if ends else event.type,
         metadata.namespace,
         metadata.name,

@@ -1,7 +1,7 @@
-"""The failures that faults answer with, worded as upstream words them.
+"""The Statuses that faults answer with, with upstream's texts.
 
-Where upstream has several texts for a code, it is the one that a client meets when the server is in
-trouble: etcd that does not answer, a watch cache that is not ready, a server that is full.
+If upstream has several texts for a code, the text is that of a server in trouble: etcd does not
+answer, a watch cache is not ready, too many requests.
 Source: apimachinery pkg/api/errors/errors.go, apiserver pkg/storage/errors and
 pkg/server/filters of v0.36.3.
 """
@@ -14,11 +14,9 @@ from fakeapi.types import errors
 from fakeapi.types.errors import ApiError
 
 if TYPE_CHECKING:
-    from fakeapi.faults.book import RequestFacts
     from fakeapi.faults.model import AnswerWith
+    from fakeapi.faults.request_info import RequestInfo
     from fakeapi.types.objects import Json
-
-__all__ = ["failure", "refused_watch_list", "status_of_code"]
 
 _PLAIN: Final[dict[int, tuple[str, str]]] = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
@@ -54,20 +52,20 @@ class _Failure(ApiError):
         self.reason = reason
 
 
-def failure(answer: AnswerWith, facts: RequestFacts, current_version: int) -> ApiError:
-    """The failure a fault answers a request with."""
+def failure(answer: AnswerWith, info: RequestInfo, current_version: int) -> ApiError:
+    """Return the error that a fault answers a request with."""
     if answer.too_large_resource_version:
-        wanted = facts.query.text("resourceVersion")
+        wanted = info.query.text("resourceVersion")
         version = int(wanted) if wanted.isdecimal() and wanted != "0" else current_version + 1
         return errors.ResourceVersionTooLarge(version, min(version - 1, current_version))
-    upstream = _of_object(answer.code, facts)
+    upstream = _of_object(answer.code, info)
     if upstream is None:
         reason, message = _PLAIN.get(answer.code, ("", f"injected: status {answer.code}"))
-        message = message.format(verb=facts.verb, path=facts.path)
+        message = message.format(verb=info.verb, path=info.path)
         details: Json | None = None
         if answer.code == 500:
             details = {"causes": [{"message": _ETCD}]}
-        elif answer.code == 429 and facts.verb in ("list", "watch"):
+        elif answer.code == 429 and info.verb in ("list", "watch"):
             message = _CACHE_NOT_READY
     else:
         reason, message, details = upstream.reason, upstream.message, upstream.details
@@ -81,7 +79,7 @@ def failure(answer: AnswerWith, facts: RequestFacts, current_version: int) -> Ap
 
 
 def refused_watch_list() -> ApiError:
-    """What a server without the WatchList feature says to `sendInitialEvents`."""
+    """Return the error of a server without the WatchList feature."""
     why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
     return errors.Invalid(
         "ListOptions", "meta.k8s.io", "", [errors.forbidden("sendInitialEvents", why)]
@@ -89,22 +87,22 @@ def refused_watch_list() -> ApiError:
 
 
 def status_of_code(code: int) -> Json:
-    """The Status of an ERROR event with that code."""
+    """Return the Status of an ERROR event with that code."""
     reason, message = _PLAIN.get(code, ("", f"injected: status {code}"))
     return _Failure(code, reason, message, details=None, retry_after=0).status()
 
 
-def _of_object(code: int, facts: RequestFacts) -> ApiError | None:
-    """What upstream says about the object of a request; None if it says nothing about it."""
-    route = facts.route
-    if route is None or not facts.name:
+def _of_object(code: int, info: RequestInfo) -> ApiError | None:
+    """Return the error that names the object of a request; None if upstream has none."""
+    route = info.route
+    if route is None or not info.name:
         return None
     plural, group = route.kind.plural, route.kind.group
     if code == 404:
-        return errors.NotFound(plural, group, facts.name)
-    if code == 409 and facts.verb == "create" and not route.subresource:
-        return errors.AlreadyExists(plural, group, facts.name)
+        return errors.NotFound(plural, group, info.name)
+    if code == 409 and info.verb == "create" and not route.subresource:
+        return errors.AlreadyExists(plural, group, info.name)
     if code == 409:
         resource = f"{plural}/{route.subresource}" if route.subresource == "binding" else plural
-        return errors.Conflict(resource, group, facts.name, errors.OPTIMISTIC_LOCK_MESSAGE)
+        return errors.Conflict(resource, group, info.name, errors.OPTIMISTIC_LOCK_MESSAGE)
     return None

@@ -1,4 +1,4 @@
-"""What happens to the server as a whole: its port closes, it restarts, it forgets."""
+"""Faults of the whole server: outage, restart, compaction, dropped watches."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from fakeapi.clock import Clock
-    from fakeapi.faults.book import SetFault
+    from fakeapi.faults.active import ActiveFault
     from fakeapi.faults.model import Restart
     from fakeapi.faults.streams import Channel
     from fakeapi.store.store import Store
 
-__all__ = ["Incidents", "Port"]
-
 
 class Port(Protocol):
-    """Where the server listens."""
+    """The listening socket of the server."""
 
     def close(self) -> None:
         """Refuse connections from now on."""
@@ -24,11 +22,11 @@ class Port(Protocol):
         """Take connections again, at the same address."""
 
     def drop_connections(self) -> None:
-        """Reset all connections there are, but for that of the request being answered."""
+        """Reset all connections except that of the request being answered."""
 
 
-class Incidents:
-    """Carries out what strikes the server."""
+class ServerFaults:
+    """Applies the faults of the server."""
 
     def __init__(self, port: Port, store: Store, clock: Clock) -> None:
         self._port = port
@@ -37,12 +35,12 @@ class Incidents:
         #: Outages that have not ended; they may overlap.
         self._outages = 0
 
-    def strike(self, entry: SetFault, watches: list[Channel]) -> None:
-        """Let the fault happen."""
+    def apply(self, entry: ActiveFault, watches: list[Channel]) -> None:
+        """Apply the fault."""
         fault = entry.fault
         if fault.drop_watches is not None:
             for channel in watches:
-                if entry.takes_request(channel.facts):
+                if entry.takes_request(channel.info):
                     channel.drop(fault.drop_watches.how, fault.drop_watches.code)
         elif fault.outage is not None:
             self._outage(entry, fault.outage.seconds)
@@ -51,15 +49,15 @@ class Incidents:
         elif fault.compact is not None:
             self._store.compact()
 
-    def _restart(self, entry: SetFault, restart: Restart) -> None:
+    def _restart(self, entry: ActiveFault, restart: Restart) -> None:
         self._outage(entry, restart.seconds)
         if restart.lost_versions:
             self._store.rewind(restart.lost_versions)
         if restart.compact:
             self._store.compact()
 
-    def _outage(self, entry: SetFault, seconds: float | None) -> None:
-        """All are thrown out; nobody gets in for so long, or until the fault's end."""
+    def _outage(self, entry: ActiveFault, seconds: float | None) -> None:
+        """Reset all connections and close the port for so long, or until the fault's end."""
         self._port.drop_connections()
         if seconds == 0.0:
             return

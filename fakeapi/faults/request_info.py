@@ -1,16 +1,15 @@
-"""What faults may ask about a request, read from the request itself."""
+"""The attributes of requests and events that faults match."""
 
 from __future__ import annotations
 
 import urllib.parse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from aiohttp import hdrs
 
 from fakeapi.decoding import routes
 from fakeapi.decoding.options import Query
-from fakeapi.faults.book import RequestFacts
 from fakeapi.types.errors import ApiError
 
 if TYPE_CHECKING:
@@ -18,12 +17,44 @@ if TYPE_CHECKING:
 
     from fakeapi.types.kind import KindTable
 
-__all__ = ["CLIENT_HEADER", "name_in", "request_facts"]
-
-#: Tells clients apart that have the same User-Agent.
+#: Distinguishes clients with the same User-Agent.
 CLIENT_HEADER: Final = "X-Fakeapi-Client"
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+class RequestInfo(NamedTuple):
+    """The attributes of a request. `resources` are the names of its resource.
+
+    `route` is None for paths that are no resource.
+    """
+
+    verb: str
+    path: str
+    route: routes.Route | None
+    query: Query
+    client: str
+    name: str = ""
+    resources: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the request, or ""."""
+        return self.route.namespace if self.route else ""
+
+    @property
+    def initial_events(self) -> bool:
+        """Return True for a watch-list."""
+        return self.query.flag("sendInitialEvents")
+
+
+class EventInfo(NamedTuple):
+    """The attributes of a watch event."""
+
+    type: str
+    namespace: str = ""
+    name: str = ""
+    resource_version: str = ""
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -34,8 +65,8 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def request_facts(http: web.BaseRequest, kinds: KindTable) -> RequestFacts:
-    """The facts of a request; never raises."""
+def request_info(http: web.BaseRequest, kinds: KindTable) -> RequestInfo:
+    """Return the attributes of a request; never raises."""
     path, _, text = http.raw_path.partition("?")
     query = Query(urllib.parse.parse_qs(text, keep_blank_values=True))
     client = http.headers.get(CLIENT_HEADER) or http.headers.get(hdrs.USER_AGENT) or ""
@@ -45,8 +76,8 @@ def request_facts(http: web.BaseRequest, kinds: KindTable) -> RequestFacts:
         route = None
     if not isinstance(route, routes.Route):
         verb = "get" if http.method == "HEAD" else http.method.lower()
-        return RequestFacts(verb, path, None, query, client)
-    return RequestFacts(
+        return RequestInfo(verb, path, None, query, client)
+    return RequestInfo(
         verb=_verb(http.method, route, query),
         path=path,
         route=route,
@@ -58,7 +89,7 @@ def request_facts(http: web.BaseRequest, kinds: KindTable) -> RequestFacts:
 
 
 def name_in(body: bytes) -> str:
-    """The name in the body of a create; empty if there is none, or none that can be read."""
+    """Return the name in the body of a create, "" if there is none that can be read."""
     try:
         return msgspec.json.decode(body, type=_Named).metadata.name
     except (msgspec.DecodeError, UnicodeDecodeError):
