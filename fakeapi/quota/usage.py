@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SERVICES: Final = ("", "services")
 CLAIMS: Final = ("", "persistentvolumeclaims")
 DEVICE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
-#: These are never counted.
+#: Objects that are never counted.
 IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})
 _ONE: Final = Amount(NANO)
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -73,7 +73,7 @@ def names_of(resource: ResourceKey, names: Iterable[str]) -> list[str]:
 
 
 def resources_of(names: Iterable[str]) -> set[ResourceKey]:
-    """The resources whose objects may count for one of the names."""
+    """Return the resources whose objects may count for one of the names."""
     found = {key for key in (PODS, SERVICES, CLAIMS, DEVICE_CLAIMS) if names_of(key, names)}
     for name in names:
         if name.startswith(_COUNT):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from fakeapi import FakeApiServer, LoadError, ServerOptions
 from fakeapi.decoding.options import WriteOptions
-from fakeapi.quota.books import QuotaBooks
+from fakeapi.quota.controller import QuotaController
 from fakeapi.store.registry import Target
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
@@ -324,7 +326,7 @@ _STEPS = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(_STEPS)
-def test_the_books_always_say_what_counting_again_would(steps: list[tuple[str, str, str]]) -> None:
+def test_the_status_is_always_that_of_a_new_count(steps: list[tuple[str, str, str]]) -> None:
     server = FakeApiServer(seed=1, options=ServerOptions(managed_fields=False))
     state = server._registry
     kinds = {name: state.kinds.find("", "v1", name) for name in ("pods", "resourcequotas")}
@@ -352,5 +354,17 @@ def test_the_books_always_say_what_counting_again_would(steps: list[tuple[str, s
             )
             state.store.put(("", "pods"), present.key, changed)
     before = state.store.collection(("", "resourcequotas")).revisions["default/q"]
-    QuotaBooks(state)  # which counts everything, and writes only what is different
+    QuotaController(state)  # it counts all objects and writes only changes
     assert state.store.collection(("", "resourcequotas")).revisions["default/q"] is before
+
+
+def test_a_server_without_quotas_does_not_import_them() -> None:
+    program = (
+        "import sys, fakeapi\n"
+        "server = fakeapi.FakeApiServer()\n"
+        "assert 'fakeapi.quota' not in sys.modules\n"
+        "metadata = {'name': 'q', 'namespace': 'default'}\n"
+        "server.load([{'apiVersion': 'v1', 'kind': 'ResourceQuota', 'metadata': metadata}])\n"
+        "assert 'fakeapi.quota' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

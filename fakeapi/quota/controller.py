@@ -1,4 +1,4 @@
-"""QuotaBooks: `status.hard` and `status.used` of each quota, right after every write.
+"""The controller of quotas: `status.hard` and `status.used` of each quota, right after every write.
 
 Upstream's admission adds to `status.used` before an object is stored, and a controller corrects it
 some time after objects were deleted. Here every change of an object that a quota counts is charged
@@ -10,7 +10,8 @@ as it happens, and the status is written directly after it.
 A pod that stays beyond the end of its grace period no longer counts. As no change marks that
 moment, it is checked when a quota is about to refuse a write.
 
-Source: pkg/controller/resourcequota/resource_quota_controller.go of Kubernetes v1.36.3.
+Source: pkg/controller/resourcequota/resource_quota_controller.go of Kubernetes v1.36.3, and
+apiserver pkg/admission/plugin/resourcequota/controller.go (CheckRequest) of v0.36.3.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.apply import ownership
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota import scopes
-from fakeapi.quota.usage import count_name, is_past_its_end, names_of, resources_of, usage_of
+from fakeapi.quota.usage import (
+    IGNORED,
+    count_name,
+    is_past_its_end,
+    missing_in_containers,
+    names_of,
+    resources_of,
+    usage_of,
+)
 from fakeapi.store.registry import Target
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import (
@@ -37,7 +46,7 @@ from fakeapi.types.pod_resources import amounts
 from fakeapi.types.quantity import Amount
 
 if TYPE_CHECKING:
-    from fakeapi.store.registry import Registry
+    from fakeapi.store.registry import Registry, Review
     from fakeapi.store.store import Change, Collection, Revision
     from fakeapi.types.kind import ResourceKey
 
@@ -47,8 +56,8 @@ _NOTHING: Final = Amount(0)
 
 
 @dataclasses.dataclass(slots=True)
-class Account:
-    """The state of one quota. `used` has the names of `hard` that can be counted."""
+class TrackedQuota:
+    """A quota with its use. `used` has the names of `hard` that can be counted."""
 
     key: str
     quota: Json
@@ -72,13 +81,13 @@ class Account:
         return bool(self.names(resource)) and scopes.matches(self.quota, resource, obj)
 
 
-class QuotaBooks:
+class QuotaController:
     """Follows the store of one server and keeps the status of its quotas."""
 
     def __init__(self, state: Registry) -> None:
         self._state = state
         self._quotas = state.store.collection(QUOTAS)
-        self._accounts: dict[str, dict[str, Account]] = {}
+        self._tracked: dict[str, dict[str, TrackedQuota]] = {}
         self._stale: set[str] = set()
         self._changed: set[str] = set()
         #: Pods that are not counted though they are there, by uid.
@@ -90,17 +99,40 @@ class QuotaBooks:
         self._stale.update(self._quotas.revisions)
         self._settle()
 
-    def accounts(self, namespace: str) -> list[Account]:
-        """Return the accounts of the quotas of a namespace, in order of their names."""
-        found = self._accounts.get(namespace)
+    def in_namespace(self, namespace: str) -> list[TrackedQuota]:
+        """Return the quotas of a namespace, in order of their names."""
+        found = self._tracked.get(namespace)
         return [found[key] for key in sorted(found)] if found else []
 
-    def recount(self, account: Account) -> Account:
+    def check(self, review: Review) -> None:
+        """Raise Forbidden if the object does not fit into a quota."""
+        quotas = self.in_namespace(review.target.namespace)
+        if not quotas or review.resource in IGNORED or _keeps_its_scope(review):
+            return
+        pertinent = [
+            tracked for tracked in quotas if tracked.matches(review.resource, review.object)
+        ]
+        if review.resource == PODS:
+            for tracked in pertinent:
+                _check_containers(review, tracked)
+        for tracked in pertinent:
+            more = _more(review, tracked)
+            if _exceeded(tracked, more):
+                tracked = self.recount(tracked)
+            exceeded = _exceeded(tracked, more)
+            if exceeded:
+                raise review.forbid(
+                    f"exceeded quota: {tracked.name}, requested: {_listed(more, exceeded)}, "
+                    f"used: {_listed(tracked.used, exceeded)}, "
+                    f"limited: {_listed(tracked.hard, exceeded)}"
+                )
+
+    def recount(self, tracked: TrackedQuota) -> TrackedQuota:
         """Count all objects of a quota again, as time may have passed."""
-        self._stale.add(account.key)
+        self._stale.add(tracked.key)
         self._settle()
-        namespace = namespace_of(account.quota)
-        return self._accounts.get(namespace, {}).get(account.key, account)
+        namespace = namespace_of(tracked.quota)
+        return self._tracked.get(namespace, {}).get(tracked.key, tracked)
 
     def _observe(self, collection: Collection, change: Change) -> None:
         """Charge a change; called before it is part of the store, so nothing is written yet."""
@@ -110,37 +142,37 @@ class QuotaBooks:
         resource = collection.resource
         if resource == QUOTAS and not self._is_writing:
             self._stale.add(change.key)
-        if not self._accounts:
+        if not self._tracked:
             return
         namespace, slash, _ = change.key.partition("/")
-        accounts = self._accounts.get(namespace) if slash else None
-        if accounts:
-            for account in accounts.values():
-                self._charge(account, resource, change)
+        quotas = self._tracked.get(namespace) if slash else None
+        if quotas:
+            for tracked in quotas.values():
+                self._charge(tracked, resource, change)
             if change.current is None and change.previous is not None:
                 self._overdue.discard(_uid(change.previous))
 
-    def _charge(self, account: Account, resource: ResourceKey, change: Change) -> None:
-        names = account.names(resource)
+    def _charge(self, tracked: TrackedQuota, resource: ResourceKey, change: Change) -> None:
+        names = tracked.names(resource)
         if not names:
             return
-        before = self._usage(account, resource, change.previous)
-        after = self._usage(account, resource, change.current)
+        before = self._usage(tracked, resource, change.previous)
+        after = self._usage(tracked, resource, change.current)
         for name in names:
-            used = account.used.get(name)
+            used = tracked.used.get(name)
             if used is None:  # a kind that was not served when its objects were counted
-                self._stale.add(account.key)
+                self._stale.add(tracked.key)
                 return
             difference = after.get(name, _NOTHING).minus(before.get(name, _NOTHING))
             if difference:
-                account.used[name] = used.plus(difference)
-                self._changed.add(account.key)
+                tracked.used[name] = used.plus(difference)
+                self._changed.add(tracked.key)
 
     def _usage(
-        self, account: Account, resource: ResourceKey, revision: Revision | None
+        self, tracked: TrackedQuota, resource: ResourceKey, revision: Revision | None
     ) -> dict[str, Amount]:
         """Return the use that a revision was charged with."""
-        if revision is None or not scopes.matches(account.quota, resource, revision.object):
+        if revision is None or not scopes.matches(tracked.quota, resource, revision.object):
             return {}
         used = usage_of(resource, revision.object)
         if resource == PODS and self._overdue and _uid(revision) in self._overdue:
@@ -149,7 +181,7 @@ class QuotaBooks:
         return used
 
     def _settle(self) -> None:
-        """Write the changed statuses, until no account changes any more."""
+        """Write the changed statuses, until none changes any more."""
         if self._is_writing or not (self._stale or self._changed):
             return
         self._is_writing = True
@@ -163,27 +195,27 @@ class QuotaBooks:
             self._is_writing = False
 
     def _open(self, key: str) -> None:
-        """Count all objects of a quota anew; drop its account if it was deleted."""
+        """Count all objects of a quota anew; forget it if it was deleted."""
         self._stale.discard(key)
         namespace = key.partition("/")[0]
         revision = self._quotas.revisions.get(key)
         if revision is None:
             self._changed.discard(key)
-            accounts = self._accounts.get(namespace, {})
-            accounts.pop(key, None)
-            if not accounts:
-                self._accounts.pop(namespace, None)
+            quotas = self._tracked.get(namespace, {})
+            quotas.pop(key, None)
+            if not quotas:
+                self._tracked.pop(namespace, None)
             return
         quota = revision.object
-        account = Account(key, quota, amounts(mapping(quota.get("spec")).get("hard")))
-        for resource in resources_of(account.hard):
+        tracked = TrackedQuota(key, quota, amounts(mapping(quota.get("spec")).get("hard")))
+        for resource in resources_of(tracked.hard):
             if any(kind.storage_key == resource for kind in self._state.kinds):
-                self._count(account, namespace, resource)
-        self._accounts.setdefault(namespace, {})[key] = account
+                self._count(tracked, namespace, resource)
+        self._tracked.setdefault(namespace, {})[key] = tracked
         self._changed.add(key)
 
-    def _count(self, account: Account, namespace: str, resource: ResourceKey) -> None:
-        used, names = account.used, account.names(resource)
+    def _count(self, tracked: TrackedQuota, namespace: str, resource: ResourceKey) -> None:
+        used, names = tracked.used, tracked.names(resource)
         for name in names:
             used.setdefault(name, _NOTHING)
         collection, now = self._state.store.collection(resource), self._state.clock.now()
@@ -191,18 +223,18 @@ class QuotaBooks:
             revision = collection.revisions[key]
             if resource == PODS and is_past_its_end(revision.object, now):
                 self._overdue.add(_uid(revision))
-            usage = self._usage(account, resource, revision)
+            usage = self._usage(tracked, resource, revision)
             for name in names:
                 if name in usage:
                     used[name] = used[name].plus(usage[name])
 
     def _write(self, key: str) -> None:
         self._changed.discard(key)
-        account = self._accounts[key.partition("/")[0]][key]
+        tracked = self._tracked[key.partition("/")[0]][key]
         old = self._quotas.revisions[key].object
         status: Json = {
             "hard": dict(mapping(mapping(old.get("spec")).get("hard"))),
-            "used": {name: account.used[name].shown() for name in sorted(account.used)},
+            "used": {name: tracked.used[name].shown() for name in sorted(tracked.used)},
         }
         if old.get("status") == status:
             return
@@ -219,3 +251,46 @@ class QuotaBooks:
 
 def _uid(revision: Revision) -> str:
     return text(metadata_of(revision.object).get("uid"))
+
+
+def _keeps_its_scope(review: Review) -> bool:
+    """Return True for updates of pods that cannot change their use: no resize, no new scope."""
+    if review.resource != PODS or review.old is None or review.target.subresource:
+        return False
+    return scopes.is_terminating(review.object) == scopes.is_terminating(review.old)
+
+
+def _check_containers(review: Review, tracked: TrackedQuota) -> None:
+    """Raise Forbidden if a container lacks requests or limits that the quota counts."""
+    missing = missing_in_containers(review.object, tracked.names(PODS))
+    if missing:
+        listed = "; ".join(f"{name} for: {','.join(who)}" for name, who in missing.items())
+        raise review.forbid(f"failed quota: {tracked.name}: must specify {listed}")
+
+
+def _more(review: Review, tracked: TrackedQuota) -> dict[str, Amount]:
+    """Return the amounts that the write adds to the use of a quota."""
+    resource, old = review.resource, review.old
+    now = usage_of(resource, review.object)
+    was: dict[str, Amount] = {}
+    if old is not None and tracked.matches(resource, old):
+        was = usage_of(resource, old)
+    more = {}
+    for name in tracked.names(resource):
+        if name in now:
+            difference = now[name].minus(was[name]) if name in was else now[name]
+            if difference > 0:
+                more[name] = difference
+    return more
+
+
+def _exceeded(tracked: TrackedQuota, more: dict[str, Amount]) -> list[str]:
+    return sorted(
+        name
+        for name, amount in more.items()
+        if name not in tracked.used or tracked.used[name] + amount > tracked.hard[name]
+    )
+
+
+def _listed(amounts: dict[str, Amount], names: list[str]) -> str:
+    return ",".join(f"{name}={amounts[name].shown()}" for name in names if name in amounts)
