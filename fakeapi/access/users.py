@@ -5,13 +5,12 @@ Source: apiserver pkg/authentication/{user,serviceaccount} of v0.36.3.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from fakeapi.types.objects import Json
 
@@ -96,13 +95,3 @@ def current_user() -> User:
 def act_as(user: User) -> None:
     """Set the user of this task."""
     _user.set(user)
-
-
-@contextlib.contextmanager
-def acting_as(user: User) -> Iterator[None]:
-    """Act as another user inside the block."""
-    token = _user.set(user)
-    try:
-        yield
-    finally:
-        _user.reset(token)

@@ -57,7 +57,7 @@ class EndpointsController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._services = self.follow(SERVICES)
-        # Their keys are those of the Services: one that is deleted or changed is written again.
+        # Their keys are those of the Services: deleted or changed Endpoints are written again.
         self._endpoints = self.follow(ENDPOINTS)
         self._slices = self.informer(ENDPOINT_SLICES)
         self._pods = self.informer(PODS)

@@ -1,7 +1,7 @@
-"""Which plugins a server runs: what is known, what is on by default, and what the flags change.
+"""Select the plugins of a server: the known ones, those on by default, and the flags.
 
 Source: pkg/kubeapiserver/options/plugins.go of Kubernetes v1.36.3 (names, order, defaults) and
-apiserver pkg/server/options/admission.go of v0.36.3 (what the flags mean).
+apiserver pkg/server/options/admission.go of v0.36.3 (the meaning of the flags).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KNOWN: Final[tuple[type[Plugin], ...]] = (
     PodTopologyLabels,
     ResourceQuota,
 )
-#: Off unless asked for, here as upstream but for two: nobody would finish what those begin.
+#: Off by default. Upstream has the last two on; here no controller would undo their work.
 OFF: Final = frozenset(
     {
         "NamespaceExists",
@@ -54,7 +54,7 @@ OFF: Final = frozenset(
         "StorageObjectInUseProtection",
     }
 )
-#: What upstream has and this server has not; switching it off is what happens anyway.
+#: Plugins of upstream that this server does not have; disabling them is accepted.
 ABSENT: Final = frozenset(
     {
         "AlwaysAdmit", "AlwaysDeny", "NamespaceAutoProvision", "ServiceAccount",

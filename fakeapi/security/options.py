@@ -117,8 +117,8 @@ class Security:
         if not guarded and not self.insecure_bind_anywhere and not is_loopback(self.host):
             raise SecurityError(
                 f"refusing to listen on {self.host or 'all addresses'} without authentication: "
-                "anybody who reaches it may do everything; ask for authentication (--token, "
-                "--token-auth-file, --tls or --client-ca-file), listen on 127.0.0.1, or say "
+                "everyone may then do everything; configure authentication (--token, "
+                "--token-auth-file, --tls or --client-ca-file), listen on 127.0.0.1, or set "
                 "--insecure-bind-anywhere"
             )
 

@@ -13,7 +13,7 @@ the counter of versions, which never goes back, and the logs, so that a watch re
 and versions older than a log get 410 Expired as before. Timers and connections are not state.
 
     StateError     a file cannot be read or written or is damaged; `str()` is one line that names
-                   the file, where in it, and what is wrong
+                   the file, the place in it, and the error
 """
 
 from __future__ import annotations

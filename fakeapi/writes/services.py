@@ -205,7 +205,7 @@ def _address_errors(spec: Json, taken: set[int]) -> list[FieldError]:
 
 
 def _fill_in(spec: Json, taken: set[int], name: str) -> None:
-    """Allocate what is missing; ports of one number, as of TCP and UDP, share a node port."""
+    """Allocate missing numbers; ports of one number, as of TCP and UDP, share a node port."""
     if has_cluster_ip(spec) and not spec.get("clusterIP"):
         purpose = f'a serviceIP for Service "{name}"'
         number = _next(_ADDRESSES, _ADDRESSES_LAST, taken, purpose)
