@@ -24,9 +24,8 @@ from fakeapi.handler import HttpHandler
 from fakeapi.http.connections import Connections
 from fakeapi.http.port import Port
 from fakeapi.kinds.built_in import BUILT_IN
-from fakeapi.loading.kubernetes_service import publish_server
 from fakeapi.loading.load import load as load_objects
-from fakeapi.loading.system_objects import create_system_objects
+from fakeapi.loading.system_objects import create_system_objects, publish_server
 from fakeapi.security.guard import Guard
 from fakeapi.security.options import Security
 from fakeapi.state import StateError
