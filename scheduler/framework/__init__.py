@@ -71,6 +71,7 @@ from scheduler.framework.types import (
     QueuedPod,
 )
 from scheduler.snapshot import BoolArray, Codes, IntArray, NodeInfo, Nodes, PodInfo, Snapshot
+from scheduler.snapshot.columns import World
 
 __all__ = [
     "MAX_NODE_SCORE",
@@ -136,6 +137,7 @@ __all__ = [
     "ValidatedArgs",
     "Victims",
     "WaitingPod",
+    "World",
     "Worlds",
     "as_kind",
     "default_normalize_score",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Node, Pod
+from scheduler.api.core import Node, Pod, Struct
 from scheduler.config import KubeSchedulerConfiguration, PluginConfig, default_config
 from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
@@ -43,7 +43,7 @@ class PodDecision(NamedTuple):
 
 
 def decide(
-    cluster: Iterable[Node | Pod],
+    cluster: Iterable[Struct],
     pod: Pod,
     *,
     plugins: Iterable[type[Plugin] | str] = (),
@@ -52,9 +52,9 @@ def decide(
 ) -> PodDecision:
     """Schedule a pod with the default profile and further plugins, over all nodes.
 
-    `cluster` holds the nodes and the pods on them. `args` are the arguments of plugins by name,
-    `others` the objects of further kinds by plural. Of equally good nodes the first by name is
-    chosen. Raises `PluginSetupError`.
+    `cluster` holds the nodes and the pods on them (`Node`, `Pod`). `args` are the arguments of
+    plugins by name, `others` the objects of further kinds by plural. Of equally good nodes the
+    first by name is chosen. Raises `PluginSetupError`.
     """
     objects = list(cluster)
     nodes = [each for each in objects if isinstance(each, Node)]

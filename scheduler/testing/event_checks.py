@@ -21,10 +21,12 @@ from scheduler.framework.events import (
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from scheduler.testing.trial import Trial
 
+#: The hints are called with so many objects of each kind.
+_OBJECTS_MAX: Final = 2
 _NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
@@ -50,6 +52,9 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
     registered = _registrations_of(trial)
     if registered is None:
         return
+    for entry in registered:
+        for old, new in _changes(trial, entry.event):
+            _hint(trial, entry, pod, old, new)
     verdicts = trial.results(pod).verdicts
     by_name = dict(zip((node.metadata.name for node in trial.cluster.nodes), verdicts, strict=True))
     nodes = [node for node in trial.cluster.nodes if by_name[node.metadata.name] is not None]
@@ -66,6 +71,23 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
         left = [*running[:index], *running[index + 1 :]]
         after = trial.on_cluster(cluster._replace(running=left))
         _check_event(before, after, registered, pod, _POD_DELETE, gone, None)
+
+
+def _changes(trial: Trial, event: ClusterEvent) -> Iterator[tuple[object, object]]:
+    """Yield changes that an event stands for, with objects of the trial."""
+    objects: dict[str, Sequence[object]] = {
+        EventResource.POD: trial.cluster.running,
+        EventResource.NODE: trial.cluster.nodes,
+    }
+    for kind, found in trial.objects.items():
+        objects[ClusterEventWithHint.on(kind, ActionType.ALL).event.resource] = found
+    for obj in objects.get(event.resource, ())[:_OBJECTS_MAX]:
+        if event.action_type & ActionType.ADD:
+            yield None, obj
+        if event.action_type & ActionType.UPDATE:
+            yield obj, obj
+        if event.action_type & ActionType.DELETE:
+            yield obj, None
 
 
 def _check_event(

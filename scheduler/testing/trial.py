@@ -83,6 +83,7 @@ class Trial:
         self.name: Final = plugin_class.name
         self.seen: Final = setup.seen
         self.cluster: Final = setup.cluster
+        self.objects: Final = setup.objects
         self._snapshot: Final = snapshot_of(self.cluster.nodes, self.cluster.running)
         listers: dict[Kind, FakeLister] = {
             kind: FakeLister(found) for kind, found in setup.objects.items()

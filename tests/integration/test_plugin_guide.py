@@ -1,0 +1,56 @@
+"""Every plugin of docs/plugins.md is typed and passes its test, as in a folder of its author's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+TEXT = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
+PLUGINS = [name.removesuffix(".py") for name in FILES if not name.startswith("test_")]
+SETTINGS = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(SETTINGS, encoding="utf-8")
+    return tmp_path
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_guide_has_five_plugins_with_a_test_each() -> None:
+    assert len(PLUGINS) == 5
+    assert sorted(FILES) == sorted(
+        [f"{name}.py" for name in PLUGINS] + [f"test_{name}.py" for name in PLUGINS]
+    )
+
+
+def test_all_are_typed(folder: Path) -> None:
+    _run(folder, "mypy", "--strict", "--no-error-summary", *FILES)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_the_plugin_passes_its_test(folder: Path, plugin: str) -> None:
+    options = ("-q", "-p", "no:cacheprovider", "-W", "default")
+    printed = _run(folder, "pytest", *options, f"test_{plugin}.py")
+    assert " passed" in printed
