@@ -3,14 +3,16 @@
 // with textContent, never as HTML.
 
 const ROW_HEIGHT = 28;
-const ROWS_AROUND = 12;       // rows that are drawn above and below the visible ones
+const ROWS_AROUND = 6;        // rows that are drawn above and below a window full of rows
 const PODS_LISTED = 400;
 const LARGE_BOXES_MAX = 80;   // with more nodes the cluster is drawn as small tiles
+const LABELLED_SHARE = 0.17;  // a pod with a smaller part of its node has no room for its name
 const POLL_MILLISECONDS = 2000;
 
 const live = document.body.dataset.live;
 const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en-US");
+const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 const percent = (share) => Math.round(share * 100) + " %";
 // Natural order: node-2 before node-10.
 const compare = new Intl.Collator("en", { numeric: true }).compare;
@@ -19,6 +21,7 @@ let content = JSON.parse(byId("content").textContent);
 let names = [];
 let decision = null;          // of the selected pod; null if there is none
 let selected = "";            // the key of the selected pod
+let boundTo = null;           // the node of the selected pod by its story
 
 function element(tag, className, ...children) {
   const made = document.createElement(tag);
@@ -60,6 +63,7 @@ async function select(pod) {
 function drawPod(pod, ofNames, story) {
   decision = pod.table || pod.rejections ? pod : null;
   names = ofNames;
+  boundTo = story ? story.entries.findLast((entry) => entry.kind === "bound")?.node : null;
   show("pod", true);
   byId("pod-name").textContent = podKey(pod);
   byId("pod-result").textContent = pod.current ? "has a node" : pod.result;
@@ -224,7 +228,7 @@ function arrange() {
 function drawRows() {
   const scroll = byId("scroll");
   const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_HEIGHT) - ROWS_AROUND);
-  const last = Math.min(table.rows.length, first + Math.ceil(scroll.clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
+  const last = Math.min(table.rows.length, first + Math.ceil(window.innerHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
   byId("node-table").tBodies[0].replaceChildren(
     space(first), ...table.rows.slice(first, last).map(drawRow), space(table.rows.length - last));
 }
@@ -276,8 +280,7 @@ function drawStory(story) {
     time.title = time.dateTime;
     const made = element("li", `${entry.kind}${hasFailed ? " failed" : ""}`, element("p", "", time, entry.text));
     for (const one of entry.verdicts || []) {
-      const nodes = `${count(one.nodes)} node${one.nodes === 1 ? "" : "s"}`;
-      made.append(element("p", "detail", `${one.plugin} on ${nodes}: ${one.code}: ${one.reasons.join(", ")}`));
+      made.append(element("p", "detail", `${one.plugin} on ${counted(one.nodes, "node")}: ${one.code}: ${one.reasons.join(", ")}`));
     }
     for (const hint of entry.hints || []) {
       made.append(element("p", "detail", `${hint.plugin} on ${hint.event}: ${hint.answer}`));
@@ -302,9 +305,11 @@ function drawCluster(cluster) {
   const cordoned = new Set(cluster.unschedulable);
   const legend = [element("i", "cpu"), isDense ? "the larger part of cpu or memory requested" : "cpu"];
   if (!isDense) legend.push(element("i", "memory"), "memory");
-  if (cluster.pods) legend.push(element("i", "new"), "placed now");
+  if (cluster.pods && cluster.pods.some((pods) => pods.some((pod) => pod[2]))) {
+    legend.push(element("i", "new"), "placed now");
+  }
   byId("legend").replaceChildren(
-    element("span", "", `${count(cluster.names.length)} nodes, ${count(cluster.podCount)} pods`), ...legend);
+    element("span", "", `${counted(cluster.names.length, "node")}, ${counted(cluster.podCount, "pod")}`), ...legend);
   byId("boxes").className = isDense ? "dense" : "";
   byId("boxes").replaceChildren(...order.map((index) => {
     const made = isDense ? tile(cluster, index) : box(cluster, index);
@@ -340,12 +345,13 @@ function box(cluster, index) {
     return element("div", "bar", fill);
   });
   const figures = element("span", "quiet",
-    element("span", "", `${count(cluster.podCounts[index])} pods`),
+    element("span", "", counted(cluster.podCounts[index], "pod")),
     element("span", "", Object.values(cluster.shares).map((shares) => percent(shares[index])).join(" / ")));
   const cells = element("div", "cells", ...(cluster.pods ? cluster.pods[index] : []).map(([pod, share, isNew]) => {
-    const cell = element("span", isNew ? "cell new" : "cell");
-    cell.style.width = `calc(${(100 * Math.min(1, share)).toFixed(1)}% - 2px)`;
+    const cell = element("span", isNew ? "cell new" : "cell", share >= LABELLED_SHARE ? pod.split("/")[1] : "");
+    cell.style.height = `${(100 * Math.min(1, share)).toFixed(1)}%`;
     cell.title = `${pod}\n${percent(share)}`;
+    cell.dataset.pod = pod;
     return cell;
   }));
   return element("div", "box", element("b", "", cluster.names[index]), figures, ...bars, cells);
@@ -353,10 +359,13 @@ function box(cluster, index) {
 
 function markBoxes() {
   const chosen = decision && decision.choice ? decision.choice.node : null;
-  const current = decision && decision.current ? decision.current.name : null;
+  const current = decision && decision.current ? decision.current.name : boundTo;
   for (const made of byId("boxes").children) {
     made.classList.toggle("chosen", made.dataset.node === chosen);
     made.classList.toggle("current", made.dataset.node === current);
+    for (const cell of made.querySelectorAll(".cell")) {
+      cell.classList.toggle("selected", cell.dataset.pod === selected);
+    }
   }
 }
 
@@ -391,6 +400,7 @@ function failing(error) {
 }
 
 let lastAnswer = "";
+let lastCluster = "";
 
 async function poll() {
   try {
@@ -399,7 +409,9 @@ async function poll() {
     byId("status").textContent = `updated ${new Date(content.time * 1000).toLocaleTimeString()}`;
     summarise();
     drawPods();
-    drawCluster(content.cluster);
+    const drawn = JSON.stringify(content.cluster);
+    if (drawn !== lastCluster) drawCluster(content.cluster);
+    lastCluster = drawn;
     const pod = content.pods.find((one) => one.pod === selected) || (selected ? null : content.pods[0]);
     if (pod && (pod.pod !== selected || pod.answer !== lastAnswer)) {
       lastAnswer = pod.answer;
@@ -413,8 +425,8 @@ async function poll() {
 
 function summarise() {
   const parts = [];
-  if (content.pods.length) parts.push(`${count(content.pods.length)} pods`);
-  if (content.cluster) parts.push(`${count(content.cluster.names.length)} nodes`);
+  if (content.pods.length) parts.push(counted(content.pods.length, "pod"));
+  if (content.cluster) parts.push(counted(content.cluster.names.length, "node"));
   byId("summary").textContent = parts.join(", ");
 }
 

@@ -1,0 +1,18 @@
+"""A plugin whose rejections are texts from the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler import Plugin, unschedulable
+
+if TYPE_CHECKING:
+    from scheduler import CycleState, NodeInfo, PodInfo, Status
+
+
+class Hostile(Plugin):
+    """Rejects nodes with the text of an annotation."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        reason = node.node.metadata.annotations.get("reason")
+        return unschedulable(reason) if reason else None

@@ -1,0 +1,261 @@
+"""The page in a real browser: it is opened, read, sorted and filtered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from fakeapi import FakeApiServer
+from scheduler.clock import SystemClock
+from scheduler.explain.cli import main
+from scheduler.testing.in_process import run_in_process
+from tests.integration.api_client import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<img src=x onerror='window.hacked = 1'></script><script>window.hacked = 1</script>"
+DEADLINE_SECONDS = 20.0
+
+
+def _node(name: str, cpu: str, **spec: object) -> dict[str, object]:
+    allocatable = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
+    metadata = {"name": name}
+    return {
+        "kind": "Node",
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def _pod(name: str, cpu: str, node: str = "") -> dict[str, object]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container], **({"nodeName": node} if node else {})}
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+class Page:
+    """The page as a person sees it."""
+
+    def __init__(self, browser: Chrome) -> None:
+        self.browser = browser
+
+    def all(self, selector: str) -> list[WebElement]:
+        return [e for e in self.browser.find_elements("css selector", selector) if e.is_displayed()]
+
+    def one(self, selector: str) -> WebElement:
+        (found,) = self.all(selector)
+        return found
+
+    def click(self, selector: str, text: str) -> None:
+        self.browser.execute_script("arguments[0].click()", self._with_text(selector, text))
+
+    def _with_text(self, selector: str, text: str) -> WebElement:
+        return next(e for e in self.all(selector) if text in e.text.replace("\n", ""))
+
+    def rows(self) -> list[list[str]]:
+        """The cells of the rows that are in view."""
+        script = """
+            const box = document.getElementById('scroll').getBoundingClientRect();
+            return [...document.querySelectorAll('#node-table tbody tr:not(.space)')]
+                .filter((row) => row.getBoundingClientRect().top < box.bottom
+                    && row.getBoundingClientRect().bottom > box.top)
+                .map((row) => [...row.cells].map((cell) => cell.textContent));
+        """
+        rows: list[list[str]] = self.browser.execute_script(script)
+        return rows
+
+    def column(self, index: int) -> list[str]:
+        return [row[index] for row in self.rows()]
+
+    def drawn(self) -> int:
+        """The number of rows in the document."""
+        script = "return document.querySelectorAll('#node-table tbody tr').length"
+        return int(self.browser.execute_script(script))
+
+    def type(self, selector: str, text: str) -> None:
+        field = self.one(selector)
+        field.clear()
+        field.send_keys(text)
+
+    def errors(self) -> list[str]:
+        return [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def until(self, is_true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not is_true():
+            assert time.monotonic() < deadline, self.one("body").text
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def opened(browser: Chrome, tmp_path: Path) -> Callable[..., Page]:
+    """Open the page of some objects; it must not cause an error."""
+
+    def open_page(*objects: dict[str, object], arguments: tuple[str, ...] = ()) -> Page:
+        manifest = tmp_path / "cluster.json"
+        manifest.write_text(json.dumps({"kind": "List", "items": objects}), encoding="utf-8")
+        command = ["--manifests", str(manifest), "-o", "html", *arguments]
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.output
+        path = tmp_path / "page.html"
+        path.write_text(result.stdout, encoding="utf-8")
+        browser.get_log("browser")
+        browser.get(path.as_uri())
+        page = Page(browser)
+        assert page.errors() == []
+        return page
+
+    return open_page
+
+
+THREE = (
+    _node("small", "2"),
+    _node("cordoned", "8", unschedulable=True),
+    _node("large", "8"),
+    _pod("runs", "1", "small"),
+)
+
+
+def test_the_answer_and_the_nodes_are_read(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"))
+    assert page.one("#pod-name").text == "default/web"
+    assert page.one("#pod-answer").text == "scheduled on large, 2 of 3 nodes feasible"
+    assert [row[:2] for row in page.rows()] == [
+        ["large", "chosen"],
+        ["small", "fits"],
+        ["cordoned", "NodeUnschedulable: node(s) were unschedulable"],
+    ]
+    assert page.one(".box.chosen b").text == "large"
+
+
+def test_the_table_sorts_by_name_and_by_score(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"))
+    page.click("#node-table th button", "node")
+    assert page.column(0) == ["cordoned", "large", "small"]
+    page.click("#node-table th button", "node")
+    assert page.column(0) == ["small", "large", "cordoned"]
+    assert page.one("th[aria-sort=descending]").text == "node"
+    page.click("#node-table th button", "total")
+    totals = page.column(2)
+    assert int(totals[0]) > int(totals[1])
+    assert totals[2] == "", "a node without a score is last"
+    page.click("#node-table th button", "total")
+    assert page.column(2) == [totals[1], totals[0], ""]
+
+
+def test_the_table_filters_by_text_and_by_verdict(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"))
+    page.type("#node-filter", "unsched")
+    assert page.column(0) == ["cordoned"]
+    assert page.one("#node-count").text == "1 of 3"
+    page.type("#node-filter", "l")
+    page.click("#groups button", "feasible")
+    assert page.column(0) == ["large", "small"]
+    page.click("#groups button", "NodeUnschedulable")
+    assert page.column(0) == ["cordoned"]
+    assert len(page.all("#groups button[aria-pressed=true]")) == 1
+    page.click("#groups button", "NodeUnschedulable")
+    assert page.one("#node-count").text == "3 of 3"
+
+
+def test_pods_are_chosen_from_the_list(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"), _pod("huge", "100"))
+    assert [button.text for button in page.all("#pod-list button")] == [
+        "default/web",
+        "default/huge",
+    ]
+    page.click("#pod-list button", "default/huge")
+    assert page.one("#pod-result").text == "unschedulable"
+    assert "needs 92 more cpu (NodeResourcesFit)" in page.one("#nearest").text
+    page.type("#pod-filter", "WEB")
+    assert [button.text for button in page.all("#pod-list button")] == ["default/web"]
+
+
+def test_texts_from_the_cluster_are_not_html(opened: Callable[..., Page]) -> None:
+    node = _node("evil", "8")
+    node["metadata"] = {"name": "evil", "annotations": {"reason": EVIL}}
+    page = opened(node, _pod("web", "1"), arguments=("--plugin", "tests.browser.hostile:Hostile"))
+    assert EVIL in page.one("#pod-answer").text
+    assert page.rows()[0][1] == f"Hostile: {EVIL}"
+    assert page.browser.execute_script("return window.hacked") is None
+    assert page.all("img") == []
+
+
+def test_5_000_nodes_are_usable(opened: Callable[..., Page]) -> None:
+    nodes = [_node(f"node-{i}", "8", unschedulable=i % 10 == 0) for i in range(5_000)]
+    pods = [_pod(f"runs-{i}", "1", f"node-{i}") for i in range(0, 5_000, 3)]
+    page = opened(*nodes, *pods, _pod("web", "1"))
+    assert page.one("#node-count").text == "5,000 of 5,000"
+    height = page.browser.execute_script("return document.getElementById('scroll').clientHeight")
+    assert height / 28 - 2 < len(page.rows()) < 100, "the visible part is full of rows"
+    assert page.drawn() < 100
+    tiles = "return document.querySelectorAll('.tile').length"
+    assert page.browser.execute_script(tiles) == 5_000
+    scripts = {
+        "sort": "document.querySelectorAll('#node-table th button')[0].click()",
+        "scroll": "document.getElementById('scroll').scrollTop = 100000",
+    }
+    for script in scripts.values():
+        started = time.monotonic()
+        page.browser.execute_script(script)
+        assert time.monotonic() - started < 1.0
+    page.until(lambda: page.column(0)[:1] not in ([], ["node-0"]))
+    first = int(page.column(0)[0].removeprefix("node-"))
+    assert page.column(0)[:3] == [f"node-{first + i}" for i in range(3)]
+    assert page.drawn() < 100
+    page.type("#node-filter", "node-4999")
+    assert page.column(0) == ["node-4999"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_colours_follow_the_browser(opened: Callable[..., Page], scheme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page = opened(*THREE, _pod("web", "1"))
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    colours = [
+        page.browser.execute_script(f"return getComputedStyle(document.body).{name}")
+        for name in ("backgroundColor", "color")
+    ]
+    ground, ink = (sum(map(int, colour[4:-1].split(", "))) for colour in colours)
+    assert (ground > ink) == (scheme == "light")
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+async def test_the_live_page_follows_the_scheduler(browser: Chrome, tmp_path: Path) -> None:
+    async with FakeApiServer() as server, Api.of(server) as api:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+        await api.node("small", cpu="1")
+        await api.pod("web", cpu="8")
+        async with run_in_process(
+            kubeconfig=kubeconfig, clock=SystemClock(), serve=True
+        ) as scheduler:
+            await api.message_of("web")
+            page = Page(browser)
+
+            def shown(selector: str, text: str) -> Any:
+                return asyncio.to_thread(
+                    page.until, lambda: any(text in e.text for e in page.all(selector))
+                )
+
+            await asyncio.to_thread(browser.get, f"{scheduler.url}/debug/ui")
+            await shown("#pod-answer", "0/1 nodes are available: 1 Insufficient cpu")
+            await shown("#timeline", "attempt 1: unschedulable")
+            assert await asyncio.to_thread(page.column, 0) == ["small"]
+            await api.node("large", cpu="8")
+            await shown("#pod-answer", "bound to large")
+            await shown("#timeline", "bound to large")
+            await shown(".box", "100 %")
+            assert await asyncio.to_thread(page.errors) == []
