@@ -106,7 +106,7 @@ function drawPreemption(preemption) {
 
 // The table of nodes: only the rows in view are in the document.
 
-const table = { group: null, column: "verdict", ascending: true, rows: [], columns: [] };
+const table = { group: null, column: null, ascending: true, rows: [], columns: [] };
 
 function reason(index) {
   const rejection = decision.rejections[index];
@@ -124,23 +124,26 @@ function verdict(row) {
   return words.join(", ") || "fits";
 }
 
-function drawTable() {
-  const hasTable = Boolean(decision && decision.table && decision.table.nodes.length);
-  show("nodes", hasTable);
-  drawGroups(hasTable);
-  if (!hasTable) return;
-  Object.assign(table, { column: "verdict", ascending: true, group: null });
-  table.columns = ["node", "verdict", ...(decision.feasibleNodes ? ["total"] : []), ...decision.scorePlugins];
-  table.ranges = Object.fromEntries(table.columns.slice(2).map((column) => [column, range(values(column))]));
-  byId("node-filter").value = "";
-  const longest = decision.table.nodes.reduce((length, node) => Math.max(length, names[node].length), 8);
-  byId("node-table").querySelector("colgroup").replaceChildren(...table.columns.map((column, index) => {
-    const made = element("col", "");
-    made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : index === 1 ? "17rem" : "6.3rem";
-    return made;
-  }));
-  drawHead();
-  arrange();
+// A column has a label, a function from a row to its value (null if there is none), and a kind.
+function columnsOf(pod) {
+  const { nodes, totals, rejections, scores } = pod.table;
+  const found = [
+    { label: "node", kind: "text", value: (row) => names[nodes[row]], compare },
+    // The order of the report: feasible nodes first, the best first.
+    { label: "verdict", kind: "text", value: (row) => rejections[row].length ? 1 + rejections[row][0] : 0 },
+  ];
+  if (pod.feasibleNodes) found.push({ label: "total", kind: "score", value: (row) => totals[row] });
+  for (const plugin of pod.scorePlugins) {
+    found.push({ label: plugin, kind: "score", value: (row) => scores[plugin][row] });
+  }
+  for (const plugin of new Set(pod.rejections.map((rejection) => rejection.plugin))) {
+    if (plugin) {
+      const rejects = (index) => pod.rejections[index].plugin === plugin;
+      found.push({ label: plugin, kind: "filter", value: (row) => rejections[row].find(rejects) ?? null });
+    }
+  }
+  for (const column of found) if (column.kind === "score") column.range = range(nodes.map((_, row) => column.value(row)));
+  return found;
 }
 
 function range(numbers) {
@@ -150,22 +153,45 @@ function range(numbers) {
   return { least, width: most - least };
 }
 
-function values(column) {
-  return column === "total" ? decision.table.totals : decision.table.scores[column];
+function drawTable() {
+  const hasTable = Boolean(decision && decision.table && decision.table.nodes.length);
+  show("nodes", hasTable);
+  drawGroups(hasTable);
+  if (!hasTable) return;
+  table.columns = columnsOf(decision);
+  Object.assign(table, { column: table.columns[1], ascending: true, group: null });
+  byId("node-filter").value = "";
+  const longest = decision.table.nodes.reduce((length, node) => Math.max(length, names[node].length), 8);
+  const widths = { text: "17rem", filter: "7rem", score: "6.3rem" };
+  byId("node-table").querySelector("colgroup").replaceChildren(...table.columns.map((column, index) => {
+    const made = element("col", "");
+    made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : widths[column.kind];
+    return made;
+  }));
+  drawHead();
+  arrange();
 }
 
 function drawHead() {
-  byId("node-table").tHead.rows[0].replaceChildren(...table.columns.map((column, index) => {
+  const [kinds, heads] = byId("node-table").tHead.rows;
+  const number = (kind) => table.columns.filter((column) => column.kind === kind).length;
+  kinds.replaceChildren(...[["text", ""], ["score", "scores"], ["filter", "rejected by"]]
+    .filter(([kind]) => number(kind)).map(([kind, text]) => {
+      const head = element("th", kind, text);
+      head.colSpan = number(kind);
+      return head;
+    }));
+  heads.replaceChildren(...table.columns.map((column) => {
     const button = element("button", "");
     // A plugin's long name may break between its words.
-    column.split(/(?<=[a-z])(?=[A-Z])/).forEach((word, at) => button.append(...(at ? [element("wbr", "")] : []), word));
+    column.label.split(/(?<=[a-z])(?=[A-Z])/).forEach((word, at) => button.append(...(at ? [element("wbr", "")] : []), word));
     button.addEventListener("click", () => {
-      table.ascending = table.column === column ? !table.ascending : index < 2;
+      table.ascending = table.column === column ? !table.ascending : column.kind === "text";
       table.column = column;
       drawHead();
       arrange();
     });
-    const head = element("th", index > 1 ? "number" : "", button);
+    const head = element("th", column.kind, button);
     head.scope = "col";
     if (column === table.column) head.setAttribute("aria-sort", table.ascending ? "ascending" : "descending");
     return head;
@@ -208,17 +234,10 @@ function arrange() {
       names[nodes[row]].toLowerCase().includes(wanted) || verdict(row).toLowerCase().includes(wanted));
   }
   const sign = table.ascending ? 1 : -1;
-  if (table.column === "node") {
-    rows.sort((one, other) => sign * compare(names[nodes[one]], names[nodes[other]]));
-  } else if (table.column === "verdict") {
-    // The order of the report: feasible nodes first, the best first.
-    const rank = (row) => rejections[row].length ? 1 + rejections[row][0] : 0;
-    rows.sort((one, other) => sign * (rank(one) - rank(other) || one - other));
-  } else {
-    const sorted = values(table.column);
-    const last = sign * Infinity;   // nodes without a score come last in both directions
-    rows.sort((one, other) => sign * ((sorted[one] ?? last) - (sorted[other] ?? last)) || one - other);
-  }
+  const { value, compare: order } = table.column;
+  const last = sign * Infinity;   // rows without a value come last in both directions
+  const difference = order || ((one, other) => (one ?? last) - (other ?? last));
+  rows.sort((one, other) => sign * difference(value(one), value(other)) || one - other);
   table.rows = rows;
   byId("node-count").textContent = `${count(rows.length)} of ${count(nodes.length)}`;
   byId("scroll").scrollTop = 0;
@@ -251,12 +270,16 @@ function drawRow(row) {
   const cell = element("td", rejections.length ? "rejected" : "fits", text);
   head.title = name;
   cell.title = rejections.map(reason).join("\n") || text;
-  if (rejections.length > 1) cell.append(` +${rejections.length - 1}`);
   const numbers = table.columns.slice(2).map((column) => {
-    const value = values(column)[row];
-    const made = element("td", "number", value === null ? "" : count(value));
+    const value = column.value(row);
+    if (column.kind === "filter") {
+      const made = element("td", "filter", value === null ? "" : "✗");
+      if (value !== null) made.title = reason(value);
+      return made;
+    }
+    const made = element("td", "score", value === null ? "" : count(value));
     // The bar shows the place between the least and the highest score of the column.
-    const { least, width } = table.ranges[column];
+    const { least, width } = column.range;
     if (value !== null && width > 0) made.style.setProperty("--share", `${100 * (value - least) / width}%`);
     return made;
   });
