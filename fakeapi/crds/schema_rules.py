@@ -89,7 +89,7 @@ def _places(node: Json, path: str, place: str) -> Iterator[tuple[Json, str, str]
 
 
 def _keyword_errors(node: Json, path: str) -> Iterator[FieldError]:
-    """Yield the errors of keywords that no schema may have; upstream stops at most of them."""
+    """Yield the errors of keywords that no schema may have, inside and outside of junctors."""
     for name in _UNSUPPORTED:
         if node.get(name) not in (None, "", {}, []):
             yield forbidden(f"{path}.{name}", f"{name} is not supported")

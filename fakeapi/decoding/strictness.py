@@ -68,14 +68,14 @@ def known(repeated: list[str], unknown: list[str]) -> list[str]:
     return [finding for finding in repeated if not finding.startswith(within)]
 
 
-def report(kind: str, found: list[str], wishes: str, warnings: list[str]) -> None:
+def report(kind: str, found: list[str], field_validation: str, warnings: list[str]) -> None:
     """Append the findings to `warnings` (Warn), or refuse the body of a kind in v1 (Strict).
 
     Raises BadRequest.
     """
-    if found and wishes == "Strict":
+    if found and field_validation == "Strict":
         raise unhandled(kind, "v1", f"strict decoding error: {', '.join(found)}")
-    if wishes == "Warn":
+    if field_validation == "Warn":
         warnings += found
 
 

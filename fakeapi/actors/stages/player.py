@@ -41,7 +41,7 @@ _DISCOVER: Final = "discover"
 _BUILT_IN: Final = {("v1", "Pod"): PODS, ("v1", "Node"): NODES}
 #: Codes after which KWOK retries; after any other failure an object waits for its next change.
 _RETRIED: Final = (0, 429, 503, 504)
-_log = logging.getLogger("fakeapi.actors")
+_log = logging.getLogger(__name__)
 
 
 class Stages(Controller):

@@ -307,12 +307,12 @@ def _event(value: object) -> StageEvent | None:
 def _finalizers(value: object) -> Finalizers | None:
     if value is None:
         return None
-    wishes = mapping(value)
+    change = mapping(value)
     add, remove = (
-        tuple(text(one.get("value")) for one in mappings(wishes.get(name)))
+        tuple(text(one.get("value")) for one in mappings(change.get(name)))
         for name in ("add", "remove")
     )
-    return Finalizers(add, remove, wishes.get("empty") is True)
+    return Finalizers(add, remove, change.get("empty") is True)
 
 
 def _query(language: type[CelQuery | JqQuery], written: str, path: _Path) -> Expression:

@@ -13,8 +13,6 @@ from fakeapi.types.gotext import plain, quoted, source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["sprint", "sprintf", "sprintln"]
-
 _VERB: Final = re.compile(r"%([-+# 0]*)(\*|\d+)?(?:\.(\*|\d*))?(.)?", re.DOTALL)
 _WIDTH_MAX: Final = 1_000_000
 

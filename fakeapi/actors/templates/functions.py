@@ -264,7 +264,7 @@ def _call(called: object, *_values: object) -> object:
 
 
 def _lazy(*_values: object) -> object:
-    raise FunctionError("is decided where it is called")  # execution evaluates `and` and `or`
+    raise FunctionError("not evaluated lazily")  # execution evaluates `and` and `or` itself
 
 
 _CALLS: Final[dict[str, Callable[..., object]]] = {

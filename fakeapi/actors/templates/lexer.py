@@ -12,8 +12,6 @@ from fakeapi.types.gotext import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KEYWORDS", "Piece", "Token", "pieces"]
-
 KEYWORDS: Final = frozenset({
     "block", "break", "continue", "define", "else", "end", "if", "range", "template", "with",
 })  # fmt: skip
