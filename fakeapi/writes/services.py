@@ -8,6 +8,7 @@ Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 a
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import itertools
 from typing import TYPE_CHECKING, Final
@@ -103,16 +104,17 @@ def _taken(services: Collection, but: Revision | None) -> set[int]:
 
 def _held(spec: Json) -> set[int]:
     """Return the address and the node ports of a Service, as numbers."""
-    held = {_number_of(spec.get("clusterIP"))} if has_cluster_ip(spec) else set[int]()
+    held = {_number_of(text(spec.get("clusterIP")))} if has_cluster_ip(spec) else set[int]()
     if has_node_ports(spec):
         held.update(integer(port.get("nodePort")) for port in mappings(spec.get("ports")))
     return held - {0}
 
 
-def _number_of(address: object) -> int:
+@functools.lru_cache(maxsize=1 << 16)
+def _number_of(address: str) -> int:
     """Return an IPv4 address as a number, 0 if it is none (headless, another family)."""
     try:
-        return int(ipaddress.IPv4Address(text(address)))
+        return int(ipaddress.IPv4Address(address))
     except ipaddress.AddressValueError:
         return 0
 
@@ -189,7 +191,7 @@ def _family_errors(spec: Json, old: Json) -> list[FieldError]:
 
 def _address_errors(spec: Json, taken: set[int]) -> list[FieldError]:
     address, plural = spec.get("clusterIP"), spec.get("clusterIPs")
-    number, why = _number_of(address), ""
+    number, why = _number_of(text(address)), ""
     if plural and plural != [address]:
         why = "first value must match `clusterIP`"
         why = why if address else "must be empty when `clusterIP` is not specified"
