@@ -1,4 +1,4 @@
-"""What tests of saved and restored states have in common."""
+"""Servers with files of state, for tests of saved and restored states."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def everything(api: ApiClient, *paths: str) -> dict[str, Any]:
 
 
 def content_of(path: Path) -> bytes:
-    """What is in a file."""
+    """Return the content of a file."""
     return path.read_bytes()
 
 

@@ -135,7 +135,7 @@ async def test_an_update_may_leave_the_priority_out(api: ApiClient) -> None:
         ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], ["unreachable"]),
     ],
 )
-async def test_pods_stay_five_minutes_on_a_lost_node_unless_they_say_otherwise(
+async def test_pods_tolerate_a_lost_node_for_five_minutes_by_default(
     api: ApiClient, tolerations: list[dict[str, str]], added: list[str]
 ) -> None:
     created = await api.create(PODS, pod("p", spec={"tolerations": tolerations}))
@@ -333,7 +333,7 @@ async def test_four_namespaces_are_there_from_the_start(api: ApiClient) -> None:
     ]
 
 
-async def test_nodes_are_not_tainted_unless_it_is_asked_for(
+async def test_nodes_are_not_tainted_by_default(
     api: ApiClient, session: aiohttp.ClientSession
 ) -> None:
     assert (await api.create(NODES, {"metadata": {"name": "n"}}))["spec"] == {}

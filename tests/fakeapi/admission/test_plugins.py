@@ -1,4 +1,4 @@
-"""Which admission plugins run: the flags, the defaults, and what a server does without each."""
+"""The selection of admission plugins: flags, defaults, and a server without each of them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_without_plugins_pods_stay_as_they_were_sent(
         assert reply.code == 201
         assert (await api.delete("/api/v1/namespaces/kube-public")).code == 200
         reply = await api.delete(f"{PRIORITY_CLASSES}/system-node-critical")
-        assert reply.code == 403  # which no plugin says
+        assert reply.code == 403  # not by a plugin
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Faults as files: what may be said, what is wrong with the rest, and the published schema."""
+"""Faults as files: valid ones, the errors of others, and the published schema."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_the_published_schema_is_that_of_the_types() -> None:
         ("x", "faults[0]: expected a mapping, got a text"),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_the_field(
+def test_an_error_is_one_line_that_names_the_field(
     tmp_path: Path, fault: object, message: str
 ) -> None:
     file = tmp_path / "faults.yaml"

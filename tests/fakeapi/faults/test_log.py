@@ -74,7 +74,7 @@ async def test_a_file_may_bring_its_own_seed(session: aiohttp.ClientSession) -> 
     assert found[0] == found[1]
 
 
-async def test_every_injection_says_what_when_and_to_whom(
+async def test_every_injection_has_effect_time_and_client(
     server: FakeApiServer, api: ApiClient, clock: ManualClock
 ) -> None:
     server.faults.add(Fault(name="busy", match=LISTS, answer=AnswerWith(code=503)))

@@ -355,7 +355,7 @@ async def test_what_the_server_itself_refuses_is_refused_as_ever(
     assert (await api.get(CONFIG_MAPS, watch="true", **bad)).code == 422
 
 
-async def test_clients_may_say_who_they_are(server: FakeApiServer, api: ApiClient) -> None:
+async def test_a_header_distinguishes_clients(server: FakeApiServer, api: ApiClient) -> None:
     server.faults.add(Fault(match=Match(client="second"), answer=AnswerWith(code=503)))
     first = await api.request("GET", PODS, headers={"X-Fakeapi-Client": "first"})
     second = await api.request("GET", PODS, headers={"X-Fakeapi-Client": "second"})

@@ -1,4 +1,4 @@
-"""What happens to the server as a whole: outages, restarts, compaction; and faults over HTTP."""
+"""Faults of the whole server: outages, restarts, compaction; and faults over HTTP."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def stranger(server: FakeApiServer) -> AsyncIterator[ApiClient]:
         yield ApiClient(session, server.url)
 
 
-async def test_nobody_gets_through_during_an_outage(
+async def test_no_request_is_answered_during_an_outage(
     server: FakeApiServer, api: ApiClient, stranger: ApiClient, clock: ManualClock
 ) -> None:
     async with api.watch(PODS) as stream:
@@ -241,7 +241,7 @@ def test_a_server_does_not_begin_with_faults_that_make_no_sense(tmp_path: Path) 
         FakeApiServer(faults=[file])
 
 
-async def test_without_faults_nobody_looks_at_requests_and_events(
+async def test_without_faults_requests_and_events_are_not_matched(
     server: FakeApiServer, api: ApiClient
 ) -> None:
     server.faults.add(Fault(answer=AnswerWith(code=500)))

@@ -87,7 +87,7 @@ async def test_row_48_a_server_that_stops_ends_watches_and_finishes_requests(
     api = ApiClient(session, server.url)
     async with api.watch(CONFIG_MAPS) as stream:
         await api.create(CONFIG_MAPS, config_map("a"))
-        # A request that waits for a version is under way when the server is told to stop.
+        # A request that waits for a version is in progress when the server stops.
         future = server.resource_version + 1000
         waiting = asyncio.create_task(api.get(CONFIG_MAPS, resourceVersion=future))
         await eventually(lambda: server.statistics().requests_in_flight == 1)

@@ -210,9 +210,7 @@ async def test_open_watches_break_off_at_once(server: FakeApiServer, api: ApiCli
             await stream.next()
 
 
-async def test_events_are_told_apart_by_type_object_and_watch(
-    server: FakeApiServer, api: ApiClient
-) -> None:
+async def test_events_match_by_type_object_and_watch(server: FakeApiServer, api: ApiClient) -> None:
     matches: dict[str, Any] = {
         "all": Match(event=["ADDED", "MODIFIED", "DELETED"]),
         "added": Match(event="ADDED"),
@@ -233,9 +231,7 @@ async def test_events_are_told_apart_by_type_object_and_watch(
     assert counts == expected
 
 
-async def test_what_is_not_struck_is_passed_on_unchanged(
-    server: FakeApiServer, api: ApiClient
-) -> None:
+async def test_other_events_are_sent_unchanged(server: FakeApiServer, api: ApiClient) -> None:
     for number in range(50):
         await api.create(CONFIG_MAPS, config_map(f"c{number:02}"))
     async with api.watch(CONFIG_MAPS, **WATCH_LIST) as stream:

@@ -1,4 +1,4 @@
-"""ResourceQuota over HTTP: what is refused, in which words, and what status.used says after."""
+"""ResourceQuota over HTTP: refusals and their texts, and status.used after writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def storage(size: str, **spec: Any) -> dict[str, Any]:
     return {"accessModes": ["ReadWriteOnce"], "resources": asked, **spec}
 
 
-async def test_what_is_there_is_counted_when_the_quota_comes(api: ApiClient) -> None:
+async def test_existing_objects_are_counted_for_a_new_quota(api: ApiClient) -> None:
     await api.create(PODS, asking("a", "300m"))
     hard = {"requests.cpu": "1", "requests.memory": "4Gi", "pods": "3", "example.com/x": "1"}
     await quota(api, hard)
@@ -75,7 +75,7 @@ async def test_a_pod_that_does_not_fit_is_refused_in_upstreams_words(api: ApiCli
     assert await used(api) == {"requests.cpu": "600m", "requests.memory": "1Gi"}
 
 
-async def test_every_container_must_say_what_is_counted(api: ApiClient) -> None:
+async def test_every_container_must_set_counted_resources(api: ApiClient) -> None:
     await quota(
         api, {"limits.cpu": "1", "requests.memory": "1Gi", "requests.ephemeral-storage": "1"}
     )
@@ -165,7 +165,7 @@ async def test_a_scope_selector_is_about_classes_of_priority(
     assert [reply.code == 403 for reply in replies] == refused
 
 
-async def test_a_resize_may_use_what_is_left_and_no_more(api: ApiClient) -> None:
+async def test_a_resize_must_fit_into_the_rest_of_the_quota(api: ApiClient) -> None:
     await quota(api, {"requests.cpu": "1"})
     await api.create(PODS, asking("a", "600m"))
     path = f"{PODS}/a/resize"
@@ -262,7 +262,7 @@ async def test_a_dry_run_is_checked_and_not_counted(api: ApiClient) -> None:
     assert (await api.post(f"{PODS}?dryRun=All", pod("b"))).code == 403
 
 
-async def test_what_is_refused_for_another_reason_is_not_counted(api: ApiClient) -> None:
+async def test_refused_objects_are_not_counted(api: ApiClient) -> None:
     await quota(api, {"pods": "5"})
     await api.create(PODS, pod("a"))
     assert (await api.post(PODS, pod("a"))).code == 409
@@ -302,7 +302,7 @@ async def test_without_the_plugin_a_quota_is_only_an_object(
         assert (await api.get(f"{QUOTAS}/q")).body["status"] == {}
 
 
-async def test_what_is_loaded_has_to_fit_and_nothing_is_stored_if_it_does_not(
+async def test_loaded_objects_have_to_fit_or_none_is_stored(
     server: FakeApiServer, api: ApiClient
 ) -> None:
     await quota(api, {"configmaps": "1"})

@@ -38,7 +38,7 @@ def only_trusting(kubeconfig: str) -> ssl.SSLContext:
 
 
 def trusting(kubeconfig: str, directory: Path) -> ssl.SSLContext:
-    """What a client makes of the certificates in a kubeconfig."""
+    """Return the TLS context of a client with the certificates in a kubeconfig."""
     user, context = yaml.safe_load(kubeconfig)["users"][0]["user"], only_trusting(kubeconfig)
     if "client-certificate-data" in user:
         for name in ("client-certificate-data", "client-key-data"):
@@ -315,7 +315,7 @@ async def test_a_body_that_is_too_large_for_this_server_is_refused() -> None:
         assert reply.message == "Request entity too large: limit is 100"
 
 
-async def test_more_requests_at_once_than_allowed_are_told_to_come_later(
+async def test_more_concurrent_requests_than_allowed_get_429(
     session: aiohttp.ClientSession,
 ) -> None:
     security = Security(max_requests_inflight=1)
@@ -339,7 +339,7 @@ async def test_more_requests_at_once_than_allowed_are_told_to_come_later(
         assert (await api.get(PODS)).code == 200
 
 
-async def test_actors_get_in_whoever_else_may() -> None:
+async def test_actors_are_allowed_on_every_server() -> None:
     clock = ManualClock()
     security = Security(tls=True, authorization_mode="RBAC")
     async with (

@@ -40,7 +40,7 @@ class Caller:
         return await self._api.request(method, path, body, headers=headers, **others)
 
     async def may(self, verb: str, resource: str, **others: str) -> bool:
-        """What the server says when it is asked."""
+        """Return the answer to an access review."""
         asked = {"verb": verb, "resource": resource, **others}
         review = {"spec": {"resourceAttributes": asked}}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -140,7 +140,9 @@ async def grant(root: Caller, *rules: Json, who: Json) -> None:
         ("POST", "/_fakeapi/faults", 'forbidden: User "jane" cannot post path "/_fakeapi/faults"'),
     ],
 )
-async def test_who_may_not_is_told_so(jane: Caller, method: str, path: str, message: str) -> None:
+async def test_a_refusal_names_user_and_resource(
+    jane: Caller, method: str, path: str, message: str
+) -> None:
     reply = await jane(method, path)
     assert (reply.code, reply.reason, reply.message) == (403, "Forbidden", message)
 
@@ -196,7 +198,7 @@ async def test_an_unknown_token_is_not_the_same_as_none(api: ApiClient) -> None:
         ),
     ],
 )  # fmt: skip
-async def test_a_role_allows_what_its_rules_say(
+async def test_a_role_allows_the_requests_of_its_rules(
     root: Caller,
     jane: Caller,
     rule: Json,
@@ -273,7 +275,7 @@ async def test_the_scheduler_has_the_rights_it_needs(api: ApiClient) -> None:
     assert not await scheduler.may("create", "pods", namespace="default")
 
 
-async def test_a_review_says_which_binding_allows_it(root: Caller) -> None:
+async def test_a_review_names_the_binding_that_allows_it(root: Caller) -> None:
     asked = {"verb": "list", "resource": "nodes"}
     spec = {"resourceAttributes": asked, "user": "system:kube-scheduler"}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -1,4 +1,4 @@
-"""The database: what was answered is in the file, commits are shared, what nobody needs is gone."""
+"""The database: answered writes are in the file, commits are shared, old rows are deleted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def rows(path: Path) -> list[tuple[int, str, int]]:
-    """Version, resource and whether it is a deletion, of each revision in a file nobody uses."""
+    """Return version, resource and deletion of each revision in a file that is not in use."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             "SELECT version, resource, deleted FROM revisions "
@@ -186,7 +186,7 @@ async def test_what_no_request_wrote_is_committed_as_well(path: Path) -> None:
         assert (await api.get(NODES)).names == ["n"]
 
 
-async def test_a_watch_tells_nothing_that_is_not_committed(path: Path) -> None:
+async def test_a_watch_sends_committed_changes_only(path: Path) -> None:
     async with serving(data=path) as (server, api):
         seen = []
 
@@ -297,7 +297,7 @@ def test_a_file_that_is_no_database(path: Path) -> None:
     assert refusal(path) == "file is not a database"
 
 
-def test_a_database_of_somebody_else(path: Path) -> None:
+def test_a_database_of_another_program(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE accounts (name TEXT)")
     assert refusal(path) == "a SQLite file, but not one of kubesched-fakeapi"

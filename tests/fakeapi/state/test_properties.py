@@ -1,4 +1,4 @@
-"""Whatever happened to a store, what is restored answers all questions as the store itself."""
+"""A restored store equals the store after any history."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def take(store: Store, step: tuple[Any, ...]) -> None:
 
 
 def answers(store: Store) -> dict[str, Any]:
-    """All that can be asked of a store: the state at each version, and the changes after it."""
+    """Return the state of a store at each version, and the changes after it."""
     found: dict[str, Any] = {"newest": store.resource_version}
     for resource in RESOURCES:
         collection = store.collection(resource)
@@ -159,7 +159,7 @@ def test_a_database_is_the_store_however_it_ended(
 @settings(deadline=None)  # files, on a machine that may be busy
 @given(steps=steps, log_size=log_sizes)
 def test_objects_outlive_faults_too(steps: list[tuple[Any, ...]], log_size: int) -> None:
-    """Compaction and lost versions are faults; what a log knows of before may differ after them."""
+    """Compaction and lost versions are faults; the logs may differ after them."""
     with tempfile.TemporaryDirectory() as directory:
         life = Life(Path(directory, "state.db"), log_size, Database.abandon)
         for step in [*steps, ("put", RESOURCES[0], "a")]:

@@ -1,4 +1,4 @@
-"""Snapshots: what is restored is what was saved, to the byte; bad files are named."""
+"""Snapshots: the restored state equals the saved one to the byte; errors name the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def saved(tmp_path: Path) -> Path:
     return path
 
 
-async def test_what_is_restored_is_what_was_saved(tmp_path: Path) -> None:
+async def test_the_restored_state_equals_the_saved_one(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     async with serving(snapshot=path) as (server, api):
         await api.create(NODES, {"metadata": {"name": "n1"}})
@@ -112,7 +112,7 @@ async def test_restore_reads_and_snapshot_writes(saved: Path, tmp_path: Path) ->
         assert (await api.get(PODS)).names == ["later", "p"]
 
 
-async def test_what_is_restored_takes_the_place_of_what_would_be_loaded(saved: Path) -> None:
+async def test_a_restored_state_replaces_loaded_objects(saved: Path) -> None:
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "loaded"}}
     async with serving(snapshot=saved, load=[manifest]) as (_, api):
         assert (await api.get(NODES)).names == ["n1"]
@@ -254,7 +254,7 @@ def test_a_snapshot_must_have_a_place(tmp_path: Path) -> None:
         FakeApiServer(state=StateFiles(snapshot=tmp_path / "nope" / "x.json"))
 
 
-def test_a_server_in_the_background_saves_and_says_so(tmp_path: Path) -> None:
+def test_a_server_in_the_background_saves_and_reports_errors(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     with BackgroundServer(state=StateFiles(snapshot=path)) as server:
