@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.apply import scaled, sets, types
 from fakeapi.apply.field_manager import FieldManager
 from fakeapi.types import schema
+from fakeapi.types.kind import CLIENT_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 _STATUS: Final = ("f:status",)
 _SPEC: Final = ("f:spec",)
 _METADATA: Final = ("f:metadata",)
-#: Fields that status endpoints reset in addition to the spec.
-_STATUS_RESETS: Final[dict[ResourceKey, tuple[tuple[str, ...], ...]]] = {
-    ("", "pods"): (("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
-    ("apps", "deployments"): (("f:metadata", "f:labels"),),
-    ("resource.k8s.io", "resourceclaims"): (_METADATA,),
-    ("scheduling.k8s.io", "podgroups"): (_METADATA,),
-    ("storage.k8s.io", "volumeattachments"): (_METADATA,),
-}
 #: Has a status, but upstream declares no reset fields for its endpoints.
 _WITHOUT_RESETS: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
 
@@ -117,6 +110,8 @@ def _resets(kind: Kind, subresource: str) -> FieldSet:
     if subresource != "status":
         return sets.of_path(_STATUS)
     resets = sets.of_path(_SPEC)
-    for path in _STATUS_RESETS.get(kind.resource_key, () if kind.schema else (_METADATA,)):
-        resets = sets.union(resets, sets.of_path(path))
+    if kind.status_keeps == CLIENT_METADATA:
+        return sets.union(resets, sets.of_path(_METADATA))
+    for field in kind.status_keeps:
+        resets = sets.union(resets, sets.of_path((*_METADATA, f"f:{field}")))
     return resets

@@ -47,33 +47,7 @@ _PROTECTED: Final = ("k8s.io", "kubernetes.io")
 _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
-class DefinitionRules(KindRules):
-    """Defaults, validation, warnings and deletion of CustomResourceDefinitions."""
-
-    has_free_finalizers = True
-
-    def apply_defaults(self, obj: Json) -> None:
-        definitions.apply_defaults(obj)
-
-    def prepare(self, obj: Json) -> None:
-        obj["status"] = dict(mapping(obj.get("status")))
-        definitions.note_storage_version(obj)
-
-    def validate(self, obj: Json, old: Json | None) -> list[FieldError]:
-        errors = validate_definition(obj)
-        if old is None:
-            return errors + validate_new_definition(obj)
-        return errors + validate_definition_update(obj, old)
-
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        before = [] if old is None else _warnings(old)
-        return [warning for warning in _warnings(obj) if warning not in before]
-
-    def marked_for_deletion(self, obj: Json, now: str) -> Json | None:
-        return None if is_deleting(obj) else definitions.marked_for_deletion(obj, now)
-
-
-def _warnings(definition: Json) -> list[str]:
+def _all_warnings(definition: Json) -> list[str]:
     """Return a warning for each format, rule and pattern that is not enforced."""
     found: list[str] = []
     for version in mappings(mapping(definition.get("spec")).get("versions")):
@@ -91,13 +65,23 @@ def _warnings(definition: Json) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def with_definition_rules(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
-    """Return the kinds, the row of CustomResourceDefinitions with its rules."""
-    rules = DefinitionRules()
-    return tuple(
-        dataclasses.replace(row, rules=rules) if row.resource_key == definitions.RESOURCE else row
-        for row in kinds
-    )
+def _new_warnings(definition: Json, old: Json | None) -> list[str]:
+    before = [] if old is None else _all_warnings(old)
+    return [warning for warning in _all_warnings(definition) if warning not in before]
+
+
+def _prepare(definition: Json, now: str) -> None:
+    definition["status"] = dict(mapping(definition.get("status")))
+    definitions.note_storage_version(definition)
+
+
+def _prepare_update(new: Json, old: Json, now: str) -> None:
+    _prepare(new, now)
+
+
+def _marked_for_deletion(definition: Json, finalizers: list[str], now: str) -> Json | None:
+    is_marked = is_deleting(definition)
+    return None if is_marked else definitions.marked_for_deletion(definition, now)
 
 
 def validate_definition(definition: Json) -> list[FieldError]:
@@ -285,3 +269,24 @@ def _approval_error(definition: Json) -> FieldError | None:
         return None
     why = f'{must} with either a URL or a reason starting with "unapproved", {_KEP}'
     return invalid(path, value, why)
+
+
+_RULES: Final = KindRules(
+    has_free_finalizers=True,
+    set_defaults=definitions.apply_defaults,
+    prepare=_prepare,
+    prepare_update=_prepare_update,
+    validate=validate_definition,
+    validate_create=validate_new_definition,
+    validate_update=validate_definition_update,
+    warnings=_new_warnings,
+    marked_for_deletion=_marked_for_deletion,
+)
+
+
+def with_definition_rules(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """Return the kinds, the row of CustomResourceDefinitions with its rules."""
+    return tuple(
+        dataclasses.replace(row, rules=_RULES) if row.resource_key == definitions.RESOURCE else row
+        for row in kinds
+    )

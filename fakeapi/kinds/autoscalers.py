@@ -1,4 +1,7 @@
-"""HorizontalPodAutoscalers."""
+"""HorizontalPodAutoscalers.
+
+Source: pkg/apis/autoscaling/v2/defaults.go of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,19 @@ from fakeapi.types.columns import (
     number,
     or_else,
 )
-from fakeapi.types.kind import Kind
-from fakeapi.types.objects import Json, mapping, text
+from fakeapi.types.kind import Kind, KindRules
+from fakeapi.types.objects import Json, child, mapping, set_defaults, text
 
+_CPU_UTILIZATION_PERCENT: Final = 80
 _METRICS_SHOWN: Final = 2
+
+
+def _set_defaults(autoscaler: Json) -> None:
+    spec = child(autoscaler, "spec")
+    set_defaults(spec, minReplicas=1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": _CPU_UTILIZATION_PERCENT}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
 def _scale_target(reference: object) -> str:
@@ -68,5 +80,6 @@ KINDS: Final = (
             Column("MaxPods", ".spec.maxReplicas", number),
             Column("Replicas", ".status.currentReplicas", number), AGE,
         ),
+        rules=KindRules(set_defaults=_set_defaults),
     ),
 )  # fmt: skip

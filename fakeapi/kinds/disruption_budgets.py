@@ -1,11 +1,43 @@
-"""PodDisruptionBudgets."""
+"""PodDisruptionBudgets.
+
+Source: pkg/apis/policy/validation of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column, or_else
-from fakeapi.types.kind import Generation, Kind
+from fakeapi.types.errors import FieldError, invalid, not_supported
+from fakeapi.types.kind import Generation, Kind, KindRules, UpdateRules
+from fakeapi.types.objects import Json, mapping
+from fakeapi.validation.metadata import validate_label_selector
+from fakeapi.validation.numbers import number_errors, share_errors
+
+_EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
+_BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def _validate(budget: Json) -> list[FieldError]:
+    spec = mapping(budget.get("spec"))
+    errors: list[FieldError] = []
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        why = "minAvailable and maxUnavailable cannot be both set"
+        errors.append(invalid("spec", spec, why))
+    for name in ("minAvailable", "maxUnavailable"):
+        if name in spec:
+            errors += share_errors(spec[name], f"spec.{name}")
+    errors += validate_label_selector(spec.get("selector"), "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        field = "spec.unhealthyPodEvictionPolicy"
+        errors.append(not_supported(field, policy, _EVICTION_POLICIES))
+    return errors
+
+
+def _validate_status(new: Json, old: Json) -> list[FieldError]:
+    return number_errors(mapping(new.get("status")), "status", _BUDGET_NUMBERS)
+
 
 KINDS: Final = (
     Kind(
@@ -16,6 +48,10 @@ KINDS: Final = (
             NAME, Column("Min Available", ".spec.minAvailable", or_else("N/A")),
             Column("Max Unavailable", ".spec.maxUnavailable", or_else("N/A")),
             Column("Allowed Disruptions", ".status.disruptionsAllowed", type="integer"), AGE,
+        ),
+        rules=KindRules(
+            checks_metadata_once=True, validate=_validate,
+            subresources={"status": UpdateRules(validate=_validate_status)},
         ),
     ),
 )  # fmt: skip

@@ -1,30 +1,29 @@
-"""Events have two APIs over one store: core/v1, the stored form, and events.k8s.io/v1.
+"""Events: two APIs over one store, core/v1, the stored form, and events.k8s.io/v1.
 
-Source: pkg/apis/events/v1/conversion.go and pkg/registry/core/event/strategy.go.
+Source: pkg/apis/events/v1/conversion.go and pkg/registry/core/event/strategy.go of v1.36.3.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fakeapi.types import names
 from fakeapi.types.columns import Column, find_number, find_text, wide
 from fakeapi.types.durations import age
-from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Kind, value_at
-from fakeapi.types.objects import Json, mapping, text
+from fakeapi.types.errors import FieldError, invalid, required
+from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Kind, KindRules, value_at
+from fakeapi.types.objects import Json, integer, mapping, namespace_of, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
 
-if TYPE_CHECKING:
-    from fakeapi.types.objects import Json
-
-#: The parts of the reference that field selectors may ask for.
-REFERENCE_FIELDS: Final = (
-    "kind",
-    "namespace",
-    "name",
-    "uid",
-    "apiVersion",
-    "resourceVersion",
-    "fieldPath",
-)
+_REASON_MAX, _ACTION_MAX, _INSTANCE_MAX, _NOTE_MAX = 128, 128, 128, 1024
+_FIXED: Final = (
+    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
+    "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
+)  # fmt: skip
+#: The parts of the reference that field selectors read.
+_REFERENCE_FIELDS: Final = (
+    "kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath",
+)  # fmt: skip
 #: Fields whose names differ between the two views: events.k8s.io first, core second.
 _RENAMED: Final = {
     "regarding": "involvedObject",
@@ -36,7 +35,7 @@ _RENAMED: Final = {
     "deprecatedCount": "count",
 }
 _RENAMED_BACK: Final = {core: new for new, core in _RENAMED.items()}
-#: What the other view always shows, and what it shows if there is nothing.
+#: Fields that each view always has, with their empty values.
 _CORE_ALWAYS: Final[Json] = {
     "involvedObject": {},
     "source": {},
@@ -56,29 +55,96 @@ _NEW_ALWAYS: Final[Json] = {
 _OPTIONAL_STRINGS: Final = ("reportingController", "reportingInstance")
 
 
-def to_core(event: Json) -> Json:
-    """The stored form of an events.k8s.io/v1 event."""
+def _to_core(event: Json) -> Json:
+    """Return the stored form of an events.k8s.io/v1 event."""
     core = {_RENAMED.get(name, name): value for name, value in event.items()}
     return {**_CORE_ALWAYS, **core}
 
 
-def from_core(event: Json) -> Json:
-    """The events.k8s.io/v1 form of a stored event."""
+def _from_core(event: Json) -> Json:
+    """Return the events.k8s.io/v1 form of a stored event."""
     new = {_RENAMED_BACK.get(name, name): value for name, value in event.items()}
-    for name in _OPTIONAL_STRINGS:  # omitempty here, always there in the other view
+    for name in _OPTIONAL_STRINGS:  # omitempty in this view only
         if new.get(name) == "":
             del new[name]
     return {**_NEW_ALWAYS, **new}
 
 
-def source_component(event: Json) -> str:
-    """What the field selector `source` reads: the old source, else the reporting controller."""
-    return text(mapping(event.get("source")).get("component")) or reporting_component(event)
+def _source_component(event: Json) -> str:
+    return text(mapping(event.get("source")).get("component")) or _reporting_component(event)
 
 
-def reporting_component(event: Json) -> str:
-    """What the field selector `reportingComponent` reads."""
+def _reporting_component(event: Json) -> str:
     return text(event.get("reportingComponent"))
+
+
+def _validate_core(event: Json) -> list[FieldError]:
+    return _event_errors(event, "reportingComponent")
+
+
+def _validate(event: Json) -> list[FieldError]:
+    """Return the errors of an event written through events.k8s.io/v1, in its stored form."""
+    errors = _event_errors(event, "reportingController")
+    errors += _series_errors(event)
+    if not event.get("eventTime"):
+        errors.append(required("eventTime"))
+    if event.get("type") not in ("Normal", "Warning"):
+        errors.append(invalid("type", "", f"has invalid value: {text(event.get('type'))}"))
+    for field in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        if event.get(field):
+            errors.append(invalid(field, "", "needs to be unset"))
+    return errors
+
+
+def _validate_update(event: Json, old: Json) -> list[FieldError]:
+    """Return the errors of changes of anything but the series, through events.k8s.io/v1."""
+    errors = []
+    for field in _FIXED:
+        if event.get(field) != old.get(field):
+            shown = "reportingController" if field == "reportingComponent" else field
+            errors.append(invalid(shown, event.get(field), IMMUTABLE))
+    return errors
+
+
+def _series_errors(event: Json) -> list[FieldError]:
+    series = event.get("series")
+    if not isinstance(series, dict):
+        return []
+    errors = []
+    if integer(series.get("count")) < 2:
+        errors.append(invalid("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        errors.append(required("series.lastObservedTime"))
+    return errors
+
+
+def _event_errors(event: Json, controller_field: str) -> list[FieldError]:
+    namespace = namespace_of(event)
+    about = text(mapping(event.get("involvedObject")).get("namespace"))
+    mismatch = invalid("involvedObject.namespace", about, "does not match event.namespace")
+    if not event.get("eventTime"):
+        wrong = namespace != about if about else namespace not in ("", "default")
+        return [mismatch] if wrong else []
+    errors = []
+    if not about and namespace not in ("default", "kube-system"):
+        errors.append(mismatch)
+    controller = text(event.get("reportingComponent"))
+    if not controller:
+        errors.append(required(controller_field))
+    errors += validate_label_key(controller, controller_field)
+    for field, limit in (
+        ("reportingInstance", _INSTANCE_MAX),
+        ("action", _ACTION_MAX),
+        ("reason", _REASON_MAX),
+    ):
+        value = text(event.get(field))
+        if not value:
+            errors.append(required(field))
+        if len(value) > limit:
+            errors.append(invalid(field, "", f"can have at most {limit} characters"))
+    if len(text(event.get("message")).encode()) > _NOTE_MAX:
+        errors.append(invalid("message", "", f"can have at most {_NOTE_MAX} characters"))
+    return errors
 
 
 def _first_seen(event: Json, now_seconds: float) -> str:
@@ -109,6 +175,14 @@ def _event_source(event: Json, _now_seconds: float) -> str:
     return f"{component}, {host}" if host else component
 
 
+_COLUMNS: Final = (
+    Column("Last Seen", _last_seen), Column("Type", ".type"), Column("Reason", ".reason"),
+    Column("Object", ".involvedObject", _involved),
+    wide("Subobject", ".involvedObject.fieldPath"), wide("Source", _event_source),
+    Column("Message", ".message", lambda message: text(message).strip()),
+    wide("First Seen", _first_seen), wide("Count", _event_count),
+    Column("Name", ".metadata.name", format="name", priority=1),
+)  # fmt: skip
 KINDS: Final = (
     Kind(
         "", "v1", "events", "Event", schema="core/v1.Event", short_names=("ev",),
@@ -117,44 +191,34 @@ KINDS: Final = (
             **NAMESPACED_FIELDS,
             **{
                 f"involvedObject.{part}": value_at("involvedObject", part)
-                for part in REFERENCE_FIELDS
+                for part in _REFERENCE_FIELDS
             },
             "reason": value_at("reason"),
-            "reportingComponent": reporting_component,
-            "source": source_component,
+            "reportingComponent": _reporting_component,
+            "source": _source_component,
             "type": value_at("type"),
         },
-        columns=(
-            Column("Last Seen", _last_seen), Column("Type", ".type"), Column("Reason", ".reason"),
-            Column("Object", ".involvedObject", _involved),
-            wide("Subobject", ".involvedObject.fieldPath"), wide("Source", _event_source),
-            Column("Message", ".message", lambda message: text(message).strip()),
-            wide("First Seen", _first_seen), wide("Count", _event_count),
-            Column("Name", ".metadata.name", format="name", priority=1),
+        columns=_COLUMNS,
+        rules=KindRules(
+            check_name=names.path_segment, checks_metadata_once=True, validate=_validate_core,
         ),
     ),
     Kind(
         "events.k8s.io", "v1", "events", "Event", schema="events/v1.Event", short_names=("ev",),
         create_on_update=True, garbage_policy=GarbagePolicy.UNSUPPORTED,
         stored_as=("", "events"), stored_version="v1",
-        to_stored=to_core, from_stored=from_core,
+        to_stored=_to_core, from_stored=_from_core,
         fields={
             **NAMESPACED_FIELDS,
             **{
                 f"regarding.{part}": value_at("involvedObject", part)
-                for part in REFERENCE_FIELDS
+                for part in _REFERENCE_FIELDS
             },
             "reason": value_at("reason"),
-            "reportingController": reporting_component,
+            "reportingController": _reporting_component,
             "type": value_at("type"),
         },
-        columns=(
-            Column("Last Seen", _last_seen), Column("Type", ".type"), Column("Reason", ".reason"),
-            Column("Object", ".involvedObject", _involved),
-            wide("Subobject", ".involvedObject.fieldPath"), wide("Source", _event_source),
-            Column("Message", ".message", lambda message: text(message).strip()),
-            wide("First Seen", _first_seen), wide("Count", _event_count),
-            Column("Name", ".metadata.name", format="name", priority=1),
-        ),
+        columns=_COLUMNS,
+        rules=KindRules(validate=_validate, validate_update=_validate_update),
     ),
 )  # fmt: skip

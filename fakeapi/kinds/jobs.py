@@ -1,9 +1,14 @@
-"""Jobs and CronJobs."""
+"""Jobs and CronJobs.
+
+Source: pkg/apis/batch/{v1,validation} and pkg/registry/batch/job of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.decoding.selectors import SelectorError, label_selector_of
+from fakeapi.kinds.pod_templates import set_template_defaults
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -21,10 +26,42 @@ from fakeapi.types.columns import (
     wide,
 )
 from fakeapi.types.durations import age, human_duration
-from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Generation, Kind, number_at
-from fakeapi.types.objects import Json, is_deleting, text
+from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.kind import (
+    NAMESPACED_FIELDS,
+    GarbagePolicy,
+    Generation,
+    Kind,
+    KindRules,
+    number_at,
+)
+from fakeapi.types.objects import (
+    Json,
+    child,
+    is_deleting,
+    labels_of,
+    mapping,
+    metadata_of,
+    name_of,
+    set_defaults,
+    text,
+)
 from fakeapi.types.times import epoch_seconds
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.numbers import number_errors
+from fakeapi.validation.pods import validate_spec
 
+_NUMBERS: Final = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+    "ttlSecondsAfterFinished",
+)  # fmt: skip
+_FIXED: Final = (
+    "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy",
+)  # fmt: skip
+_RESTART: Final = ("OnFailure", "Never")
+#: The labels with the name and the uid of the Job, old and new form.
+_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_STATES: Final = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),
@@ -33,6 +70,159 @@ _JOB_STATES: Final = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
+_SELECTOR: Final = wide("Selector", ".spec.selector", selector_or_none)
+
+
+def _set_defaults(job: Json) -> None:
+    spec = child(job, "spec")
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    template_labels = labels_of(mapping(spec.get("template")))
+    if template_labels and not labels_of(job):
+        # The same dict as the template's: both get the labels that _generate_selector adds.
+        child(job, "metadata")["labels"] = template_labels
+    set_defaults(
+        spec,
+        parallelism=1,
+        backoffLimit=2**31 - 1 if "backoffLimitPerIndex" in spec else 6,
+        completionMode="NonIndexed",
+        suspend=False,
+        podReplacementPolicy="Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed",
+        manualSelector=False,
+    )
+    set_template_defaults(spec)
+
+
+def _set_cron_defaults(cron_job: Json) -> None:
+    spec = child(cron_job, "spec")
+    set_defaults(
+        spec,
+        concurrencyPolicy="Allow",
+        suspend=False,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+    )
+    set_template_defaults(child(child(spec, "jobTemplate"), "spec"))
+
+
+def _generate_selector(job: Json, now: str) -> None:
+    """Label the template with name and uid, and select by uid, unless manualSelector is set.
+
+    Source: generateSelector in pkg/registry/batch/job/strategy.go.
+    """
+    spec = child(job, "spec")
+    if spec.get("manualSelector") is True:
+        return
+    labels = child(child(child(spec, "template"), "metadata"), "labels")
+    for name, value in _generated_labels(job).items():
+        labels.setdefault(name, value)
+    if not labels_of(job):  # upstream fills these in when the Job is read from the store
+        child(job, "metadata")["labels"] = dict(labels)
+    selector = mapping(spec.get("selector"))
+    uid = {_UID_LABELS[1]: metadata_of(job).get("uid")}
+    spec["selector"] = {**selector, "matchLabels": uid | mapping(selector.get("matchLabels"))}
+
+
+def _generated_labels(job: Json) -> Json:
+    uid, name = metadata_of(job).get("uid"), name_of(job)
+    old = {_UID_LABELS[0]: uid, _NAME_LABELS[0]: name}
+    return {**old, _UID_LABELS[1]: uid, _NAME_LABELS[1]: name}
+
+
+def _validate(job: Json) -> list[FieldError]:
+    return _generated_errors(job) + _spec_errors(mapping(job.get("spec")))
+
+
+def _generated_errors(job: Json) -> list[FieldError]:
+    """Return the errors of labels and a selector that differ from the generated ones."""
+    spec = mapping(job.get("spec"))
+    selector = spec.get("selector")
+    if spec.get("manualSelector") is True or not isinstance(selector, dict):
+        return []
+    labels, field = _sorted_labels(spec), "spec.template.metadata.labels"
+    errors: list[FieldError] = []
+    for label, value in _generated_labels(job).items():
+        if label not in labels:
+            errors.append(required(f"{field}[{label}]", f"must be '{value}'"))
+        elif labels[label] != value:
+            errors.append(invalid(f"{field}[{label}]", labels, f"must be '{value}'"))
+    if not _matches(selector, _generated_labels(job)):
+        matched = dict(sorted(mapping(selector.get("matchLabels")).items()))
+        shown = {**selector, "matchLabels": matched} if matched else selector
+        errors.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
+    return errors
+
+
+def _sorted_labels(spec: Json) -> Json:
+    """Return the labels of the template in the order in which Go prints maps."""
+    return dict(sorted(labels_of(mapping(spec.get("template"))).items()))
+
+
+def _matches(selector: object, labels: Json) -> bool:
+    """Return True if the selector matches, or is malformed, for which there is another error."""
+    try:
+        return isinstance(selector, dict) and label_selector_of(selector).matches(labels)
+    except SelectorError:
+        return True
+
+
+def _spec_errors(spec: Json) -> list[FieldError]:
+    errors = number_errors(spec, "spec", _NUMBERS)
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        errors.append(required("spec.completions", "when completion mode is Indexed"))
+    errors += _template_errors(spec)
+    selector, labels = spec.get("selector"), _sorted_labels(spec)
+    if selector is None:
+        errors.append(required("spec.selector"))
+    else:
+        errors += validate_label_selector(selector, "spec.selector")
+    if not _matches(selector, labels):
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels or None, why))
+    return errors
+
+
+def _template_errors(spec: Json) -> list[FieldError]:
+    pod_spec = mapping(mapping(spec.get("template")).get("spec"))
+    errors = validate_spec(pod_spec, "spec.template.spec", is_pod=False)
+    policy, field = text(pod_spec.get("restartPolicy")), "spec.template.spec.restartPolicy"
+    if policy in ("", "Always"):
+        errors.append(required(field, 'valid values: "OnFailure", "Never"'))
+    elif policy not in _RESTART:
+        errors.append(not_supported(field, policy, _RESTART))
+    elif "podFailurePolicy" in spec and policy != "Never":
+        why = 'only "Never" is supported when podFailurePolicy is specified'
+        errors.append(invalid(field, policy, why))
+    return errors
+
+
+def _validate_update(new: Json, old: Json) -> list[FieldError]:
+    """Return the errors of fixed fields; the template may change while the Job is suspended.
+
+    Upstream checks the spec of an update twice and reports both.
+    """
+    spec, old_spec = mapping(new.get("spec")), mapping(old.get("spec"))
+    errors = _spec_errors(spec)
+    if spec.get("completions") != old_spec.get("completions"):
+        errors += _completions_errors(spec)
+    fixed = _FIXED if old_spec.get("suspend") is True else ("template", *_FIXED)
+    errors += [
+        invalid(f"spec.{name}", spec.get(name), IMMUTABLE)
+        for name in ("selector", *fixed)
+        if spec.get(name) != old_spec.get(name)
+    ]
+    return errors
+
+
+def _completions_errors(spec: Json) -> list[FieldError]:
+    """Return the errors of changed completions: only Indexed Jobs may, along with parallelism."""
+    field, completions = "spec.completions", spec.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        return [invalid(field, completions, IMMUTABLE)]
+    if completions not in (None, spec.get("parallelism")):
+        why = "can only be modified in tandem with spec.parallelism"
+        return [invalid(field, completions, why)]
+    return []
 
 
 def _job_state(job: Json, _now_seconds: float) -> str:
@@ -64,8 +254,6 @@ def _last_schedule(cron_job: Json, now_seconds: float) -> str:
     return NONE if last is None else age(last, now_seconds)
 
 
-_SELECTOR: Final = wide("Selector", ".spec.selector", selector_or_none)
-
 KINDS: Final = (
     Kind(
         "batch", "v1", "jobs", "Job", schema="batch/v1.Job", categories=("all",),
@@ -74,6 +262,10 @@ KINDS: Final = (
         columns=(
             NAME, Column("Status", _job_state), Column("Completions", _job_completions),
             Column("Duration", _job_duration), AGE, *containers_columns(), _SELECTOR,
+        ),
+        rules=KindRules(
+            set_defaults=_set_defaults, prepare=_generate_selector, validate=_validate,
+            validate_update=_validate_update,
         ),
     ),
     Kind(
@@ -88,5 +280,6 @@ KINDS: Final = (
             *containers_columns(".spec.jobTemplate.spec.template"),
             wide("Selector", ".spec.jobTemplate.spec.selector", selector_or_none),
         ),
+        rules=KindRules(set_defaults=_set_cron_defaults),
     ),
 )  # fmt: skip

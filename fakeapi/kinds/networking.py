@@ -1,14 +1,42 @@
-"""Ingresses and NetworkPolicies."""
+"""Ingresses and NetworkPolicies.
+
+Source: pkg/apis/networking/v1/defaults.go of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, NONE, Column, or_else, selector_or_none
-from fakeapi.types.kind import Generation, Kind
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text
+from fakeapi.types.kind import Generation, Kind, KindRules
+from fakeapi.types.objects import (
+    Json,
+    child,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    set_defaults,
+    text,
+)
 
 _ADDRESSES_SHOWN: Final = 3
+
+
+def _set_policy_defaults(policy: Json) -> None:
+    spec = child(policy, "spec")
+    if not spec.get("policyTypes"):
+        egress = ["Egress"] if spec.get("egress") else []
+        spec["policyTypes"] = ["Ingress", *egress]
+    for rule in mappings(spec.get("ingress")) + mappings(spec.get("egress")):
+        for port in mappings(rule.get("ports")):
+            set_defaults(port, protocol="TCP")
+
+
+def _set_class_defaults(ingress_class: Json) -> None:
+    parameters = mapping(ingress_class.get("spec")).get("parameters")
+    if isinstance(parameters, dict):
+        set_defaults(parameters, scope="Cluster")
 
 
 def _load_balancers(ingress: object) -> str:
@@ -56,10 +84,12 @@ KINDS: Final = (
             Column("Controller", ".spec.controller"),
             Column("Parameters", ".spec.parameters", _parameters), AGE,
         ),
+        rules=KindRules(set_defaults=_set_class_defaults),
     ),
     Kind(
         "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",),
         schema="networking/v1.NetworkPolicy", generation=Generation.SPEC,
         columns=(NAME, Column("Pod-Selector", ".spec.podSelector", selector_or_none), AGE),
+        rules=KindRules(set_defaults=_set_policy_defaults),
     ),
 )  # fmt: skip

@@ -1,15 +1,55 @@
-"""Nodes."""
+"""Nodes.
+
+Source: pkg/apis/core/{v1,validation} and pkg/registry/core/node of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, NONE, UNKNOWN, Column, find, or_else, or_if_empty, wide
-from fakeapi.types.kind import NAME_FIELDS, Kind, flag_at
-from fakeapi.types.objects import Json, labels_of, mapping, text
+from fakeapi.types.errors import FieldError, forbidden
+from fakeapi.types.kind import NAME_FIELDS, Kind, KindRules, UpdateRules, flag_at
+from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, text, texts
+from fakeapi.validation.resources import validate_amounts
+from fakeapi.validation.scheduling import validate_taints
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
+_or_unknown: Final = or_if_empty(UNKNOWN)
+
+
+def _set_defaults(node: Json) -> None:
+    """Copy capacity to allocatable, and make podCIDR the first of podCIDRs."""
+    status, spec = child(node, "status"), child(node, "spec")
+    if "allocatable" not in status and status.get("capacity"):
+        status["allocatable"] = dict(mapping(status["capacity"]))
+    ranges, first = texts(spec.get("podCIDRs")), text(spec.get("podCIDR"))
+    if first and ranges[:1] != [first]:
+        spec["podCIDRs"] = [first]
+    elif ranges and ranges[0]:
+        spec["podCIDR"] = ranges[0]
+
+
+def _validate(node: Json) -> list[FieldError]:
+    spec, status = mapping(node.get("spec")), mapping(node.get("status"))
+    errors = validate_taints(mappings(spec.get("taints")), "metadata.taints")
+    errors += validate_amounts(status.get("capacity"), "status.capacity")
+    return errors + validate_amounts(status.get("allocatable"), "status.allocatable")
+
+
+def _validate_status(new: Json, old: Json) -> list[FieldError]:
+    return _validate(new)
+
+
+def _validate_update(node: Json, old_node: Json) -> list[FieldError]:
+    """Return the errors of changed fields that are set only once."""
+    spec, old = mapping(node.get("spec")), mapping(old_node.get("spec"))
+    return [
+        forbidden(f"spec.{field}", f'node updates may not change {shown} except from "" to valid')
+        for field, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID"))
+        if old.get(field) and spec.get(field) != old.get(field)
+    ]
 
 
 def _node_status(node: Json, _now_seconds: float) -> str:
@@ -37,8 +77,6 @@ def _kernel(info: object) -> str:
     return f"{kernel} ({architecture})" if architecture else kernel
 
 
-_or_unknown: Final = or_if_empty(UNKNOWN)
-
 KINDS: Final = (
     Kind(
         "", "v1", "nodes", "Node", namespaced=False, schema="core/v1.Node", short_names=("no",),
@@ -52,6 +90,10 @@ KINDS: Final = (
             wide("OS-Image", ".status.nodeInfo.osImage", _or_unknown),
             wide("Kernel-Version", ".status.nodeInfo", _kernel),
             wide("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion", _or_unknown),
+        ),
+        rules=KindRules(
+            set_defaults=_set_defaults, validate=_validate, validate_update=_validate_update,
+            subresources={"status": UpdateRules(validate=_validate_status)},
         ),
     ),
 )  # fmt: skip

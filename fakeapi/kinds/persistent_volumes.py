@@ -1,9 +1,13 @@
-"""PersistentVolumes and PersistentVolumeClaims."""
+"""PersistentVolumes and PersistentVolumeClaims.
+
+Source: pkg/apis/core/{v1,validation}, pkg/registry/core/persistentvolume of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -15,18 +19,43 @@ from fakeapi.types.columns import (
     or_if_empty,
     wide,
 )
-from fakeapi.types.kind import Kind
-from fakeapi.types.objects import Json, is_deleting, mapping, metadata_of, text, texts
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
+from fakeapi.types.kind import Kind, KindRules, UpdateRules
+from fakeapi.types.objects import (
+    Json,
+    child,
+    is_deleting,
+    keep_field,
+    mapping,
+    metadata_of,
+    set_defaults,
+    text,
+    texts,
+)
+from fakeapi.types.quantity import parse_nano
+from fakeapi.validation.containers import MORE_THAN_ONE, NAMED_OTHERWISE
+from fakeapi.validation.metadata import validate_label_selector
+from fakeapi.validation.scheduling import validate_node_selector
 
 STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
 #: The annotation that preceded the field `storageClassName`, and still overrides it.
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+#: Fields of a volume's spec that are not volume sources.
+_NO_SOURCE: Final = frozenset(
+    {
+        "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity",
+        "persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName",
+        "volumeMode",
+    }
+)  # fmt: skip
 _MODES: Final = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
+_VOLUME_MODE: Final = wide("VolumeMode", ".spec.volumeMode", or_else(UNSET))
 
 
 def claim_class(obj: Json) -> str:
@@ -36,6 +65,128 @@ def claim_class(obj: Json) -> str:
     """
     annotated = mapping(metadata_of(obj).get("annotations")).get(CLASS_ANNOTATION)
     return find_text(obj, ".spec.storageClassName") if annotated is None else text(annotated)
+
+
+def _set_volume_defaults(volume: Json) -> None:
+    set_defaults(child(volume, "status"), phase="Pending")
+    spec = child(volume, "spec")
+    set_defaults(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    host_path = spec.get("hostPath")
+    if isinstance(host_path, dict):
+        set_defaults(host_path, type="")
+
+
+def set_claim_defaults(claim: Json) -> None:
+    """Set the defaults of a PersistentVolumeClaim."""
+    set_defaults(child(claim, "status"), phase="Pending")
+    set_claim_spec_defaults(child(claim, "spec"))
+
+
+def set_claim_spec_defaults(spec: Json) -> None:
+    """Set the defaults of the spec of a claim, which volumes of pods have too."""
+    set_defaults(spec, volumeMode="Filesystem")
+
+
+def _prepare_volume(volume: Json, now: str) -> None:
+    volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
+
+
+def _prepare_claim(claim: Json, now: str) -> None:
+    claim["status"] = {"phase": "Pending"}
+
+
+def _prepare_volume_status(new: Json, old: Json, now: str) -> None:
+    status, old_status = child(new, "status"), mapping(old.get("status"))
+    field = "lastPhaseTransitionTime"
+    if status.get("phase") == old_status.get("phase"):
+        if status.get(field) is None:
+            keep_field(status, old_status, field)
+    elif status.get(field) in (None, old_status.get(field)):
+        status[field] = now
+
+
+def _validate_volume(volume: Json) -> list[FieldError]:
+    spec = mapping(volume.get("spec"))
+    errors = _access_mode_errors(spec, "")
+    capacity = mapping(spec.get("capacity"))
+    if not capacity:
+        errors.append(required("spec.capacity"))
+    if set(capacity) != {"storage"}:
+        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+    for name, value in capacity.items():
+        if parse_nano(text(value)) <= 0:
+            why = "must be greater than zero"
+            errors.append(invalid(f"spec.capacity[{name}]", value, why))
+    required_terms = mapping(spec.get("nodeAffinity")).get("required")
+    if isinstance(required_terms, dict):
+        errors += validate_node_selector(required_terms, "spec.nodeAffinity.required")
+    sources = [name for name in spec if name not in _NO_SOURCE]
+    if not sources:
+        errors.append(required("spec", "must specify a volume type"))
+    for name in sources[1:]:
+        errors.append(forbidden(f"spec.{NAMED_OTHERWISE.get(name, name)}", MORE_THAN_ONE))
+    return errors
+
+
+def _access_mode_errors(spec: Json, hint: str) -> list[FieldError]:
+    modes = texts(spec.get("accessModes"))
+    errors = [] if modes else [required("spec.accessModes", hint)]
+    errors += [
+        not_supported("spec.accessModes", mode, _ACCESS_MODES)
+        for mode in modes
+        if mode not in _ACCESS_MODES
+    ]
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        why = "may not use ReadWriteOncePod with other access modes"
+        errors.append(forbidden("spec.accessModes", why))
+    return errors
+
+
+def _validate_claim(claim: Json) -> list[FieldError]:
+    spec = mapping(claim.get("spec"))
+    errors = _access_mode_errors(spec, "at least 1 access mode is required")
+    errors += validate_label_selector(spec.get("selector"), "spec.selector")
+    size = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
+    if size is None:
+        errors.append(required("spec.resources[storage]"))
+    elif parse_nano(text(size)) <= 0:
+        errors.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
+    class_name = text(spec.get("storageClassName"))
+    if class_name:
+        complaints = names.dns_subdomain(class_name)
+        errors += [invalid("spec.storageClassName", class_name, why) for why in complaints]
+    return errors
+
+
+def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
+    """Return the errors of changes other than binding the claim and, once bound, expanding it."""
+    spec, old = dict(mapping(claim.get("spec"))), dict(mapping(old_claim.get("spec")))
+    errors = []
+    new_size, old_size = _size(spec), _size(old)
+    if new_size < old_size:
+        why = "field can not be less than status.capacity"
+        errors.append(forbidden("spec.resources.requests.storage", why))
+    if not old.get("volumeName"):
+        old.pop("volumeName", None)
+        spec.pop("volumeName", None)
+    if old.get("storageClassName") is None:
+        spec.pop("storageClassName", None)
+    if mapping(claim.get("status")).get("phase") == "Bound":
+        spec.pop("volumeAttributesClassName", None)
+        old.pop("volumeAttributesClassName", None)
+        spec["resources"] = old.get("resources")
+    if spec != old:
+        why = (
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
+        )
+        errors.append(forbidden("spec", why))
+    return errors
+
+
+def _size(spec: Json) -> int:
+    requests = mapping(mapping(spec.get("resources")).get("requests"))
+    return parse_nano(text(requests.get("storage")) or "0")
 
 
 def _modes(modes: object) -> str:
@@ -66,7 +217,6 @@ _CLASSES: Final = (
     Column("StorageClass", lambda obj, _now_seconds: claim_class(obj)),
     Column("VolumeAttributesClass", ".spec.volumeAttributesClassName", or_else(UNSET)),
 )
-_VOLUME_MODE: Final = wide("VolumeMode", ".spec.volumeMode", or_else(UNSET))
 
 KINDS: Final = (
     Kind(
@@ -79,6 +229,10 @@ KINDS: Final = (
             Column("Status", _phase), Column("Claim", ".spec.claimRef", _claim_name), *_CLASSES,
             Column("Reason", ".status.reason"), AGE, _VOLUME_MODE,
         ),
+        rules=KindRules(
+            set_defaults=_set_volume_defaults, prepare=_prepare_volume, validate=_validate_volume,
+            subresources={"status": UpdateRules(prepare=_prepare_volume_status)},
+        ),
     ),
     Kind(
         "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",),
@@ -87,6 +241,10 @@ KINDS: Final = (
             NAME, Column("Status", _phase), Column("Volume", ".spec.volumeName"),
             Column("Capacity", _claim_capacity), Column("Access Modes", _claim_modes), *_CLASSES,
             AGE, _VOLUME_MODE,
+        ),
+        rules=KindRules(
+            set_defaults=set_claim_defaults, prepare=_prepare_claim, validate=_validate_claim,
+            validate_update=_validate_claim_update,
         ),
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from fakeapi.types.columns import (
     find_mappings,
     find_text,
 )
-from fakeapi.types.kind import Kind
+from fakeapi.types.kind import CLIENT_METADATA, Kind
 from fakeapi.types.objects import Json, mapping, text
 
 
@@ -44,6 +44,7 @@ KINDS: Final = (
             Column("Workload", ".spec.podGroupTemplateRef", _workload_name),
             Column("Status", _pod_group_status), AGE,
         ),
+        status_keeps=CLIENT_METADATA,
     ),
     Kind(
         "scheduling.k8s.io", "v1alpha2", "workloads", "Workload",

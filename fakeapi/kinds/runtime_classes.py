@@ -1,16 +1,47 @@
-"""RuntimeClasses."""
+"""RuntimeClasses.
+
+Source: pkg/apis/node/validation of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.types import names
 from fakeapi.types.columns import AGE, NAME, Column
-from fakeapi.types.kind import Kind
+from fakeapi.types.errors import FieldError, invalid, required
+from fakeapi.types.kind import Kind, KindRules
+from fakeapi.types.objects import Json, mapping, mappings, text
+from fakeapi.validation.metadata import IMMUTABLE, validate_labels
+from fakeapi.validation.resources import validate_overhead
+from fakeapi.validation.scheduling import validate_tolerations
+
+
+def _validate(runtime_class: Json) -> list[FieldError]:
+    handler = text(runtime_class.get("handler"))
+    if not handler:
+        errors = [required("handler")]
+    else:
+        errors = [invalid("handler", handler, why) for why in names.dns_label(handler)]
+    overhead = mapping(runtime_class.get("overhead")).get("podFixed")
+    errors += validate_overhead(overhead, "overhead.podFixed")
+    scheduling = mapping(runtime_class.get("scheduling"))
+    errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+    tolerations = mappings(scheduling.get("tolerations"))
+    return errors + validate_tolerations(tolerations, "scheduling.tolerations")
+
+
+def _validate_update(new: Json, old: Json) -> list[FieldError]:
+    if new.get("handler") == old.get("handler"):
+        return []
+    return [invalid("handler", new.get("handler"), IMMUTABLE)]
+
 
 KINDS: Final = (
     Kind(
         "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False,
         schema="node/v1.RuntimeClass", create_on_update=True, unconditional_update=False,
         columns=(NAME, Column("Handler", ".handler"), AGE),
+        rules=KindRules(validate=_validate, validate_update=_validate_update),
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -18,10 +19,55 @@ from fakeapi.types.columns import (
     or_else,
     wide,
 )
-from fakeapi.types.kind import NAMESPACED_FIELDS, Generation, Kind, value_at
-from fakeapi.types.objects import Json, mappings, text, texts
+from fakeapi.types.kind import NAMESPACED_FIELDS, Generation, Kind, KindRules, value_at
+from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text, texts
+from fakeapi.validation import services
 
+_SERVING_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer")
 _ADDRESSES_SHOWN: Final = 3
+
+
+def _set_service_defaults(service: Json) -> None:
+    spec = child(service, "spec")
+    set_defaults(spec, sessionAffinity="None")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
+        client = child(child(spec, "sessionAffinityConfig"), "clientIP")
+        set_defaults(client, timeoutSeconds=10800)
+    set_defaults(spec, type="ClusterIP")
+    service_type = spec["type"]
+    for port in mappings(spec.get("ports")):
+        if port.get("targetPort") in (None, 0, ""):
+            port["targetPort"] = port.get("port")
+    if services.is_external(spec):
+        set_defaults(spec, externalTrafficPolicy="Cluster")
+    if service_type in _SERVING_TYPES and spec.get("internalTrafficPolicy") is None:
+        spec["internalTrafficPolicy"] = "Cluster"
+    if service_type == "LoadBalancer":
+        set_defaults(spec, allocateLoadBalancerNodePorts=True)
+        balancer = mapping(mapping(service.get("status")).get("loadBalancer"))
+        for entry in mappings(balancer.get("ingress")):
+            if entry.get("ip") and entry.get("ipMode") is None:
+                entry["ipMode"] = "VIP"
+
+
+def _set_endpoints_defaults(endpoints: Json) -> None:
+    for subset in mappings(endpoints.get("subsets")):
+        for port in mappings(subset.get("ports")):
+            set_defaults(port, protocol="TCP")
+
+
+def _set_slice_defaults(endpoint_slice: Json) -> None:
+    for port in mappings(endpoint_slice.get("ports")):
+        set_defaults(port, name="", protocol="TCP")
+
+
+def _prepare_service_update(new: Json, old: Json, now: str) -> None:
+    """Empty status.loadBalancer if the Service is of another type now."""
+    status = mapping(new.get("status"))
+    if mapping(new.get("spec")).get("type") != "LoadBalancer" and "loadBalancer" in status:
+        new["status"] = {**status, "loadBalancer": {}}
 
 
 def _load_balancers(ingress: object) -> str:
@@ -91,6 +137,11 @@ KINDS: Final = (
             Column("External-IP", _external_ip), Column("Port(s)", ".spec.ports", _service_ports),
             AGE, wide("Selector", ".spec.selector", labels_text),
         ),
+        rules=KindRules(
+            check_name=names.dns_label, set_defaults=_set_service_defaults,
+            prepare_update=_prepare_service_update, validate_create=services.validate_service,
+            validate_update=services.validate_service_update,
+        ),
     ),
     Kind(
         "", "v1", "endpoints", "Endpoints", singular="endpoints", schema="core/v1.Endpoints",
@@ -98,6 +149,7 @@ KINDS: Final = (
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
         ),
         columns=(NAME, Column("Endpoints", ".subsets", _endpoints), AGE),
+        rules=KindRules(set_defaults=_set_endpoints_defaults),
     ),
     Kind(
         "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
@@ -106,5 +158,6 @@ KINDS: Final = (
             NAME, Column("AddressType", ".addressType"), Column("Ports", ".ports", _slice_ports),
             Column("Endpoints", ".endpoints", _slice_endpoints), AGE,
         ),
+        rules=KindRules(set_defaults=_set_slice_defaults),
     ),
 )  # fmt: skip

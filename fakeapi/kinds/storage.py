@@ -1,17 +1,145 @@
-"""Storage classes, and what CSI drivers report."""
+"""Storage classes, and the objects of CSI drivers.
+
+Source: pkg/apis/storage/{v1,validation} and pkg/registry/storage of Kubernetes v1.36.3.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.types import names
 from fakeapi.types.columns import AGE, NAME, NONE, UNSET, Column, flag, or_else, size
-from fakeapi.types.kind import Generation, Kind
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, name_of, text, texts
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
+from fakeapi.types.objects import (
+    Json,
+    child,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    set_defaults,
+    text,
+    texts,
+)
+from fakeapi.types.quantity import parse_nano
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.numbers import NOT_NEGATIVE
 
+_BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
+_CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_TOKENS_IN_SECRETS: Final = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+    "prevent possible logging of tokens in volume attributes"
+)
 _DEFAULT_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
+
+
+def _set_class_defaults(storage_class: Json) -> None:
+    set_defaults(storage_class, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def _set_driver_defaults(driver: Json) -> None:
+    spec = child(driver, "spec")
+    set_defaults(
+        spec,
+        attachRequired=True,
+        podInfoOnMount=False,
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        volumeLifecycleModes=["Persistent"],
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
+
+
+def _driver_warnings(driver: Json, old: Json | None) -> list[str]:
+    """Return a warning about new token requests that do not set where the tokens go."""
+    spec, old_spec = mapping(driver.get("spec")), mapping((old or {}).get("spec"))
+    given = spec.get("tokenRequests")
+    if not given or given == old_spec.get("tokenRequests"):
+        return []
+    return [_TOKENS_IN_SECRETS] if spec.get("serviceAccountTokenInSecrets") is None else []
+
+
+def _validate_class(storage_class: Json) -> list[FieldError]:
+    provisioner = text(storage_class.get("provisioner"))
+    if not provisioner:
+        errors = [required("provisioner")]
+    else:
+        complaints = names.qualified_name(provisioner.lower())
+        errors = [invalid("provisioner", provisioner, why) for why in complaints]
+    policy = text(storage_class.get("reclaimPolicy"))
+    if policy not in ("Delete", "Retain"):
+        errors.append(not_supported("reclaimPolicy", policy, ("Delete", "Retain")))
+    mode = text(storage_class.get("volumeBindingMode"))
+    if mode not in _BINDING_MODES:
+        errors.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors
+
+
+def _validate_class_update(new: Json, old: Json) -> list[FieldError]:
+    return [
+        invalid(field, new.get(field), IMMUTABLE)
+        for field in _CLASS_FIXED
+        if new.get(field) != old.get(field)
+    ]
+
+
+def _validate_csi_node(csi_node: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, driver in enumerate(mappings(mapping(csi_node.get("spec")).get("drivers"))):
+        path = f"spec.drivers[{index}]"
+        name = text(driver.get("name"))
+        if not name:
+            errors.append(required(f"{path}.name"))
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+        if not driver.get("nodeID"):
+            errors.append(required(f"{path}.nodeID"))
+        count = mapping(driver.get("allocatable")).get("count")
+        if isinstance(count, int) and count < 0:
+            errors.append(invalid(f"{path}.allocatable.count", count, NOT_NEGATIVE))
+        for key in texts(driver.get("topologyKeys")):
+            errors += [invalid(path, key, why) for why in names.qualified_name(key)]
+    return errors
+
+
+def _validate_capacity(capacity: Json) -> list[FieldError]:
+    errors = validate_label_selector(capacity.get("nodeTopology"), "nodeTopology")
+    class_name = text(capacity.get("storageClassName"))
+    complaints = names.dns_subdomain(class_name)
+    errors += [invalid("storageClassName", class_name, why) for why in complaints]
+    amount = capacity.get("capacity")
+    if isinstance(amount, str) and parse_nano(amount) < 0:
+        errors.append(invalid("capacity", amount, NOT_NEGATIVE))
+    return errors
+
+
+def _validate_attachment(attachment: Json) -> list[FieldError]:
+    spec = mapping(attachment.get("spec"))
+    errors = [] if spec.get("attacher") else [required("spec.attacher")]
+    source = mapping(spec.get("source"))
+    given = [name for name in ("inlineVolumeSpec", "persistentVolumeName") if name in source]
+    why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    if not given:
+        errors.append(required("spec.source", why))
+    elif len(given) > 1:
+        errors.append(forbidden("spec.source", why))
+    node_name = text(spec.get("nodeName"))
+    complaints = names.dns_subdomain(node_name)
+    return errors + [invalid("spec.nodeName", node_name, why) for why in complaints]
+
+
+def _validate_attachment_update(new: Json, old: Json) -> list[FieldError]:
+    if new.get("spec") == old.get("spec"):
+        return []
+    return [invalid("spec", new.get("spec"), IMMUTABLE)]
 
 
 def _class_name(storage_class: Json, _now_seconds: float) -> str:
@@ -36,11 +164,16 @@ KINDS: Final = (
             Column("VolumeBindingMode", ".volumeBindingMode", or_else("Immediate")),
             Column("AllowVolumeExpansion", ".allowVolumeExpansion", flag), AGE,
         ),
+        rules=KindRules(
+            set_defaults=_set_class_defaults, validate=_validate_class,
+            validate_update=_validate_class_update,
+        ),
     ),
     Kind(
         "storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False,
         schema="storage/v1.CSINode", unconditional_update=False, returns_deleted=True,
         columns=(NAME, Column("Drivers", ".spec.drivers", size, type="integer"), AGE),
+        rules=KindRules(validate=_validate_csi_node),
     ),
     Kind(
         "storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False,
@@ -56,6 +189,7 @@ KINDS: Final = (
             Column("Modes", ".spec.volumeLifecycleModes", lambda v: ",".join(texts(v)) or NONE),
             AGE,
         ),
+        rules=KindRules(set_defaults=_set_driver_defaults, warnings=_driver_warnings),
     ),
     Kind(
         "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity",
@@ -64,6 +198,7 @@ KINDS: Final = (
             NAME, Column("StorageClassName", ".storageClassName"),
             Column("Capacity", ".capacity", or_else(UNSET)),
         ),
+        rules=KindRules(validate=_validate_capacity),
     ),
     Kind(
         "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False,
@@ -74,6 +209,8 @@ KINDS: Final = (
             Column("PV", ".spec.source.persistentVolumeName"), Column("Node", ".spec.nodeName"),
             Column("Attached", ".status.attached", type="boolean"), AGE,
         ),
+        status_keeps=CLIENT_METADATA,
+        rules=KindRules(validate=_validate_attachment, validate_update=_validate_attachment_update),
     ),
     Kind(
         "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass",

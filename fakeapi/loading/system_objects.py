@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission import AdmissionChain
 from fakeapi.decoding.options import WriteOptions
+from fakeapi.kinds.priority_classes import SYSTEM_PRIORITIES
 from fakeapi.store.registry import Target
 from fakeapi.types.objects import metadata_of
-from fakeapi.validation.cluster import SYSTEM_PRIORITIES
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
 from fakeapi.writes.services import NETWORK

@@ -1,8 +1,7 @@
-"""The table of kinds: everything in which one resource differs from another, as data.
+"""Kinds: a `Kind` has all that differs between resources, a `KindTable` the kinds of a server.
 
-The generic verbs read a `Kind` and do the rest. A new resource is one more row, at run time through
-`KindTable.add`. Rules that are code (defaults, validation, what status updates may touch) are found
-by the row's `resource_key` in defaults.py, strategies.py and validation/.
+The generic verbs read a `Kind` and do the rest. Rules that are code are functions in its
+`KindRules`. The built-in kinds are in `fakeapi/kinds/`; `KindTable.add` adds others at run time.
 
 Facts are from pkg/registry/*/strategy.go and storage.go of Kubernetes v1.36.3.
 """
@@ -13,6 +12,7 @@ import dataclasses
 import enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from fakeapi.types import names
 from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Generation(enum.Enum):
     SPEC_LATER = "absent on create, plus 1 whenever the spec changes"
     CONTENT = "1 on create, plus 1 whenever anything but metadata changes"
     CONTENT_OR_LABELS = "as CONTENT, and when labels change"
+
+
+#: The fields of the metadata that clients write.
+CLIENT_METADATA: Final = ("annotations", "finalizers", "labels", "ownerReferences")
 
 
 class GarbagePolicy(enum.Enum):
@@ -99,35 +103,97 @@ class Structure(Protocol):
         """The type as an OpenAPI v3 schema, as clients are shown it."""
 
 
-class KindRules:
-    """Rules of one kind that are defined outside the core; the write pipeline calls them.
+def _nothing(obj: Json) -> None:
+    pass
 
-    The methods are in the order of a write. This base class adds no rule.
+
+def _no_preparation(obj: Json, now: str) -> None:
+    pass
+
+
+def _no_change(new: Json, old: Json, now: str) -> None:
+    pass
+
+
+def _no_errors(obj: Json) -> list[FieldError]:
+    return []
+
+
+def _no_update_errors(new: Json, old: Json) -> list[FieldError]:
+    return []
+
+
+def _no_warnings(new: Json, old: Json | None) -> list[str]:
+    return []
+
+
+def _no_problem(name: str) -> str:
+    return ""
+
+
+def _is_free(obj: Json) -> bool:
+    return False
+
+
+def _deleted(obj: Json, finalizers: list[str], now: str) -> Json | None:
+    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRules:
+    """Rules of one subresource through which a kind is updated.
+
+    The generic part of an update through `status` keeps all but the status and the metadata.
     """
 
+    #: Called with the new object, the stored one and the time; changes the new object.
+    prepare: Callable[[Json, Json, str], None] = _no_change
+    #: True if `prepare` also runs before managedFields: what it drops then has no manager.
+    drops_before_ownership: bool = False
+    #: Returns the errors of the new object, given the stored one.
+    validate: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KindRules:
+    """Functions of one kind that the write pipeline calls, in the order of a write.
+
+    Objects are in their stored form. The defaults add no rule.
+    """
+
+    #: Sets the fields that the client left out; applied twice it does no more than once.
+    set_defaults: Callable[[Json], None] = _nothing
+    #: Sets the fields that belong to the server in a new object, at a time.
+    prepare: Callable[[Json, str], None] = _no_preparation
+    #: The same for an update through the kind's own endpoint, given the stored object.
+    prepare_update: Callable[[Json, Json, str], None] = _no_change
+    #: The grammar of names: returns the errors of a name.
+    check_name: Callable[[str], tuple[str, ...]] = names.dns_subdomain
     #: True if finalizers need not be qualified names.
-    has_free_finalizers = False
-
-    def apply_defaults(self, obj: Json) -> None:
-        """Fill in the fields that the client left out."""
-
-    def prepare(self, obj: Json) -> None:
-        """Set the fields that belong to the server, before validation."""
-
-    def validate(self, obj: Json, old: Json | None) -> list[FieldError]:
-        """Return the errors of a new object, or of an update of `old`."""
-        return []
-
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        """Return the warnings for the writer of a valid object."""
-        return []
-
-    def marked_for_deletion(self, obj: Json, now: str) -> Json | None:
-        """Return the object to store in place of its deletion, None to delete it as usual."""
-        return None
+    has_free_finalizers: bool = False
+    #: True if an error in the metadata of an update is reported once; most kinds report it twice.
+    checks_metadata_once: bool = False
+    #: Returns the errors of a new object and of an update.
+    validate: Callable[[Json], list[FieldError]] = _no_errors
+    #: Returns more errors of a new object.
+    validate_create: Callable[[Json], list[FieldError]] = _no_errors
+    #: Returns more errors of an update, given the stored object.
+    validate_update: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+    #: Returns warnings about a valid object, given the stored object of an update.
+    warnings: Callable[[Json, Json | None], list[str]] = _no_warnings
+    #: Rules of updates through subresources.
+    subresources: Mapping[str, UpdateRules] = dataclasses.field(default_factory=dict)
+    #: Returns the reason why the object of a name may not be deleted, empty if it may.
+    deletion_problem: Callable[[str], str] = _no_problem
+    #: Returns the object to store in place of its deletion, None to delete it as usual.
+    #: Called with the object, its finalizers as the deletion asks for them, and the time.
+    marked_for_deletion: Callable[[Json, list[str], str], Json | None] = _deleted
+    #: Returns True while something besides finalizers keeps a deleted object.
+    is_held: Callable[[Json], bool] = _is_free
 
 
 _NO_RULES: Final = KindRules()
+NO_UPDATE_RULES: Final = UpdateRules()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -158,6 +224,8 @@ class Kind:
     create_on_update: bool = False
     unconditional_update: bool = True
     keeps_status_on_create: bool = False
+    #: Fields of the metadata that an update of the status keeps as they are.
+    status_keeps: tuple[str, ...] = ()
     deletes_gracefully: bool = False
     returns_deleted: bool = False
     garbage_policy: GarbagePolicy = GarbagePolicy.BACKGROUND
@@ -192,6 +260,8 @@ class Kind:
         object.__setattr__(self, "storage_key", self.stored_as or key)
         api_version = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "api_version", api_version)
+        if not self.schema:
+            object.__setattr__(self, "status_keeps", CLIENT_METADATA)
 
     @property
     def singular_name(self) -> str:

@@ -65,6 +65,21 @@ def child(parent: Json, key: str) -> Json:
     return value
 
 
+def set_defaults(obj: Json, **values: object) -> None:
+    """Set the fields that are missing, null or empty strings; for objects that are being built."""
+    for name, value in values.items():
+        if obj.get(name) in (None, ""):
+            obj[name] = value
+
+
+def keep_field(new: Json, old: Json, field: str) -> None:
+    """Undo any change of one field; for objects that are being built."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
 def metadata_of(obj: Json) -> Json:
     """Return the object's metadata, to read."""
     metadata = obj.get("metadata")

@@ -24,28 +24,12 @@ from fakeapi.validation.numbers import NOT_NEGATIVE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakeapi.types.kind import Kind, ResourceKey
-
     NameRule = Callable[[str], tuple[str, ...]]
 
 IMMUTABLE: Final = "field is immutable"
 _ANNOTATIONS_BYTES_MAX: Final = 256 * 1024
 _GARBAGE_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 _STANDARD_FINALIZERS: Final = ("kubernetes", *_GARBAGE_FINALIZERS)
-#: Kinds whose own update validation leaves the metadata alone.
-CHECKED_ONCE: Final[frozenset[ResourceKey]] = frozenset(
-    {("policy", "poddisruptionbudgets"), ("", "events")}
-)
-_PERMISSIONS: Final = "rbac.authorization.k8s.io"
-_NAME_RULES: Final[dict[ResourceKey, NameRule]] = {
-    (_PERMISSIONS, "roles"): names.path_segment,
-    (_PERMISSIONS, "rolebindings"): names.path_segment,
-    (_PERMISSIONS, "clusterroles"): names.path_segment,
-    (_PERMISSIONS, "clusterrolebindings"): names.path_segment,
-    ("", "namespaces"): names.dns_label,
-    ("", "services"): names.dns_label,
-    ("", "events"): names.path_segment,
-}
 _IMMUTABLE_FIELDS: Final = (
     "name",
     "namespace",
@@ -58,18 +42,13 @@ _IMMUTABLE_FIELDS: Final = (
 any_name = names.path_segment
 
 
-def name_rule(kind: Kind) -> NameRule:
-    """The grammar of the names of a kind."""
-    return _NAME_RULES.get(kind.resource_key, names.dns_subdomain)
-
-
 def validate_metadata(
     obj: Json, check_name: NameRule, *, namespaced: bool, free_finalizers: bool = False
 ) -> list[FieldError]:
-    """What every object's metadata must be.
+    """Return the errors of an object's metadata.
 
-    Finalizers are those of Kubernetes or have a domain and a path, except on custom resources and
-    their definitions, where any qualified name will do (`free_finalizers`).
+    Finalizers are those of Kubernetes or have a domain and a path; with `free_finalizers`, as on
+    custom resources and their definitions, any qualified name is valid.
     """
     metadata = metadata_of(obj)
     errors: list[FieldError] = []

@@ -1,24 +1,40 @@
-"""Validation of numbers that count something."""
+"""Validation of counts and of percentages."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.errors import FieldError, invalid
-from fakeapi.types.objects import Json, integer
+from fakeapi.types.objects import Json, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NOT_NEGATIVE", "number_errors"]
-
+_PERCENT = re.compile(r"[0-9]+%", re.ASCII).fullmatch
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
 def number_errors(values: Json, field: str, names: Iterable[str]) -> list[FieldError]:
-    """The numbers of those names that are less than 0."""
+    """Return the errors of the named numbers that are less than 0."""
     return [
         invalid(f"{field}.{name}", values[name], NOT_NEGATIVE)
         for name in names
         if integer(values.get(name)) < 0
     ]
+
+
+def share_errors(value: object, field: str, *, most: bool = True) -> list[FieldError]:
+    """Return the errors of a number of pods or a percentage; `most`: 100% is the maximum."""
+    if isinstance(value, int):
+        return [invalid(field, value, NOT_NEGATIVE)] if value < 0 else []
+    share = text(value)
+    if not _PERCENT(share):
+        why = (
+            "a valid percent string must be a numeric string followed by an ending '%' "
+            "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        )
+        return [invalid(field, share, why)]
+    if most and int(share[:-1]) > 100:
+        return [invalid(field, share, "must not be greater than 100%")]
+    return []

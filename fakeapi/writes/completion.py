@@ -1,23 +1,18 @@
 """From the body of a request to the stored form of an object.
 
-decode by the kind's schema -> into the stored version -> defaults -> fields in line
+decode by the kind's schema -> convert to the stored version -> set defaults
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fakeapi.apply import ownership
 from fakeapi.types import schema
-from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, child
-from fakeapi.writes import conversions, defaults
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
-
-#: In the order in which upstream shows them, whatever the client's is.
-_PARTS: Final = ("metadata", "spec", "status")
 
 
 def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
@@ -27,11 +22,7 @@ def complete(kind: Kind, value: Json, dropped: list[str] | None = None) -> Json:
     DecodeError.
     """
     obj = _decoded(kind, value, [] if dropped is None else dropped)
-    defaults.apply_defaults(kind.resource_key, obj)
-    kind.rules.apply_defaults(obj)
-    conversions.convert(kind.resource_key, obj)
-    if kind.resource_key == PODS:
-        return {part: obj[part] for part in _PARTS if part in obj}
+    kind.rules.set_defaults(obj)
     return obj
 
 

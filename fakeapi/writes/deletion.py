@@ -32,10 +32,8 @@ from fakeapi.types.objects import (
     name_of,
     namespace_of,
     text,
-    texts,
     with_metadata,
 )
-from fakeapi.validation.cluster import SYSTEM_PRIORITIES
 from fakeapi.writes.pipeline import remove
 
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 _FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 
@@ -61,8 +58,8 @@ def delete(
     registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions
 ) -> Deleted:
     """Delete one object, or mark it. Raises ApiError."""
-    if kind.resource_key == _PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
-        why = "this is a system priority class and cannot be deleted"
+    why = kind.rules.deletion_problem(name)
+    if why:
         raise Forbidden(kind.plural, kind.group, name, why)
     return _delete_any(registry, kind, namespace, name, options)
 
@@ -74,11 +71,10 @@ def _delete_any(
     target = Target(kind, namespace, name, WriteOptions(dry_run=options.dry_run))
     registry.admission.validate(Review(registry, target, Operation.DELETE, existing.object))
     check_preconditions(kind, existing, options)
-    marked = kind.rules.marked_for_deletion(existing.object, registry.now())
+    finalizers = _finalizers(kind, existing.object, options)
+    marked = kind.rules.marked_for_deletion(existing.object, finalizers, registry.now())
     if marked is not None:
         return _mark(registry, kind, existing, marked, options)
-    if kind.resource_key == ("", "namespaces"):
-        return _delete_namespace(registry, target, existing, options)
     return _delete(registry, target, existing, options)
 
 
@@ -210,26 +206,11 @@ def _garbage_wishes(kind: Kind, present: list[str], options: DeleteOptions) -> t
     return kind.garbage_policy is GarbagePolicy.ORPHAN, False
 
 
-def _delete_namespace(
-    registry: Registry, target: Target, existing: Revision, options: DeleteOptions
-) -> Deleted:
-    """A namespace is marked first and goes when its spec.finalizers are empty."""
-    old = existing.object
-    if is_deleting(old):
-        if texts(mapping(old.get("spec")).get("finalizers")):
-            return Deleted(old, gone=False)
-        return _delete(registry, target, existing, options)
-    finalizers = _finalizers(target.kind, old, options)
-    marked = with_metadata(old, deletionTimestamp=registry.now(), finalizers=finalizers or None)
-    marked["status"] = {**mapping(old.get("status")), "phase": "Terminating"}
-    return _mark(registry, target.kind, existing, marked, options)
-
-
 def _mark(
     registry: Registry, kind: Kind, existing: Revision, marked: Json, options: DeleteOptions
 ) -> Deleted:
     """Store an object that is marked for deletion; a controller removes it later."""
-    if options.dry_run:
+    if options.dry_run or marked == existing.object:
         return Deleted(marked, gone=False)
     stored = registry.store.put(kind.storage_key, existing.key, marked)
     return Deleted(stored.object, gone=False)

@@ -29,15 +29,16 @@ from fakeapi.types.errors import (
     UnreasonedFailure,
     invalid,
 )
+from fakeapi.types.kind import NO_UPDATE_RULES
 from fakeapi.types.objects import (
     Json,
     child,
     finalizers_of,
-    mapping,
+    is_deleting,
+    keep_field,
     metadata_of,
     name_of,
     text,
-    texts,
 )
 from fakeapi.writes import services, strategies
 from fakeapi.writes.completion import complete
@@ -192,24 +193,25 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     kind, old = target.kind, existing.object
     place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
-    if target.subresource == "resize":
-        # What else was sent is not the client's to own, either.
-        strategies.prepare_for_resize(obj, old)
+    rules = kind.rules.subresources.get(target.subresource, NO_UPDATE_RULES)
+    if rules.drops_before_ownership:
+        rules.prepare(obj, old, registry.now())
     ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)
     registry.admission.mutate(review)
     _check_version(target, existing, metadata)
-    _keep(metadata, old_metadata, "generation")
+    keep_field(metadata, old_metadata, "generation")
     if kind.resource_key == services.SERVICES and not target.subresource:
         services.allocate(registry, obj, existing)
-    _prepare(registry, target, obj, old)
+    now = registry.now()
+    strategies.prepare_for_update(kind, obj, old, now, subresource=target.subresource)
     if not metadata.get("uid"):
-        _keep(metadata, old_metadata, "uid")
-    _keep(metadata, old_metadata, "creationTimestamp")
+        keep_field(metadata, old_metadata, "uid")
+    keep_field(metadata, old_metadata, "creationTimestamp")
     if "deletionTimestamp" in old_metadata:
-        _keep(metadata, old_metadata, "deletionTimestamp")
+        keep_field(metadata, old_metadata, "deletionTimestamp")
     if "deletionGracePeriodSeconds" not in metadata:
-        _keep(metadata, old_metadata, "deletionGracePeriodSeconds")
+        keep_field(metadata, old_metadata, "deletionGracePeriodSeconds")
     ownership.keep_times(obj, old)
     errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
@@ -250,35 +252,8 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     metadata["resourceVersion"] = str(existing.resource_version)
 
 
-def _prepare(registry: Registry, target: Target, obj: Json, old: Json) -> None:
-    if target.subresource == "status":
-        strategies.prepare_for_status_update(target.kind, obj, old, registry.now())
-    elif target.subresource == "resize":
-        # Once more: admission may fill in resources, but not leave notes about that.
-        strategies.prepare_for_resize(obj, old)
-        strategies.move_generation(target.kind, obj, old)
-    elif target.subresource == "ephemeralcontainers":
-        strategies.prepare_for_ephemeral_containers(obj, old)
-        strategies.move_generation(target.kind, obj, old)
-    elif target.subresource == "finalize":
-        strategies.prepare_for_finalize(obj, old)
-    else:
-        strategies.prepare_for_update(target.kind, obj, old, registry.now())
-
-
-def _keep(new: Json, old: Json, field: str) -> None:
-    if field in old:
-        new[field] = old[field]
-    else:
-        new.pop(field, None)
-
-
 def _is_finished(kind: Kind, obj: Json, old: Json) -> bool:
-    """Whether this update takes the last finalizer of an object that is being deleted."""
-    metadata = metadata_of(old)
-    if finalizers_of(obj):
+    """Return True if nothing keeps an object that is being deleted any longer."""
+    if not is_deleting(old) or finalizers_of(obj) or kind.rules.is_held(obj):
         return False
-    if kind.resource_key == ("", "namespaces"):
-        spec_finalizers = texts(mapping(obj.get("spec")).get("finalizers"))
-        return "deletionTimestamp" in metadata and not spec_finalizers
-    return "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+    return not metadata_of(old).get("deletionGracePeriodSeconds")

@@ -1,4 +1,4 @@
-"""Fields that are kept alike, and fields that only exist on the way in."""
+"""Fields that have the same value twice, and fields that only requests have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from fakeapi.writes.conversions import TEMPLATE_GENERATION, convert
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types.kind import KindTable
+
+KINDS = KindTable(BUILT_IN)
+
+
+def set_defaults(group: str, plural: str, obj: dict[str, Any]) -> None:
+    kind = KINDS.find(group, "v1", plural)
+    assert kind is not None
+    kind.rules.set_defaults(obj)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +32,7 @@ from fakeapi.writes.conversions import TEMPLATE_GENERATION, convert
 )
 def test_the_address_of_a_pod_is_the_first_of_its_addresses(given: Any, expected: Any) -> None:
     pod = {"status": given}
-    convert(("", "pods"), pod)
+    set_defaults("", "pods", pod)
     assert pod["status"] == expected
 
 
@@ -38,24 +47,25 @@ def test_the_address_of_a_pod_is_the_first_of_its_addresses(given: Any, expected
 )
 def test_the_range_of_a_node_is_the_first_of_its_ranges(given: Any, expected: Any) -> None:
     node = {"spec": given}
-    convert(("", "nodes"), node)
+    set_defaults("", "nodes", node)
     assert node["spec"] == expected
 
 
 def test_strings_of_a_secret_become_data() -> None:
     secret: dict[str, Any] = {"stringData": {"a": "b"}, "data": {"a": "eA==", "c": "ZA=="}}
-    convert(("", "secrets"), secret)
-    assert secret == {"data": {"a": "Yg==", "c": "ZA=="}}
+    set_defaults("", "secrets", secret)
+    assert secret == {"type": "Opaque", "data": {"a": "Yg==", "c": "ZA=="}}
 
 
-def test_claim_templates_say_what_they_are() -> None:
+def test_claim_templates_have_a_kind() -> None:
     stateful_set: dict[str, Any] = {"spec": {"volumeClaimTemplates": [{"metadata": {}}]}}
-    convert(("apps", "statefulsets"), stateful_set)
+    set_defaults("apps", "statefulsets", stateful_set)
     template = stateful_set["spec"]["volumeClaimTemplates"][0]
     assert (template["kind"], template["apiVersion"]) == ("PersistentVolumeClaim", "v1")
 
 
 def test_a_daemon_set_always_has_a_template_generation() -> None:
     daemon_set: dict[str, Any] = {"metadata": {"name": "d"}}
-    convert(("apps", "daemonsets"), daemon_set)
-    assert daemon_set["metadata"]["annotations"] == {TEMPLATE_GENERATION: "0"}
+    set_defaults("apps", "daemonsets", daemon_set)
+    annotations = daemon_set["metadata"]["annotations"]
+    assert annotations == {"deprecated.daemonset.template.generation": "0"}

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from ..api_client import ApiClient
 
 RBAC = "rbac.authorization.k8s.io"
-PERCENT = {"type": "Percent", "value": 100, "periodSeconds": 15}
 TARGET = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
@@ -23,8 +22,7 @@ TEMPLATE = {
     [
         (
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
-            {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET,
-                      "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}},
+            {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET}},
             {
                 "spec": {
                     "minReplicas": 1,
@@ -37,20 +35,6 @@ TEMPLATE = {
                             },
                         }
                     ],
-                    "behavior": {
-                        "scaleUp": {
-                            "stabilizationWindowSeconds": 0,
-                            "selectPolicy": "Max",
-                            "policies": [
-                                {"type": "Pods", "value": 4, "periodSeconds": 15}, PERCENT,
-                            ],
-                        },
-                        "scaleDown": {
-                            "stabilizationWindowSeconds": 5,
-                            "selectPolicy": "Max",
-                            "policies": [PERCENT],
-                        },
-                    },
                 }
             },
         ),

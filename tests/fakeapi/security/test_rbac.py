@@ -310,25 +310,12 @@ async def test_impersonation_is_refused_in_clear_words(root: Caller) -> None:
     [
         (f"{DEFAULT}/roles", role("r", {"verbs": []}), [
             ("FieldValueRequired", "rules[0].verbs"),
-            ("FieldValueRequired", "rules[0].apiGroups"),
-            ("FieldValueRequired", "rules[0].resources"),
-        ]),
-        (f"{DEFAULT}/roles", role("r", {"verbs": ["get"], "nonResourceURLs": ["/x"]}), [
-            ("FieldValueInvalid", "rules[0].nonResourceURLs"),
         ]),
         (f"{DEFAULT}/rolebindings", binding("b", "Group", "x"), [
             ("FieldValueNotSupported", "roleRef.kind"),
         ]),
-        (f"{DEFAULT}/rolebindings", binding("b", "Role", "", subject("User", "")), [
-            ("FieldValueRequired", "roleRef.name"), ("FieldValueRequired", "subjects[0].name"),
-        ]),
-        (
-            f"{RBAC}/clusterrolebindings",
-            binding("b", "ClusterRole", "x", subject("ServiceAccount", "robot")),
-            [("FieldValueRequired", "subjects[0].namespace")],
-        ),
-        (f"{DEFAULT}/rolebindings", binding("b", "Role", "x", subject("Pod", "p")), [
-            ("FieldValueNotSupported", "subjects[0].kind"),
+        (f"{DEFAULT}/rolebindings", binding("b", "Role", ""), [
+            ("FieldValueRequired", "roleRef.name"),
         ]),
     ],
 )  # fmt: skip

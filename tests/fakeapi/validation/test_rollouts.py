@@ -199,12 +199,6 @@ async def test_completions_change_with_the_parallelism(api: ApiClient) -> None:
     assert (await api.patch(f"{BATCH}/jobs/j", both)).code == 200
 
 
-async def test_jobs_of_cron_jobs_are_checked(api: ApiClient) -> None:
-    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(CONTAINERS)["spec"]}}
-    reply = await api.post(f"{BATCH}/cronjobs", {"metadata": {"name": "c"}, "spec": spec})
-    assert reply.causes == [("FieldValueRequired", f"spec.jobTemplate.spec.{RESTART}")]
-
-
 @pytest.mark.parametrize(
     ("change", "fields"),
     [
