@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 
 from .api import ApiClient, Ref, ref_of
 from .case import (
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["run_case"]
 
 #: The interval between two checks of an expectation.
+#: As in upstream's scheduler tests: no controller would remove the finalizers of claims.
+_OPTIONS: Final = ServerOptions(disable_admission_plugins=["StorageObjectInUseProtection"])
 _LOOK_SECONDS: Final = 0.05
 _TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
 #: Created before the objects that refer to them.
@@ -158,7 +160,7 @@ class _Execution:
         async with contextlib.AsyncExitStack() as stack:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
             server = await stack.enter_async_context(
-                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32))
+                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=_OPTIONS)
             )
             stack.enter_context(self._event_log.following(server, clock))
             self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))

@@ -23,7 +23,7 @@ from fakeapi.faults.server_faults import ServerFaults
 from fakeapi.handler import HttpHandler
 from fakeapi.http.connections import Connections
 from fakeapi.http.port import Port
-from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.kinds.built_in import served_kinds
 from fakeapi.loading.load import load as load_objects
 from fakeapi.loading.system_objects import create_system_objects, publish_server
 from fakeapi.security.guard import Guard
@@ -68,6 +68,9 @@ class ServerOptions:
     enable_admission_plugins: Iterable[str] = ()
     #: Default admission plugins that do not run.
     disable_admission_plugins: Iterable[str] = ()
+    #: API versions to turn on, as `api/alpha=true` or `scheduling.k8s.io/v1alpha2=true`; alpha
+    #: versions are off by default.
+    runtime_config: Iterable[str] = ()
     #: False to keep no managedFields of an object before its first server-side apply.
     managed_fields: bool = True
     #: Changes kept of each resource; a watch that starts before them gets 410 Expired.
@@ -119,7 +122,8 @@ class FakeApiServer:
         `load` takes objects, files and directories. `seed` fixes uids, generated names and random
         faults. `faults` are values and files, or FaultOptions. `security` is the address to listen
         on, TLS, users, roles and limits. `state` are files of an earlier state or for a later one;
-        a restored state replaces `load`. Raises {Load,Fault,State,Security,Admission}Error.
+        a restored state replaces `load`. Raises
+        {Load,Fault,State,Security,Admission,RuntimeConfig}Error.
         """
         options = options or ServerOptions()
         fault_options = FaultOptions.from_value(faults)
@@ -136,7 +140,8 @@ class FakeApiServer:
         if first_version is None:
             first_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
         store = Store(resource_version=first_version, log_size=options.event_log_size)
-        kinds, ids = KindTable(with_definition_rules(BUILT_IN)), IdSource(seed)
+        kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
+        ids = IdSource(seed)
         self._registry = Registry(kinds, store, self._clock, ids, admission, options.managed_fields)
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)

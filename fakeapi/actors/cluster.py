@@ -171,6 +171,7 @@ class Actors:
             self._controllers.append(Stages(context, self._stages))
         if self._volume_options is not None:
             self._controllers.append(Volumes(context, self._volume_options))
+        if self._garbage_collector or self._volume_options is not None:
             self._controllers.append(VolumeProtection(context))
 
     def _changed(self, change: ObjectChange) -> None:

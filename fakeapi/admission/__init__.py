@@ -5,8 +5,8 @@ One plugin is one class; `selection` lists them in their order, with those that 
     the flags ──selection──> AdmissionChain ──mutate──> Plugin.mutate, each in turn
                                             ──validate─> Plugin.check, each in turn
 
-The plugins that upstream has on by default are on, except for TaintNodesByCondition and
-StorageObjectInUseProtection: only a node controller and a protection controller undo their work.
+The plugins that upstream has on by default are on, except for TaintNodesByCondition: only a node
+controller undoes its work.
 
 Source: plugin/pkg/admission and pkg/kubeapiserver/options/plugins.go of Kubernetes v1.36.3.
 """

@@ -44,14 +44,13 @@ KNOWN: Final[tuple[type[Plugin], ...]] = (
     PodTopologyLabels,
     ResourceQuota,
 )
-#: Off by default. Upstream has the last two on; here no controller would undo their work.
+#: Off by default. Upstream has the last one on; here no controller would undo its work.
 OFF: Final = frozenset(
     {
         "NamespaceExists",
         "LimitPodHardAntiAffinityTopology",
         "ExtendedResourceToleration",
         "TaintNodesByCondition",
-        "StorageObjectInUseProtection",
     }
 )
 #: Plugins of upstream that this server does not have; disabling them is accepted.

@@ -60,8 +60,8 @@ _FINALIZERS: Final = {
 class StorageObjectInUseProtection(Plugin):
     """Adds the finalizers that keep volumes and claims while they are used.
 
-    Off by default, because a controller must remove the finalizers again. The volume actors do so,
-    and add them without this plugin.
+    A controller removes the finalizers, here the actor volume-protection-controller. Without one a
+    deleted object stays until a client removes its finalizer.
     """
 
     name = "StorageObjectInUseProtection"

@@ -27,6 +27,7 @@ from fakeapi.cli.options import (
     state_options_of,
 )
 from fakeapi.faults import FaultError
+from fakeapi.kinds.built_in import RuntimeConfigError
 from fakeapi.loading.manifests import LoadError
 from fakeapi.server import FakeApiServer
 from fakeapi.state import StateError
@@ -115,7 +116,7 @@ def command(
             state=state.files,
             options=options,
         )
-    except AdmissionError as error:
+    except (AdmissionError, RuntimeConfigError) as error:
         raise click.UsageError(f"--{error}") from error
     with _abandoned_on_failure(server):
         running = actors.actors(server)

@@ -55,6 +55,13 @@ SERVER_OPTIONS: Final = [
         help="Exactly the plugins to run; an empty text for none at all.",
     ),
     click.Option(
+        ["--runtime-config"],
+        metavar="VERSION=true",
+        multiple=True,
+        help="API versions to turn on: api/alpha=true for all alpha versions, or one version, as "
+        "scheduling.k8s.io/v1alpha2=true; with commas between them.",
+    ),
+    click.Option(
         ["--managed-fields/--no-managed-fields"],
         default=_DEFAULTS.managed_fields,
         show_default=True,

@@ -1,8 +1,8 @@
-"""The kinds that a server serves by default: the rows of the modules of this package."""
+"""The built-in kinds: the rows of the modules of this package, and those that are on."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.kinds import (
     autoscalers,
@@ -33,6 +33,13 @@ from fakeapi.kinds import (
     storage,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fakeapi.types.kind import Kind
+
+_LEVELS: Final = {"api/all", "api/ga", "api/beta", "api/alpha"}
+#: The built-in kinds of all API versions.
 BUILT_IN: Final = (
     *autoscalers.KINDS,
     *config_maps.KINDS,
@@ -61,3 +68,42 @@ BUILT_IN: Final = (
     *stateful_sets.KINDS,
     *storage.KINDS,
 )
+
+
+class RuntimeConfigError(ValueError):
+    """A runtime configuration has an unknown API version or value, or turns a stable one off."""
+
+
+def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
+    """Return the built-in kinds of the API versions that are on.
+
+    `runtime_config` is kube-apiserver's --runtime-config: `api/alpha=true` turns all alpha versions
+    on, `GROUP/VERSION=true` one version; a text may have several with commas between them. Stable
+    versions are always on. Raises RuntimeConfigError.
+
+    Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3.
+    """
+    texts = [runtime_config] if isinstance(runtime_config, str) else runtime_config
+    parts = (part.strip() for text in texts for part in text.split(","))
+    values = dict(_parsed(part) for part in parts if part)
+    unknown = values.keys() - _LEVELS - {kind.api_version for kind in BUILT_IN}
+    if unknown:
+        raise RuntimeConfigError(f"runtime-config: unknown API version {min(unknown)!r}")
+    return tuple(kind for kind in BUILT_IN if _is_served(kind, values))
+
+
+def _parsed(part: str) -> tuple[str, bool]:
+    name, equals, value = part.partition("=")
+    if equals and value not in ("true", "false"):
+        raise RuntimeConfigError(f"runtime-config: {name}={value} is neither true nor false")
+    return name, value != "false"
+
+
+def _is_served(kind: Kind, values: Mapping[str, bool]) -> bool:
+    stability = next((name for name in ("alpha", "beta") if name in kind.version), "ga")
+    is_stable = stability == "ga"
+    names = (kind.api_version, f"api/{stability}", "api/all")
+    is_on = next((values[name] for name in names if name in values), is_stable)
+    if is_stable and not is_on:
+        raise RuntimeConfigError(f"runtime-config: {kind.api_version} cannot be turned off")
+    return is_on

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission import AdmissionChain
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.kinds.priority_classes import SYSTEM_PRIORITIES
+from fakeapi.kinds.service_addresses import NETWORK
 from fakeapi.store.registry import Target
 from fakeapi.types.objects import metadata_of
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
-from fakeapi.writes.services import NETWORK
 
 if TYPE_CHECKING:
     from fakeapi.store.registry import Registry

@@ -16,7 +16,7 @@ from fakeapi.types import names
 from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fakeapi.types.columns import Column
     from fakeapi.types.errors import FieldError
@@ -139,6 +139,17 @@ def _deleted(obj: Json, finalizers: list[str], now: str) -> Json | None:
     return None
 
 
+class Allocate(Protocol):
+    """Sets values that are unique among the objects of a kind, such as addresses."""
+
+    def __call__(self, new: Json, old: Json | None, others: Iterable[Json], *, keeps: bool) -> None:
+        """Complete a new object, or an update of `old`, given the other objects of the kind.
+
+        With `keeps` the values that the object has are from another server and stay. Raises
+        ApiError.
+        """
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRules:
     """Rules of one subresource through which a kind is updated.
@@ -163,6 +174,8 @@ class KindRules:
 
     #: Sets the fields that the client left out; applied twice it does no more than once.
     set_defaults: Callable[[Json], None] = _nothing
+    #: Sets values that no other object of the kind has. Raises ApiError.
+    allocate: Allocate | None = None
     #: Sets the fields that belong to the server in a new object, at a time.
     prepare: Callable[[Json, str], None] = _no_preparation
     #: The same for an update through the kind's own endpoint, given the stored object.
@@ -229,6 +242,8 @@ class Kind:
     deletes_gracefully: bool = False
     returns_deleted: bool = False
     garbage_policy: GarbagePolicy = GarbagePolicy.BACKGROUND
+    #: The resource whose object of the same name is deleted with an object.
+    deleted_with: ResourceKey | None = None
     stored_as: ResourceKey | None = None
     to_stored: Callable[[Json], Json] | None = None
     from_stored: Callable[[Json], Json] | None = None

@@ -40,7 +40,7 @@ from fakeapi.types.objects import (
     name_of,
     text,
 )
-from fakeapi.writes import services, strategies
+from fakeapi.writes import strategies
 from fakeapi.writes.completion import complete
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
             break
     metadata["uid"] = registry.ids.uid()
     metadata["creationTimestamp"] = now
-    if kind.resource_key == services.SERVICES:
-        services.allocate(registry, obj)
+    _allocate(registry, kind, obj)
     strategies.prepare_for_create(kind, obj, now)
     _raise_if_invalid(kind, name, validation.validate_create(kind, obj))
     target.warnings.extend(strategies.warnings(kind, obj))
@@ -110,6 +109,15 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     key = object_key(target.namespace, name)
     revision = registry.store.put(kind.storage_key, key, obj)
     return Written(revision.object, revision, created=True)
+
+
+def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None = None) -> None:
+    """Set values that no other object of the kind has. Raises ApiError."""
+    if kind.rules.allocate is not None:
+        old = stored.object if stored is not None else None
+        revisions = registry.collection(kind).revisions.values()
+        others = (revision.object for revision in revisions if revision is not stored)
+        kind.rules.allocate(obj, old, others, keeps=registry.keeps_service_addresses)
 
 
 def _is_version(version: object) -> bool:
@@ -201,8 +209,8 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     registry.admission.mutate(review)
     _check_version(target, existing, metadata)
     keep_field(metadata, old_metadata, "generation")
-    if kind.resource_key == services.SERVICES and not target.subresource:
-        services.allocate(registry, obj, existing)
+    if not target.subresource:
+        _allocate(registry, kind, obj, existing)
     now = registry.now()
     strategies.prepare_for_update(kind, obj, old, now, subresource=target.subresource)
     if not metadata.get("uid"):
@@ -232,8 +240,10 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
 def remove(registry: Registry, kind: Kind, key: str) -> None:
     """Take an object that is there out of the store, and what goes with it."""
     registry.store.remove(kind.storage_key, key)
-    if kind.resource_key == services.SERVICES:
-        services.remove_endpoints(registry.store, key)
+    if kind.deleted_with is not None:
+        found = registry.store.collection(kind.deleted_with).revisions.get(key)
+        if found is not None and not finalizers_of(found.object):
+            registry.store.remove(kind.deleted_with, key)
 
 
 def _check_version(target: Target, existing: Revision, metadata: Json) -> None:

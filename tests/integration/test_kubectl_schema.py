@@ -119,7 +119,7 @@ def test_resources_and_versions_are_discovered(kubectl: Kubectl) -> None:
             "CustomResourceDefinition") in rows  # fmt: skip
     versions = kubectl("api-versions").split()
     assert "autoscaling/v2" in versions
-    assert {"v1", "apps/v1", "scheduling.k8s.io/v1alpha2"} <= set(versions)
+    assert {"v1", "apps/v1", "scheduling.k8s.io/v1"} <= set(versions)
 
 
 def test_fields_are_explained(kubectl: Kubectl) -> None:

@@ -23,8 +23,8 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 ON = (
     "NamespaceLifecycle", "LimitRanger", "Priority", "DefaultTolerationSeconds",
-    "DefaultStorageClass", "PersistentVolumeClaimResize", "RuntimeClass", "DefaultIngressClass",
-    "PodTopologyLabels", "ResourceQuota",
+    "DefaultStorageClass", "StorageObjectInUseProtection", "PersistentVolumeClaimResize",
+    "RuntimeClass", "DefaultIngressClass", "PodTopologyLabels", "ResourceQuota",
 )  # fmt: skip
 
 
@@ -35,11 +35,9 @@ def test_the_default_is_upstreams_in_its_order() -> None:
 
 
 def test_lists_add_take_away_and_replace() -> None:
-    chosen = admission_chain(
-        enable=["StorageObjectInUseProtection"], disable=["Priority,PodSecurity"]
-    )
+    chosen = admission_chain(enable=["NamespaceExists"], disable=["Priority,PodSecurity"])
     names = chosen.names
-    assert "StorageObjectInUseProtection" in names
+    assert "NamespaceExists" in names
     assert "Priority" not in names
     assert admission_chain("ResourceQuota, Priority").names == ("Priority", "ResourceQuota")
     assert admission_chain("").names == ()
@@ -143,13 +141,24 @@ def claim(size: str) -> dict[str, Any]:
     return {"metadata": {"name": "c"}, "spec": spec}
 
 
-async def test_storage_in_use_is_kept_by_finalizers(session: aiohttp.ClientSession) -> None:
-    async with FakeApiServer(
-        options=ServerOptions(enable_admission_plugins="StorageObjectInUseProtection")
-    ) as server:
+async def test_a_claim_has_the_finalizer_of_the_protection_controller(api: ApiClient) -> None:
+    created = await api.create(CLAIMS, claim("1Gi"))
+    assert created["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    path = f"{CLAIMS}/{created['metadata']['name']}"
+    assert (await api.request("DELETE", path)).body["metadata"]["deletionTimestamp"]
+    assert (await api.get(path)).code == 200, "without a controller it stays"
+    await api.patch(path, {"metadata": {"finalizers": None}})
+    assert (await api.get(path)).code == 404
+
+
+async def test_storage_is_not_protected_if_the_plugin_is_off(
+    session: aiohttp.ClientSession,
+) -> None:
+    off = ServerOptions(disable_admission_plugins="StorageObjectInUseProtection")
+    async with FakeApiServer(options=off) as server:
         api = ApiClient(session, server.url)
         created = await api.create(CLAIMS, claim("1Gi"))
-        assert created["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+        assert "finalizers" not in created["metadata"]
 
 
 @pytest.mark.parametrize("expandable", [True, False])

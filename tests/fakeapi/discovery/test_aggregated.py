@@ -42,7 +42,7 @@ async def test_the_groups_in_upstreams_order(api: ApiClient) -> None:
     assert names[:2] == ["apps", "events.k8s.io"]
     assert names.index("storage.k8s.io") < names.index("scheduling.k8s.io")
     (scheduling,) = (i for i in body["items"] if i["metadata"]["name"] == "scheduling.k8s.io")
-    assert [version["version"] for version in scheduling["versions"]] == ["v1", "v1alpha2"]
+    assert [version["version"] for version in scheduling["versions"]] == ["v1"]
     plain = (await api.get("/apis")).body
     assert [group["name"] for group in plain["groups"]] == names
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import Generation, Kind
+from fakeapi import FakeApiServer, Generation, Kind, ServerOptions
+
+from ..api_client import ApiClient
 
 if TYPE_CHECKING:
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient
+    import aiohttp
 
 GROUPS = {
     "apiextensions.k8s.io",
@@ -82,8 +82,6 @@ ALSO_SERVED = [
     "/apis/node.k8s.io/v1/runtimeclasses",
     "/apis/resource.k8s.io/v1/resourceclaimtemplates",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "/apis/scheduling.k8s.io/v1alpha2/podgroups",
-    "/apis/scheduling.k8s.io/v1alpha2/workloads",
 ]
 
 
@@ -105,9 +103,30 @@ async def test_the_groups(api: ApiClient) -> None:
 
 async def test_one_group(api: ApiClient) -> None:
     group = (await api.get("/apis/scheduling.k8s.io")).body
-    assert [version["version"] for version in group["versions"]] == ["v1", "v1alpha2"]
+    assert [version["version"] for version in group["versions"]] == ["v1"]
     assert group["preferredVersion"]["groupVersion"] == "scheduling.k8s.io/v1"
     assert (await api.get("/apis/nope.k8s.io")).code == 404
+
+
+ALPHA = "/apis/scheduling.k8s.io/v1alpha2"
+
+
+async def test_alpha_versions_are_off_by_default(api: ApiClient) -> None:
+    assert (await api.get(ALPHA)).code == 404
+    assert (await api.get(f"{ALPHA}/namespaces/default/podgroups")).code == 404
+    groups = (await api.get("/apis")).body["groups"]
+    assert "v1alpha2" not in [v["version"] for group in groups for v in group["versions"]]
+
+
+@pytest.mark.parametrize("on", ["api/alpha=true", "scheduling.k8s.io/v1alpha2=true", "api/all"])
+async def test_alpha_versions_can_be_turned_on(session: aiohttp.ClientSession, on: str) -> None:
+    async with FakeApiServer(options=ServerOptions(runtime_config=on)) as server:
+        api = ApiClient(session, server.url)
+        group = (await api.get("/apis/scheduling.k8s.io")).body
+        assert [version["version"] for version in group["versions"]] == ["v1", "v1alpha2"]
+        assert group["preferredVersion"]["groupVersion"] == "scheduling.k8s.io/v1"
+        for plural in ("podgroups", "workloads"):
+            assert (await api.get(f"{ALPHA}/{plural}")).code == 200
 
 
 async def test_the_resources_of_a_version(api: ApiClient) -> None:

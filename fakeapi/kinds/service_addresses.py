@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.types.errors import FieldError, InternalError, Invalid, invalid
 from fakeapi.types.objects import (
     Json,
-    finalizers_of,
     integer,
     mapping,
     mappings,
@@ -24,21 +23,10 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
-from fakeapi.validation.services import (
-    has_cluster_ip,
-    has_node_ports,
-    is_external,
-    is_load_balancer,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from fakeapi.store.registry import Registry
-    from fakeapi.store.store import Collection, Revision, Store
-
-SERVICES: Final = ("", "services")
-_ENDPOINTS: Final = ("", "endpoints")
 #: The ranges of kubeadm and of kube-apiserver's flags.
 NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/12")
 _ADDRESSES: Final = range(int(NETWORK.network_address) + 1, int(NETWORK.broadcast_address))
@@ -49,6 +37,28 @@ _ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPoli
 _LOAD_BALANCER_FIELDS: Final = (
     "allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass",
 )  # fmt: skip
+
+
+def has_cluster_ip(spec: Json) -> bool:
+    """Return True for every type but ExternalName, so for headless Services too."""
+    return spec.get("type") != "ExternalName"
+
+
+def is_load_balancer(spec: Json) -> bool:
+    """Return True if a load balancer outside the cluster forwards to it."""
+    return spec.get("type") == "LoadBalancer"
+
+
+def has_node_ports(spec: Json) -> bool:
+    """Return True if the type is one that clients reach through nodes."""
+    return spec.get("type") in ("LoadBalancer", "NodePort")
+
+
+def is_external(spec: Json) -> bool:
+    """Return True if clients outside the cluster reach it, so that it has externalTrafficPolicy."""
+    return has_node_ports(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
+
+
 #: Fields that go when the type changes from one that has them to one that has not.
 _FIELDS_OF_TYPES: Final[tuple[tuple[Callable[[Json], bool], tuple[str, ...]], ...]] = (
     (has_cluster_ip, _ADDRESS_FIELDS),
@@ -57,49 +67,33 @@ _FIELDS_OF_TYPES: Final[tuple[tuple[Callable[[Json], bool], tuple[str, ...]], ..
 )
 
 
-def allocate(registry: Registry, service: Json, stored: Revision | None = None) -> None:
+def allocate(new: Json, old: Json | None, others: Iterable[Json], *, keeps: bool) -> None:
     """Complete the spec of a new Service, or of a new state of a stored one, before validation.
 
+    `others` are the other Services; with `keeps` the address is from another server and stays.
     Raises Invalid if an address or a node port is taken or out of range, InternalError if none is
     free.
     """
     # A copy: parts of it may belong to the stored object.
-    spec = service["spec"] = dict(mapping(service.get("spec")))
+    spec = new["spec"] = dict(mapping(new.get("spec")))
     if "ports" in spec:
         spec["ports"] = [dict(port) for port in mappings(spec["ports"])]
-    old = mapping(stored.object.get("spec")) if stored is not None else {}
-    if old:
-        _drop_fields(spec, old)
-    if has_node_ports(spec) and has_node_ports(old):
-        _keep_node_ports(spec, old)
+    before = mapping((old or {}).get("spec"))
+    if before:
+        _drop_fields(spec, before)
+    if has_node_ports(spec) and has_node_ports(before):
+        _keep_node_ports(spec, before)
     if has_cluster_ip(spec):
-        _complete_addresses(spec, old)
+        _complete_addresses(spec, before)
     else:
         spec.pop("internalTrafficPolicy", None)
-    if registry.keeps_service_addresses and spec.get("clusterIP"):
+    if keeps and spec.get("clusterIP"):
         return
-    taken = _taken(registry.store.collection(SERVICES), stored)
-    errors = _errors(spec, old, taken)
+    taken = {number for other in others for number in _held(mapping(other.get("spec")))}
+    errors = _errors(spec, before, taken)
     if errors:
-        raise Invalid("Service", "", name_of(service), errors)
-    _fill_in(spec, taken | _held(spec), name_of(service))
-
-
-def remove_endpoints(store: Store, key: str) -> None:
-    """Delete the Endpoints of a Service that was deleted, unless they have finalizers."""
-    found = store.collection(_ENDPOINTS).revisions.get(key)
-    if found is not None and not finalizers_of(found.object):
-        store.remove(_ENDPOINTS, key)
-
-
-def _taken(services: Collection, but: Revision | None) -> set[int]:
-    """Return the addresses and node ports of all Services but one, as numbers."""
-    return {
-        number
-        for revision in services.revisions.values()
-        if revision is not but
-        for number in _held(mapping(revision.object.get("spec")))
-    }
+        raise Invalid("Service", "", name_of(new), errors)
+    _fill_in(spec, taken | _held(spec), name_of(new))
 
 
 def _held(spec: Json) -> set[int]:
