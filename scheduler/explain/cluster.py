@@ -54,6 +54,14 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
     return Cluster(list(nodes.items), running, others)
 
 
+def with_node_defaults(node: Node) -> Node:
+    """Return the node with the capacity as allocatable amounts if it has none of its own."""
+    status = node.status
+    if status.allocatable or not status.capacity:
+        return node
+    return replace(node, status=replace(status, allocatable=status.capacity))
+
+
 def with_api_defaults(pod: Pod) -> Pod:
     """Return the pod with the API server's defaults, such as requests derived from limits."""
     spec = pod.spec

@@ -20,16 +20,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.core import ObjectMeta, Struct
 from scheduler.client import NODES, PODS, object_key
-from scheduler.client.kinds import KINDS_BY_NAME
-from scheduler.explain.cluster import ENDED, Cluster, ClusterError
+from scheduler.client.kinds import KINDS_BY_NAME, Resource
+from scheduler.explain.cluster import (
+    ENDED,
+    Cluster,
+    ClusterError,
+    with_api_defaults,
+    with_node_defaults,
+)
 from scheduler.explain.yaml_reader import YamlError, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from scheduler.api.core import Pod
     from scheduler.client import ApiObject
-    from scheduler.client.kinds import Resource
 
 _STANDARD_INPUT: Final = Path("-")
 _FIELDS: Final = Path(__file__).with_name("fields.json")
@@ -111,14 +118,64 @@ class _Reading:
 
     def result(self) -> Manifests:
         objects = dict(self._objects)
-        nodes, pods = objects.pop(NODES.plural), objects.pop(PODS.plural)
+        nodes = [with_node_defaults(node) for node in objects.pop(NODES.plural)]
+        pods: list[Pod] = objects.pop(PODS.plural)
+        priorities = _Priorities(objects.pop(_PRIORITY_CLASSES.plural, ()))
         names = {node.metadata.name for node in nodes}
-        running = [pod for pod in pods if pod.status.phase not in ENDED]
-        for pod in running:
+        running = []
+        for pod in pods:
+            if pod.status.phase in ENDED:
+                continue
+            document = self._documents[PODS.kind, pod.key]
             if pod.spec.node_name and pod.spec.node_name not in names:
-                document = self._documents[PODS.kind, pod.key]
                 raise document.error(f'spec.nodeName: there is no node "{pod.spec.node_name}"')
+            running.append(with_api_defaults(priorities.fill_in(pod, document)))
         return Manifests(Cluster(nodes, running, objects), self._ignored)
+
+
+class _PriorityClass(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+_PRIORITY_CLASSES: Final = Resource(
+    *("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", _PriorityClass),
+    namespaced=False,
+)
+_KINDS: Final[Mapping[str, Resource[Any]]] = {
+    **KINDS_BY_NAME,
+    _PRIORITY_CLASSES.kind: _PRIORITY_CLASSES,
+}
+#: The classes that every cluster has.
+_SYSTEM_CLASSES: Final = (
+    _PriorityClass(ObjectMeta(name="system-cluster-critical"), value=2_000_000_000),
+    _PriorityClass(ObjectMeta(name="system-node-critical"), value=2_000_001_000),
+)
+
+
+class _Priorities:
+    """Fills in the priorities of pods, as the admission plugin `Priority` does."""
+
+    def __init__(self, classes: Iterable[_PriorityClass]) -> None:
+        self._by_name: Final = {c.metadata.name: c for c in (*_SYSTEM_CLASSES, *classes)}
+        defaults = (c for c in self._by_name.values() if c.global_default)
+        self._default: Final = min(defaults, key=lambda c: c.value, default=None)
+
+    def fill_in(self, pod: Pod, document: _Document) -> Pod:
+        """Return the pod with a priority; raises `ClusterError` for an unknown class."""
+        if pod.spec.priority is not None:
+            return pod
+        name = (document.value.get("spec") or {}).get("priorityClassName")
+        chosen = self._by_name.get(name) if name else self._default
+        if chosen is None:
+            if not name:
+                return pod
+            raise document.error(f"spec: no PriorityClass with name {name} was found")
+        policy = pod.spec.preemption_policy or chosen.preemption_policy
+        spec = replace(pod.spec, priority=chosen.value, preemption_policy=policy)
+        return replace(pod, spec=spec)
 
 
 def _documents(path: Path) -> Iterator[_Document]:
@@ -190,7 +247,7 @@ def _resource(document: _Document) -> Resource[Any] | None:
 
     A missing apiVersion is accepted: the kind alone is unambiguous here.
     """
-    resource = KINDS_BY_NAME.get(str(document.value["kind"]))
+    resource = _KINDS.get(str(document.value["kind"]))
     version = document.value.get("apiVersion", "")
     if resource is None or not version or version == resource.api_version:
         return resource

@@ -10,14 +10,15 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import RenderableType
+    from rich.align import VerticalAlignMethod
+    from rich.console import JustifyMethod
 
     from scheduler.reports.model import (
         NodeVerdict,
@@ -55,6 +56,10 @@ class TextPrinter:
     def __init__(self, out: TextIO | None = None, *, nodes_max: int | None) -> None:
         self._out: Final = out or sys.stdout
         self._nodes_max: Final = nodes_max
+        console = Console(file=self._out)
+        if not console.is_terminal:
+            console = Console(file=self._out, width=_PIPE_WIDTH)
+        self._console: Final = console
         self._scenario = ""
 
     def pod(self, report: PodReport) -> None:
@@ -62,24 +67,24 @@ class TextPrinter:
         if report.scenario != self._scenario:
             self._scenario = report.scenario
             self._print(Text(f"scenario {report.scenario}", "bold"))
-        self._print(Group(*_pod_parts(report, self._nodes_max), Text()))
+        for part in (*_pod_parts(report, self._nodes_max), Text()):
+            self._print(part)
 
     def story(self, story: Story) -> None:
-        self._print(Group(*_story_lines(story)), is_table=False)
+        for line in _story_lines(story):
+            self._print(line)
 
-    def _print(self, part: RenderableType, *, is_table: bool = True) -> None:
-        console = Console(file=self._out)
-        if console.is_terminal:
+    def _print(self, part: Text | Table) -> None:
+        if self._console.is_terminal:
             # Lines outside tables are left to the terminal to wrap: copied text stays one line.
-            console.print(part, soft_wrap=not is_table)
+            self._console.print(part, soft_wrap=isinstance(part, Text))
             return
-        console = Console(file=self._out, width=_PIPE_WIDTH)
-        with console.capture() as capture:
-            console.print(part)
+        with self._console.capture() as capture:
+            self._console.print(part)
         self._out.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def _pod_parts(report: PodReport, nodes_max: int | None) -> Iterator[RenderableType]:
+def _pod_parts(report: PodReport, nodes_max: int | None) -> Iterator[Text | Table]:
     yield _headline(report)
     feasible = [node for node in report.nodes if node.is_feasible]
     if feasible:
@@ -104,7 +109,7 @@ def _headline(report: PodReport) -> Text:
 
 def _scores(
     report: PodReport, feasible: Sequence[NodeVerdict], nodes_max: int | None
-) -> Iterator[RenderableType]:
+) -> Iterator[Text | Table]:
     plugins = report.score_plugins
     table = _table("feasible node", "total", *plugins, right=range(1, len(plugins) + 2))
     chosen = "" if report.choice is None else report.choice.node
@@ -124,7 +129,7 @@ def _scores(
     yield from _rest(len(feasible) - len(shown))
 
 
-def _rejections(report: PodReport, nodes_max: int | None) -> RenderableType:
+def _rejections(report: PodReport, nodes_max: int | None) -> Text | Table:
     table = _table("nodes", "rejected by", "reason", "preemption", "for example", right=(0,))
     for rejection in sorted(report.rejections, key=lambda rejection: -rejection.nodes):
         if rejection.nodes:
@@ -147,7 +152,7 @@ def _examples(rejection: Rejection, report: PodReport, nodes_max: int | None) ->
     return ", ".join(names) + (", ..." if more else "")
 
 
-def _preemption(report: PreemptionReport, nodes_max: int | None) -> Iterator[RenderableType]:
+def _preemption(report: PreemptionReport, nodes_max: int | None) -> Iterator[Text | Table]:
     """Yield the candidates for preemption, their victims, and why one node was chosen."""
     if not report.candidates:
         if report.message:
@@ -167,7 +172,7 @@ def _preemption(report: PreemptionReport, nodes_max: int | None) -> Iterator[Ren
     yield from _rest(len(report.candidates) - len(report.candidates[:nodes_max]))
 
 
-def _nearest(report: PodReport) -> Iterator[RenderableType]:
+def _nearest(report: PodReport) -> Iterator[Text | Table]:
     """Yield the changes that would make the pod fit on the nearest nodes."""
     yield Text()
     rejection = report.pod_rejection
@@ -184,14 +189,15 @@ def _nearest(report: PodReport) -> Iterator[RenderableType]:
 
 def _table(*headings: str, right: Sequence[int] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for index, heading in enumerate(headings):
-        is_right = index in right
-        words = _WORD_BREAK.sub("\n", heading) if is_right else heading
-        table.add_column(words, justify="right" if is_right else "left", vertical="bottom")
+    words = [_WORD_BREAK.sub("\n", h) if i in right else h for i, h in enumerate(headings)]
+    vertical: VerticalAlignMethod = "bottom" if any("\n" in word for word in words) else "top"
+    for index, word in enumerate(words):
+        justify: JustifyMethod = "right" if index in right else "left"
+        table.add_column(word, justify=justify, vertical=vertical)
     return table
 
 
-def _rest(nodes: int) -> Iterator[RenderableType]:
+def _rest(nodes: int) -> Iterator[Text | Table]:
     if nodes > 0:
         yield Text(f"and {nodes:,} more (--nodes-max N|all)", style="dim")
 

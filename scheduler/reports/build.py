@@ -31,7 +31,7 @@ from scheduler.snapshot import NodeInfo
 from scheduler.snapshot.columns import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from scheduler.preemption import Candidate, Preemption
     from scheduler.reports.decision import Decision, PostFilterOutcome
@@ -67,9 +67,10 @@ def pod_report(
             extra = all_rejections(framework, snapshot, decision.pod)
         except PluginFailedError:
             extra = None
-    groups = _Groups(snapshot.names)
-    feasible = _feasible(decision)
-    nodes = feasible + _rejected(decision, {node.name for node in feasible}, groups, extra)
+    groups, feasible = _Groups(), _feasible(decision)
+    fitting = {node.name for node in feasible}
+    others = [(at, name) for at, name in enumerate(snapshot.names) if name not in fitting]
+    nodes = feasible + _rejected(decision, others, groups, extra)
     choice = _choice(decision, feasible)
     current = _current(current_node, nodes, groups, choice) if current_node else None
     scores = decision.schedule_result.scores if decision.schedule_result else None
@@ -97,8 +98,7 @@ def pod_report(
 class _Groups:
     """Groups nodes by the statuses that reject them; an index stands for a status."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names: Final = names
+    def __init__(self) -> None:
         self._index_of: Final[dict[Status, int]] = {}
         self._first: Final[defaultdict[int, list[str]]] = defaultdict(list)
         self._further: Final[defaultdict[int, int]] = defaultdict(int)
@@ -165,17 +165,21 @@ def _feasible(decision: Decision) -> list[NodeVerdict]:
 
 
 def _rejected(
-    decision: Decision, feasible: Collection[str], groups: _Groups, extra: AllRejections | None
+    decision: Decision,
+    nodes: Iterable[tuple[int, str]],
+    groups: _Groups,
+    extra: AllRejections | None,
 ) -> list[NodeVerdict]:
-    """Return the other nodes with all their rejections, the scheduler's verdict first."""
+    """Return nodes with all their rejections, the scheduler's verdict first.
+
+    `nodes` are the positions in the snapshot and the names of nodes that are not feasible.
+    """
     if decision.diagnosis is None:
         return []
     statuses = decision.diagnosis.node_to_status
     further = _further_indexes(groups, extra)
     found = []
-    for position, name in enumerate(groups._names):
-        if name in feasible:
-            continue
+    for position, name in nodes:
         first = groups.index(statuses.get(name))
         indexes = [first]
         for codes, index_of in further:

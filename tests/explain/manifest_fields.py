@@ -41,12 +41,13 @@ def _type(schema: dict[str, Any], definitions: dict[str, Any], wanted: set[str])
 def table(swagger: dict[str, Any]) -> dict[str, Any]:
     definitions = swagger["definitions"]
     roots = {}
+    wanted_kinds = {(r.group, r.version, r.kind) for r in KINDS.values()}
+    wanted_kinds.add(("scheduling.k8s.io", "v1", "PriorityClass"))
     for name, definition in definitions.items():
         for meaning in definition.get("x-kubernetes-group-version-kind", []):
-            for resource in KINDS.values():
-                own = (resource.group, resource.version, resource.kind)
-                if own == (meaning["group"], meaning["version"], meaning["kind"]):
-                    roots[resource.kind] = name
+            kind = (meaning["group"], meaning["version"], meaning["kind"])
+            if kind in wanted_kinds:
+                roots[meaning["kind"]] = name
     types: dict[str, dict[str, str]] = {}
     wanted = set(roots.values())
     while wanted:

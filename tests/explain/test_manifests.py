@@ -131,6 +131,44 @@ def test_pods_that_have_ended_are_left_out(read: Callable[..., Manifests]) -> No
     assert read(f"{NODE}---\n{pod}").cluster.pods == []
 
 
+def test_a_bound_pod_occupies_what_its_limits_are(read: Callable[..., Manifests]) -> None:
+    limits = "containers: [{name: c, resources: {limits: {cpu: 2}}}]"
+    pod = f"kind: Pod\nmetadata: {{name: a}}\nspec: {{nodeName: n1, {limits}}}"
+    (found,) = read(f"{NODE}---\n{pod}").cluster.pods
+    assert found.spec.containers[0].resources.requests == {"cpu": 2}
+
+
+def test_a_nodes_capacity_is_allocatable_by_default(read: Callable[..., Manifests]) -> None:
+    (node,) = read(NODE + "status: {capacity: {cpu: 2}}").cluster.nodes
+    assert node.status.allocatable == {"cpu": 2}
+
+
+@pytest.mark.parametrize(
+    ("spec", "priority", "policy"),
+    [
+        ("priorityClassName: high", 10, "Never"),
+        ("{priorityClassName: high, priority: 7}", 7, None),
+        ("priorityClassName: system-node-critical", 2_000_001_000, None),
+        ("{}", 3, None),
+    ],
+)
+def test_a_pod_has_the_priority_of_its_class(
+    read: Callable[..., Manifests], spec: str, priority: int, policy: str | None
+) -> None:
+    spec = spec if spec.startswith("{") else f"{{{spec}}}"
+    classes = (
+        "kind: PriorityClass\nmetadata: {name: high}\nvalue: 10\npreemptionPolicy: Never\n---\n"
+        "kind: PriorityClass\nmetadata: {name: usual}\nvalue: 3\nglobalDefault: true\n---\n"
+    )
+    (pod,) = read(f"{classes}kind: Pod\nmetadata: {{name: a}}\nspec: {spec}").cluster.pods
+    assert (pod.spec.priority, pod.spec.preemption_policy) == (priority, policy)
+
+
+def test_a_class_that_is_not_there_is_an_error(read: Callable[..., Manifests]) -> None:
+    with pytest.raises(ClusterError, match=r"Pod a: spec: no PriorityClass with name x was found"):
+        read("kind: Pod\nmetadata: {name: a}\nspec: {priorityClassName: x}")
+
+
 def test_anchors_and_merges_are_resolved(read: Callable[..., Manifests]) -> None:
     text = (
         "kind: Node\nmetadata: {name: a, labels: &l {x: '1', y: '2'}}\n"
