@@ -69,7 +69,7 @@ def _exists(module: str) -> bool:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="kubesched")
+@click.version_option(package_name="kubesched", message="kubesched-conformance %(version)s")
 def main() -> None:
     """Test a scheduler by its behaviour over HTTP."""
 
@@ -121,6 +121,14 @@ def main() -> None:
     default=OUR_SCHEDULER,
     show_default=True,
     help="A scheduler to run in this process, in virtual time.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    metavar="MODULE:CLASS",
+    multiple=True,
+    help="A plugin to add to every profile of our scheduler that does not mention it. May be given "
+    "more than once. For --target-command write the command's own flag.",
 )
 @click.option(
     "--cases",
@@ -175,6 +183,7 @@ def run(
     target_command: str,
     metrics_url: str,
     in_process: str,
+    plugins: tuple[str, ...],
     paths: tuple[Path, ...],
     workers: int | None,
     seed: int,
@@ -189,6 +198,7 @@ def run(
             command=target_command,
             metrics_url=metrics_url,
             in_process=in_process,
+            plugins=plugins,
             quiet_seconds=quiet_seconds,
             real_seconds_max=real_seconds_max,
         ),
@@ -203,6 +213,8 @@ def run(
         if list_only:
             print_case_list(cases, _console())
             return
+        if junit is not None:
+            _check_writable(junit)
         passed = _run(cases, settings, junit)
     except InputError as error:
         raise _BadInput(str(error)) from error
@@ -215,6 +227,15 @@ def _chosen(paths: tuple[Path, ...], pattern: str) -> list[Case]:
     if not cases:
         raise InputError(f"no case matches {pattern!r}")
     return cases
+
+
+def _check_writable(junit: Path) -> None:
+    """Raise InputError before the cases run if the report cannot be written after them."""
+    try:
+        with junit.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
 
 
 def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:

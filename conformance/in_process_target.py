@@ -13,7 +13,9 @@ read metrics the function is called with `serve=True`, and then has
 
         scheduler.url                # http://127.0.0.1:PORT, to which /metrics is added
 
-Without such a parameter those cases are skipped. Other cases never pass it.
+Without such a parameter those cases are skipped. Other cases never pass it. A scheduler that takes
+plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
+passed if the user has named some.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import contextlib
 import importlib
 import inspect
 import logging
+import sys
 from typing import TYPE_CHECKING, Final, Protocol
 
 import yaml
@@ -74,11 +77,12 @@ class RunInProcess(Protocol):
     """The function's type."""
 
     def __call__(
-        self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, **serve: bool
+        self, *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, **options: object
     ) -> AbstractAsyncContextManager[InProcessScheduler]:
         """Run a scheduler while the block runs.
 
-        `serve` is passed only to a function with that parameter, for cases that need it.
+        `serve` is passed only to a function with that parameter, for cases that need it; `plugins`
+        only if the user has named some.
         """
         ...
 
@@ -86,8 +90,8 @@ class RunInProcess(Protocol):
 class InProcessKind:
     """Starts the scheduler of a function in this process."""
 
-    def __init__(self, module: str, function: str) -> None:
-        """Find the function. Raises InputError if it does not exist."""
+    def __init__(self, module: str, function: str, *, plugins: tuple[str, ...] = ()) -> None:
+        """Find the function and the plugins. Raises InputError if one of them does not exist."""
         reference = f"{module}:{function}"
         try:
             found = getattr(importlib.import_module(module), function)
@@ -97,7 +101,13 @@ class InProcessKind:
             raise InputError(f"--in-process: {reference}: expected a function")
         self._function: RunInProcess = found
         self._reference = reference
-        self._serves = "serve" in inspect.signature(found).parameters
+        parameters = inspect.signature(found).parameters
+        self._serves = "serve" in parameters
+        if plugins and "plugins" not in parameters:
+            raise InputError(f"--plugin: {reference} has no parameter plugins")
+        for plugin in plugins:
+            _check_plugin(plugin)
+        self._plugins = plugins
 
     def why_not(self, case: Case) -> str | None:
         """Return a reason to skip: the case reads metrics and the scheduler serves none."""
@@ -119,7 +129,9 @@ class InProcessKind:
             config = surroundings.directory / "config.yaml"
             whole = configuration(surroundings.config, kubeconfig)
             config.write_text(yaml.safe_dump(whole), encoding="utf-8")
-        serving = {"serve": True} if surroundings.reads_metrics else {}
+        options: dict[str, object] = {"serve": True} if surroundings.reads_metrics else {}
+        if self._plugins:
+            options["plugins"] = self._plugins
         with _capture_log(clock) as lines:
             async with contextlib.AsyncExitStack() as stack:
                 running = self._function(
@@ -127,7 +139,7 @@ class InProcessKind:
                     clock=clock,
                     config=config,
                     seed=surroundings.seed,
-                    **serving,
+                    **options,
                 )
                 try:
                     scheduler = await stack.enter_async_context(_translating(running, lines))
@@ -136,6 +148,21 @@ class InProcessKind:
                 except Exception as error:
                     raise TargetError(f"did not start: {error}", tuple(lines)) from error
                 yield _InProcessTarget(surroundings.server, clock, scheduler, lines)
+
+
+def _check_plugin(reference: str) -> None:
+    """Import the plugin at `module:Class`, so that a mistake ends the run and not each case."""
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise InputError(f"--plugin: expected MODULE:CLASS, got {reference!r}")
+    # An installed command does not search the working directory by itself, as `python -m` does.
+    if "" not in sys.path:
+        sys.path.append("")
+    try:
+        getattr(importlib.import_module(module), name)
+    except Exception as error:
+        # A module runs as it is imported, and may raise anything.
+        raise InputError(f"--plugin: {reference}: {error}") from error
 
 
 @contextlib.asynccontextmanager

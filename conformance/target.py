@@ -43,6 +43,7 @@ OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
 class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The target and its time limits. `command` is a template; without it `in_process` is run.
 
+    `plugins` (`module:Class`) are added to the profiles of the scheduler in process.
     `quiet_seconds` without a write count as idle; an expectation must hold within
     `patience_seconds`. Both, and the fields below, are for commands only. In `metrics_url`,
     `{port}` is the command's port.
@@ -50,6 +51,7 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str = ""
     in_process: str = OUR_SCHEDULER
+    plugins: tuple[str, ...] = ()
     quiet_seconds: float = 0.5
     patience_seconds: float = 10.0
     start_seconds_max: float = 60.0
@@ -126,12 +128,17 @@ def target_kind(options: TargetOptions) -> TargetKind:
     from .command_target import CommandKind
     from .in_process_target import InProcessKind
 
+    if options.command and options.plugins:
+        raise InputError(
+            "--plugin is for the scheduler in process; in --target-command write the command's own "
+            "flag, such as: kubesched --plugin MODULE:CLASS --kubeconfig {kubeconfig}"
+        )
     if options.command:
         return CommandKind(options)
     module, _, function = options.in_process.partition(":")
     if not module or not function:
         raise InputError(f"--in-process: expected MODULE:FUNCTION, got {options.in_process!r}")
-    return InProcessKind(module, function)
+    return InProcessKind(module, function, plugins=options.plugins)
 
 
 def configuration(config: Json | None, kubeconfig: Path) -> Json:

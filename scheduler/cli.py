@@ -27,7 +27,7 @@ from scheduler.flags.types import VERBOSITY
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.plugins import SCHEME
 from scheduler.queue import QueueError
-from scheduler.runtime import FrameworkError
+from scheduler.runtime import FrameworkError, PluginSetupError
 from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ _FAILURES: Final = (
 
 _log: Final = logging.getLogger(__name__)
 
-_LEVELS: Final = (logging.WARNING, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
+#: The verbosity from which each pod, and each wait for the rate limit, has its lines.
+_DETAILED_VERBOSITY: Final = 2
+_DETAILED: Final = ("scheduler.cycle", "scheduler.preemption", "scheduler.client.rest")
+_DEBUG_VERBOSITY: Final = 4
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,7 +86,9 @@ def main(
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(config, connection, options, serving, clock))
     except _FAILURES as error:
-        click.echo(f"kubesched: {error}", err=True)
+        is_of_file = isinstance(error, PluginSetupError) and options.config is not None
+        file = f"{options.config}: " if is_of_file else ""
+        click.echo(f"kubesched: {file}{error}", err=True)
         raise SystemExit(1) from error
 
 
@@ -107,7 +112,7 @@ def _configuration(path: Path | None, election: ElectionOverrides) -> KubeSchedu
     if config.extenders:
         errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
     if errors:
-        raise ConfigError(field.aggregate(errors))
+        raise ConfigError(f"{path}: {field.aggregate(errors)}" if path else field.aggregate(errors))
     return config
 
 
@@ -208,7 +213,11 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _configure_logging(verbosity: int) -> None:
-    logging.basicConfig(
-        level=_LEVELS[min(verbosity, len(_LEVELS) - 1)],
-        format="%(asctime)s %(levelname).1s %(name)s: %(message)s",
-    )
+    logging.basicConfig(format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    is_debug = verbosity >= _DEBUG_VERBOSITY
+    logging.getLogger("scheduler").setLevel(logging.DEBUG if is_debug else logging.INFO)
+    if is_debug:
+        logging.getLogger().setLevel(logging.DEBUG)
+    if verbosity < _DETAILED_VERBOSITY:
+        for name in _DETAILED:
+            logging.getLogger(name).setLevel(logging.WARNING)

@@ -79,6 +79,7 @@ _OPTIONS: Final = [
     context_settings={"help_option_names": ["-h", "--help"]},
     params=[*_OPTIONS, *SERVER_OPTIONS, *FAULT_OPTIONS, *STATE_OPTIONS, *SECURITY_OPTIONS],
 )
+@click.version_option(package_name="kubesched", message="kubesched-fakeapi %(version)s")
 @actor_options
 def command(
     *,

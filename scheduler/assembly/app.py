@@ -14,6 +14,8 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
+import msgspec
+
 from scheduler.assembly import debugging
 from scheduler.assembly.build import build
 from scheduler.assembly.live_answers import live_pod, live_state
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: Pods that are over need no node and hold none.
-_UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_USER_AGENT: Final = "kubesched/scheduler"
+
+class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = "unknown"
 
 
 class AppStatistics(NamedTuple):
@@ -78,6 +80,7 @@ class SchedulerApp:
             identity=identity,
         )
         self._base: Final = self._parts.base
+        self._url: Final = connection.base_url
         self._election: Final = self._parts.election
         self._exposition: Final = Exposition(self._base.metrics)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
@@ -98,7 +101,7 @@ class SchedulerApp:
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(self._base.client)
             await stack.enter_async_context(self._base.event_client)
-            await self._base.client.request("GET", "/version")
+            await self._log_start()
             if self._election is not None:
                 # The lease is released after all tasks have ended.
                 await stack.enter_async_context(self._election)
@@ -116,9 +119,25 @@ class SchedulerApp:
                     await self._election.renew()
         raise AssertionError("the scheduler never ends by itself")
 
+    async def _log_start(self) -> None:
+        """Read the server's version, which shows that it can be reached, and log the start."""
+        body = await self._base.client.request("GET", "/version")
+        with contextlib.suppress(msgspec.DecodeError):
+            server = msgspec.json.decode(body, type=_ServerVersion)
+            _log.info(
+                "Started: API server %s, Kubernetes %s; profiles %s",
+                self._url,
+                server.git_version,
+                ", ".join(self.profiles),
+            )
+
     async def _start_informers(self, group: asyncio.TaskGroup) -> None:
-        self._base.informers.factory.start(group)
-        await self._base.informers.factory.wait_for_sync()
+        informers = self._base.informers
+        informers.factory.start(group)
+        await informers.factory.wait_for_sync()
+        _log.info(
+            "Synced: nodes %d, pods %d", len(informers.nodes.lister), len(informers.pods.lister)
+        )
 
     async def _schedule(self, group: asyncio.TaskGroup) -> None:
         self._is_active = True

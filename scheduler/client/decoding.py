@@ -104,7 +104,7 @@ class ObjectDecoder(Generic[T]):
         """Decode a list. Raises DecodeError for a `Table` or a list of another kind."""
         expected = f"{self._resource.kind}List"
         page = _decode(self._pages, body, url=url, kind=expected)
-        if self._resource.type is Unstructured and page.kind.endswith("List"):
+        if self._resource.type is Unstructured and page.kind != "Table":
             # A CustomResourceDefinition may name the kind of its lists; discovery does not have it.
             return page
         if page.kind not in {expected, ""}:
@@ -155,10 +155,8 @@ class ObjectDecoder(Generic[T]):
 
 
 def _unstructured(kind: type, value: object) -> object:
-    """Decode an object of a kind without a type of its own."""
-    if kind is not Unstructured or not isinstance(value, dict):
-        raise NotImplementedError(f"no decoding of {kind} from {type(value).__name__}")
-    return Unstructured(value)
+    """Decode an object of a kind without a type of its own; return any other value as it is."""
+    return Unstructured(value) if kind is Unstructured and isinstance(value, dict) else value
 
 
 def _decode(decoder: msgspec.json.Decoder[D], body: bytes, *, url: str, kind: str) -> D:

@@ -383,7 +383,7 @@ class Reflector(Generic[T]):
         self._version_unavailable = True
 
     async def _pause(self, error: ClientError) -> None:
-        _log.info("%s: pausing: %s", self._name, error)
+        _log.warning("%s: pausing: %s", self._name, error)
         await self._backoff.pause()
 
 

@@ -45,7 +45,7 @@ _SHOWN_LENGTH_MAX: Final = 120
 
 
 def load_config(path: str | Path, scheme: Scheme) -> KubeSchedulerConfiguration:
-    """Read a file; raises `ConfigError`, see `load_text`."""
+    """Read a file; raises `ConfigError`, see `load_text`, which names the file."""
     try:
         # Some editors put a byte order mark in front of UTF-8.
         with open(path, encoding="utf-8-sig") as file:
@@ -54,7 +54,10 @@ def load_config(path: str | Path, scheme: Scheme) -> KubeSchedulerConfiguration:
         raise ConfigError(f"open {path}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"read {path}: not UTF-8 text: byte {error.start} is wrong") from error
-    return load_text(text, scheme)
+    try:
+        return load_text(text, scheme)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def default_config(scheme: Scheme) -> KubeSchedulerConfiguration:

@@ -138,6 +138,7 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kubesched", message="kubesched-explain %(version)s")
 @_with_options
 def main(
     *,

@@ -74,15 +74,9 @@ class ServingOptions:
     def validate(self) -> None:
         """Raise ServingError for an invalid port, with upstream's text."""
         port = self.secure_port
-        if port is None:
-            return
-        if port > _PORT_MAX:
-            # The text for servers whose port cannot be 0; upstream prints it here too.
-            raise ServingError(
-                f"--secure-port {port} must be between 1 and 65535, inclusive. "
-                "It cannot be turned off with 0"
-            )
-        if port < 0:
+        if port is not None and not 0 <= port <= _PORT_MAX:
+            # Above the range upstream prints that the port cannot be turned off with 0, which is
+            # untrue.
             raise ServingError(
                 f"--secure-port {port} must be between 0 and 65535, inclusive. "
                 "0 for turning off secure port"

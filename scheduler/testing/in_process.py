@@ -80,7 +80,8 @@ async def run_in_process(
     """
     settings = load_config(config, SCHEME) if config else _without_election(default_config(SCHEME))
     if errors := validate_config(settings, SCHEME):
-        raise ConfigError("; ".join(str(error) for error in errors))
+        text = "; ".join(str(error) for error in errors)
+        raise ConfigError(f"{config}: {text}" if config else text)
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
     app = SchedulerApp(
         settings, connection, clock=clock, plugins=plugins, seed=seed, identity=identity

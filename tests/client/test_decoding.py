@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.client.decoding import EventType, ObjectDecoder
 from scheduler.client.errors import DecodeError, Forbidden
-from scheduler.client.kinds import NAMESPACES, PODS
+from scheduler.client.kinds import KINDS, NAMESPACES, PODS, GroupVersionResource
 from tests.client.objects import event_json, pod, pod_json, pod_list_json
 from tests.client.scripted_server import status
 
@@ -110,3 +110,34 @@ def test_an_error_is_an_error_even_where_its_status_fits_the_kind() -> None:
     # A Status has metadata and nothing else that a Namespace would trip over.
     with pytest.raises(Forbidden):
         ObjectDecoder(NAMESPACES).event(line("ERROR", status(403, "Forbidden")), url=URL)
+
+
+QUOTAS = GroupVersionResource("example.com", "v1", "quotas").resource("Quota", namespaced=True)
+
+
+def _quota(name: str = "a") -> dict[str, object]:
+    metadata = {"name": name, "creationTimestamp": None}
+    return {"kind": "Quota", "apiVersion": "example.com/v1", "metadata": metadata, "spec": {"n": 1}}
+
+
+def test_objects_without_a_type_of_their_own_are_whole() -> None:
+    decoder = ObjectDecoder(QUOTAS)
+    listed = {"kind": "ListOfQuotas", "metadata": {}, "items": [_quota()]}
+    with pytest.raises(DecodeError):
+        decoder.page(json.dumps({**listed, "kind": "Table"}).encode(), url=URL)
+    page = decoder.page(json.dumps(listed).encode(), url=URL)
+    event = decoder.event(line("ADDED", _quota("b")), url=URL)
+    assert [(obj.metadata.name, obj["spec"]["n"]) for obj in page.items] == [("a", 1)]
+    assert event is not None
+    assert (event.object.metadata.name, event.object["spec"]["n"]) == ("b", 1)
+    assert decoder.event(line("ADDED", {**_quota(), "kind": "Other"}), url=URL) is None
+    with pytest.raises(DecodeError):
+        decoder.object(b"[]", url=URL)
+
+
+def test_fields_of_any_type_are_decoded_as_they_are() -> None:
+    allocation = {"devices": {"results": [{"driver": "d"}]}}
+    body = {"metadata": {"name": "c"}, "status": {"allocation": allocation}}
+    for each in (body, {**body, "metadata": {"name": "c", "annotations": None}}):
+        claim = ObjectDecoder(KINDS["resourceclaims"]).object(json.dumps(each).encode(), url=URL)
+        assert claim.status.allocation == allocation

@@ -32,6 +32,7 @@ from tests.client.scripted_source import (
     deleted,
     end_of_initial_events,
     modified,
+    refusal,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class RecordingStore:
     def delete(self, obj: Pod) -> None:
         self.pods.pop(object_key(obj), None)
         self.log.append(f"delete {obj.metadata.name}")
+
+    def unavailable(self) -> None:
+        self.log.append("unavailable")
 
 
 class NoJitter(random.Random):
@@ -494,3 +498,34 @@ async def test_a_repeated_event_is_no_event_from_the_past() -> None:
 
     assert await rig.after(2) == ["WATCH-LIST", "WATCH 55"]
     assert rig.store.pods == {"default/a": "55"}
+
+
+FORBIDDEN = refusal(403, "Forbidden", 'pods is forbidden: User "us" cannot list resource "pods"')
+MISSING = refusal(404, "NotFound", "the server could not find the requested resource")
+
+
+async def test_a_forbidden_kind_is_logged_once_with_the_rule_to_grant(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = Listed(error=FORBIDDEN)
+    rig = Rig(refused, refused, refused, Listed("1"), watch_list=False)
+    async with rig.running():
+        await rig.after(300)
+    assert rig.store.log == ["unavailable"] * 3 + ["replace 0"]
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert lines == [
+        f"pods: {FORBIDDEN}; grant the scheduler a role with the rule "
+        '{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]}'
+    ]
+
+
+async def test_a_missing_kind_is_logged_once_until_it_was_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    missing = Listed(error=MISSING)
+    gone = Watched(then=MISSING)
+    rig = Rig(missing, missing, Listed("1"), gone, missing, missing, watch_list=False)
+    async with rig.running():
+        await rig.after(300)
+    lines = [r.getMessage() for r in caplog.records if "trying again until" in r.getMessage()]
+    assert len(lines) == 2

@@ -106,6 +106,20 @@ async def binds_all_to_a(
 
 
 @contextlib.asynccontextmanager
+async def binds_unless_there_are_plugins(
+    *,
+    kubeconfig: Path,
+    clock: Clock,
+    config: Path | None,
+    seed: int,
+    plugins: tuple[str, ...] = (),
+) -> AsyncIterator[TinyScheduler]:
+    """Puts every pod on the node called `a`, unless it is given plugins."""
+    async with _running(kubeconfig, None if plugins else "a") as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
 async def binds_nothing(
     *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
 ) -> AsyncIterator[TinyScheduler]:

@@ -88,6 +88,14 @@ def test_the_list_of_built_in_cases_has_one_line_each() -> None:
         (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
         (["--target-command", "no-such {config}"], "--target-command: no-such: no such command"),
         (["--in-process", "nonsense", "--workers", "0"], "--in-process: expected MODULE:FUNCTION"),
+        (["--in-process", GOOD, "--plugin", "x:Y", "--workers", "0"], "has no parameter plugins"),
+        (["--plugin", "guards", "--workers", "0"], "--plugin: expected MODULE:CLASS, got 'guards'"),
+        (["--plugin", "nowhere:Guard", "--workers", "0"], "--plugin: nowhere:Guard: No module"),
+        (["--plugin", "yaml:Guard", "--workers", "0"], "--plugin: yaml:Guard: module 'yaml' has"),
+        (
+            ["--plugin", "a:B", "--target-command", "kubesched {config}"],
+            "in --target-command write the command's own flag",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_status_2(args: list[str], message: str) -> None:
@@ -104,6 +112,25 @@ def test_a_report_that_cannot_be_written_is_one_line(cases: Path) -> None:
     result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0, "--junit", file)
     assert result.exit_code == 2
     assert f"--junit: {file}: No such file or directory" in result.stderr
+
+
+def test_no_case_runs_if_the_report_cannot_be_written(cases: Path) -> None:
+    file = "/no/such/place/junit.xml"
+    result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0, "--junit", file)
+    assert "passed" not in result.stdout
+
+
+def test_plugins_are_passed_to_the_scheduler_in_process(cases: Path) -> None:
+    target = f"{targets.__name__}:binds_unless_there_are_plugins"
+    plugin = f"{targets.__name__}:TinyScheduler"
+    arguments = ("--cases", cases, "--in-process", target, "--workers", 0)
+    assert _run(*arguments).exit_code == 0
+    assert _run(*arguments, "--plugin", plugin).exit_code == 1
+
+
+def test_the_version_is_printed() -> None:
+    result = CliRunner().invoke(main, ["--version"])
+    assert result.stdout.startswith("kubesched-conformance 0.")
 
 
 def test_other_subcommands_can_be_added() -> None:

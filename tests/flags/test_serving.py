@@ -111,8 +111,8 @@ def test_what_cannot_be_read_is_said(arguments: str, complaint: str) -> None:
     [
         (
             65536,
-            "--secure-port 65536 must be between 1 and 65535, inclusive. "
-            "It cannot be turned off with 0",
+            "--secure-port 65536 must be between 0 and 65535, inclusive. "
+            "0 for turning off secure port",
         ),
         (
             -1,

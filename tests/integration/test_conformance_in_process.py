@@ -9,8 +9,9 @@ import pytest
 
 import conformance
 from conformance.case import BUILT_IN, load_cases, select
-from conformance.outcome import Verdict
+from conformance.outcome import Outcome, Verdict
 from conformance.runner import Settings, run_cases
+from conformance.target import TargetOptions
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,6 +44,23 @@ def test_our_scheduler_serves_what_the_requeue_oracle_reads() -> None:
     outcomes = run_cases(cases, Settings(workers=0))
     assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []
     assert len(outcomes) > 15
+
+
+def _outcome_with(plugin: str) -> Outcome:
+    (case,) = select(load_cases([BUILT_IN]), "filter/tolerations-that-match")
+    target = TargetOptions(plugins=(f"tests.integration.faulty_plugins:{plugin}",))
+    (outcome,) = run_cases([case], Settings(workers=0, target=target))
+    return outcome
+
+
+def test_a_plugin_takes_part_in_the_suite() -> None:
+    assert _outcome_with("Quiet").verdict is Verdict.PASSED
+    outcome = _outcome_with("Faulty")
+    assert outcome.verdict is Verdict.FAILED
+    log = "\n".join(outcome.log)
+    assert "Plugin Faulty failed at Filter for pod default/" in log
+    assert "faulty_plugins.py" in log
+    assert "KeyError: 'rack'" in log
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -220,6 +221,49 @@ async def test_a_restarted_api_server_is_followed(tmp_path: Path) -> None:
             assert await api.node_of("next") == "b"
 
 
+async def test_it_logs_its_start_and_an_unreachable_server_without_flags(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with contextlib.AsyncExitStack() as stack:
+        async with FakeApiServer() as server, Api.of(server) as api:
+            server.write_kubeconfig(kubeconfig)
+            url = server.url
+            await api.node("a")
+            flags = ("--secure-port", "auto", "--bind-address", "127.0.0.1", "--leader-elect=false")
+            command = ("-m", "scheduler", *flags, "--kubeconfig", str(kubeconfig))
+            process = await stack.enter_async_context(_process(*command))
+            assert process.stderr is not None
+            await api.pod("web")
+            assert await api.node_of("web") == "a"
+        log = ""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while "Connect call failed" not in log:
+                log += (await process.stderr.readline()).decode()
+    assert "Serving securely on 127.0.0.1:" in log
+    assert f"Started: API server {url}, Kubernetes v1.36" in log
+    assert "profiles default-scheduler\n" in log
+    assert re.search(r"Synced: nodes 1, pods [01]\n", log)
+    assert "Bound pod" not in log
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-m", "scheduler"),
+        ("-m", "scheduler.explain"),
+        ("-m", "fakeapi"),
+        ("-m", "conformance"),
+    ],
+)
+async def test_each_command_prints_its_version(command: tuple[str, ...]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, "--version", stdout=asyncio.subprocess.PIPE
+    )
+    stdout, _ = await process.communicate()
+    assert process.returncode == 0
+    assert stdout.decode().startswith("kubesched")
+    assert "0.1.0" in stdout.decode()
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -262,4 +306,4 @@ async def test_a_bad_configuration_is_one_line_that_names_the_field(
     command = (*SCHEDULER, "--master", "http://127.0.0.1:1", "--config", str(config))
     code, stderr = await _fails(*command)
     assert (code, stderr.count("\n")) == (1, 1)
-    assert stderr.startswith(f"kubesched: {complaint}")
+    assert stderr.startswith(f"kubesched: {config}: {complaint}")

@@ -176,8 +176,8 @@ async def test_a_port_that_is_taken_is_one_line(api: Api, tmp_path: Path, host: 
     [
         (
             ("--secure-port", "70000"),
-            "--secure-port 70000 must be between 1 and 65535, inclusive. "
-            "It cannot be turned off with 0",
+            "--secure-port 70000 must be between 0 and 65535, inclusive. "
+            "0 for turning off secure port",
         ),
         (("--tls-min-version", "V"), 'unknown tls version "V"'),
         (("--client-ca-file", "/nope"), "unable to load client CA provider: open /nope: no such"),
