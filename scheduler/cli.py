@@ -86,8 +86,9 @@ def main(
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(config, connection, options, serving, clock))
     except _FAILURES as error:
-        is_of_file = isinstance(error, PluginSetupError) and options.config is not None
-        file = f"{options.config}: " if is_of_file else ""
+        # Profiles come from the file; plugins of the command line are refused before.
+        is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
+        file = f"{options.config}: " if is_of_file and options.config is not None else ""
         click.echo(f"kubesched: {file}{error}", err=True)
         raise SystemExit(1) from error
 

@@ -4,6 +4,7 @@
     transport < rest                         bytes, then typed requests
     retries, flow_control                    when a request is retried, and how many are sent
     reflector < informer > store             a local copy of one kind, and handlers of changes
+    discovery                                kinds that are known by their names only
     event_recorder                           events for people, sent in the background
     kinds, objects, decoding, errors         the types that all of them use
 

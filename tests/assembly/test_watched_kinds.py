@@ -96,7 +96,7 @@ def test_a_kind_is_written_as_a_type_a_plural_or_a_name() -> None:
         ),
     ],
 )
-def test_a_kind_that_nobody_knows_is_refused(changed: dict[str, object], text: str) -> None:
+def test_a_kind_that_cannot_exist_is_refused(changed: dict[str, object], text: str) -> None:
     plugin = type("Lost", (Picky,), changed)
     with pytest.raises(PluginSetupError, match=f'plugin "Lost": {text}'):
         kinds_to_watch(_profiles(plugin))
@@ -106,9 +106,7 @@ def test_a_kind_that_nobody_knows_is_refused(changed: dict[str, object], text: s
     ("action", "comes_back"),
     [("on_add", True), ("on_update", True), ("on_delete", False)],
 )
-def test_only_changes_that_somebody_registered_for_bring_a_pod_back(
-    action: str, *, comes_back: bool
-) -> None:
+def test_only_registered_changes_bring_a_pod_back(action: str, *, comes_back: bool) -> None:
     queue = PriorityQueue(
         lambda first, second: first.timestamp < second.timestamp,
         pre_enqueue_plugins={"default-scheduler": ()},

@@ -215,6 +215,12 @@ async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
         assert "nodeName" not in theirs["spec"]
 
 
+def test_each_command_completes_its_options_in_bash(files: Path) -> None:
+    for name in ("KUBESCHED", "KUBESCHED_EXPLAIN", "KUBESCHED_FAKEAPI", "KUBESCHED_CONFORMANCE"):
+        command = name.lower().replace("_", "-")
+        assert "complete -o nosort" in _run(f"_{name}_COMPLETE=bash_source {command}", files)
+
+
 async def test_the_story_of_a_pod_is_printed(files: Path) -> None:
     async with FakeApiServer() as server, Api.of(server) as api:
         (files / ".kube").mkdir()
