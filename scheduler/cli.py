@@ -56,9 +56,14 @@ _FAILURES: Final = (
 
 _log: Final = logging.getLogger(__name__)
 
-#: The verbosity from which each pod, and each wait for the rate limit, has its lines.
+#: The verbosity from which pods, waits for the rate limit and certificates have their lines.
 _DETAILED_VERBOSITY: Final = 2
-_DETAILED: Final = ("scheduler.cycle", "scheduler.preemption", "scheduler.client.rest")
+_DETAILED: Final = (
+    "scheduler.cycle",
+    "scheduler.preemption",
+    "scheduler.client.rest",
+    "scheduler.serving.tls",
+)
 _DEBUG_VERBOSITY: Final = 4
 
 
