@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.background import BackgroundTasks
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.handle import Lister
     from scheduler.framework.interface import Plugin
-    from scheduler.queue.gating import NamedPreEnqueuePlugin
     from scheduler.runtime import Framework
     from scheduler.runtime.handle import DryRun
     from scheduler.snapshot import PodInfo
@@ -276,8 +275,7 @@ def _queue(
         first.less,
         sort_key=first.sort_key,
         pre_enqueue_plugins={
-            name: [cast("NamedPreEnqueuePlugin", p) for p in framework.plugins["pre_enqueue"]]
-            for name, framework in profiles.items()
+            name: framework.plugins["pre_enqueue"] for name, framework in profiles.items()
         },
         queueing_hint_map={
             name: build_queueing_hint_map(framework.rejecting_plugins)

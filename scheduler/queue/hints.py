@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.core import Pod
 from scheduler.framework.events import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEventWithHint
-    from scheduler.framework.interface import EnqueueExtensions, Plugin
+    from scheduler.framework.interface import Plugin
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -173,7 +173,7 @@ def build_queueing_hint_map(
             _register(hint_map, plugin.name, ALL_EVENTS, None)
             continue
         try:
-            events = tuple(cast("EnqueueExtensions", plugin).events_to_register())
+            events = tuple(plugin.events_to_register())
         except Exception as failure:
             failures[plugin.name] = failure
         else:

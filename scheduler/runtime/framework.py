@@ -6,7 +6,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`NewFramework`).
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.status import Code, Status, unschedulable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import (
         Plugin,
-        QueueSortPlugin,
-        SortKeyPlugin,
     )
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPod
@@ -101,15 +99,15 @@ class Framework:
         plugin = self.queue_sort_plugin
         for owner in type(plugin).__mro__:
             if "sort_key" in vars(owner):
-                return cast("SortKeyPlugin", plugin).sort_key
+                return plugin.sort_key
             if "less" in vars(owner):
                 return None
         return None
 
     @property
-    def queue_sort_plugin(self) -> QueueSortPlugin:
+    def queue_sort_plugin(self) -> Plugin:
         """The one plugin that orders the queue."""
-        return cast("QueueSortPlugin", self.plugins["queue_sort"][0])
+        return self.plugins["queue_sort"][0]
 
     @property
     def has_post_filter_plugins(self) -> bool:
