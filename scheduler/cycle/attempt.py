@@ -12,12 +12,12 @@ Source: the calls of `metrics.*` in `pkg/scheduler/schedule_one.go`; stories are
 from __future__ import annotations
 
 import logging
-import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client import ClientError
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.failures import SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
@@ -88,25 +88,14 @@ class Attempts:
         self.metrics: Final = metrics
         self.stories: Final = stories
         self._sampler: Final = Sampler()
-        #: The places in the code of plugins whose exceptions are in the log.
-        self._failures: Final[set[tuple[str, str, str]]] = set()
+        #: The exceptions of plugins whose traceback is in the log.
+        self.seen_failures: Final = SeenFailures()
 
     def start(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
         """Return a new attempt for a popped pod. Its duration is measured from now on."""
         state = CycleState(records_plugin_metrics=self._sampler.picks())
         state.write(PODS_TO_ACTIVATE, {})
         return Attempt(framework, queued, state, started=self.metrics.stopwatch(), records=self)
-
-    def is_new_failure(self, error: PluginFailedError) -> bool:
-        """True if no exception of this type has come from this line of a plugin before."""
-        cause = error.__cause__
-        frames = traceback.extract_tb(cause.__traceback__) if cause is not None else ()
-        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        failure = (error.plugin, type(cause).__name__, place)
-        if failure in self._failures:
-            return False
-        self._failures.add(failure)
-        return True
 
 
 class Attempt:
@@ -225,7 +214,7 @@ class Attempt:
         if error.__cause__ is None or isinstance(error.__cause__, ClientError):
             return
         self._failure = PluginFailure(error.plugin, error.point, error.node_name, error.traceback())
-        if self._records.is_new_failure(error):
+        if self._records.seen_failures.is_new(error.plugin, error.__cause__):
             _log.error(
                 "Plugin %s failed at %s for pod %s%s; equal failures are not logged again",
                 error.plugin,

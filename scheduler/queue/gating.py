@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from scheduler.framework import status as statuses
+from scheduler.framework.failures import SeenFailures
 from scheduler.framework.status import Code
 from scheduler.metrics import Sampler
 
@@ -53,6 +54,7 @@ class Gate:
     unschedulable_reasons: Counter[tuple[str, str]]
     metrics: SchedulerMetrics
     _sampler: Sampler = dataclasses.field(default_factory=Sampler, init=False)
+    _seen_failures: SeenFailures = dataclasses.field(default_factory=SeenFailures, init=False)
 
     def run_pre_enqueue_plugins(self, pod: QueuedPodInfo) -> None:
         """Run the plugins up to the first rejection, and set the pod's gating plugin or clear it.
@@ -96,7 +98,9 @@ class Gate:
         pod.gating_plugin = plugin
         pod.gating_plugin_events = self.events_of.get(plugin, ())
         if status.code == Code.ERROR:
+            cause = status.cause
+            is_new = cause is not None and self._seen_failures.is_new(plugin, cause)
             _log.error(
                 "Unexpected error running PreEnqueue plugin: pod=%s plugin=%s err=%s",
-                pod.key, plugin, status.message, exc_info=status.cause,
+                pod.key, plugin, status.message, exc_info=cause if is_new else None,
             )  # fmt: skip

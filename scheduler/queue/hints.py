@@ -36,6 +36,7 @@ from scheduler.framework.events import (
     match_any_cluster_event,
     match_cluster_events,
 )
+from scheduler.framework.failures import SeenFailures
 from scheduler.framework.types import EXTENDER_NAME
 from scheduler.queue.queued_pod_info import HintAnswer, QueueError
 
@@ -217,6 +218,7 @@ class QueueingHints:
         metrics: SchedulerMetrics,
     ) -> None:
         self.metrics: Final = metrics
+        self._seen_failures: Final = SeenFailures()
         self._hint_map: Final = queueing_hint_map
         # Bounded by the kinds of objects times the kinds of changes.
         self._registered: Final[dict[ClusterEvent, RegisteredHints]] = {}
@@ -399,9 +401,10 @@ class QueueingHints:
             answer = "Queue" if hint == QueueingHint.QUEUE else "QueueSkip"
         except Exception as error:
             # An attempt in vain is better than a pod that waits for an event that has passed.
+            is_new = self._seen_failures.is_new(plugin, error)
             _log.error(
                 "QueueingHintFn returns error: event=%s plugin=%s pod=%s err=%s",
-                event_label, plugin, pod.key, error, exc_info=error,
+                event_label, plugin, pod.key, error, exc_info=error if is_new else None,
             )  # fmt: skip
             hint, answer = QueueingHint.QUEUE, _ERROR
         self.metrics.queueing_hint_execution_duration.observe(

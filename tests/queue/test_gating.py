@@ -192,6 +192,13 @@ def test_a_plugin_that_fails_gates_the_pod_and_is_logged(
     world.queue.check()
 
 
+def test_the_traceback_of_a_gate_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(gates=[BrokenGate(raises=True)])
+    for name in ("first", "second"):
+        world.add(make_pod(name))
+    assert [record.exc_info is not None for record in caplog.records] == [True, False]
+
+
 def test_a_plugin_may_say_success_in_words() -> None:
     class Polite(LabelGate):
         def pre_enqueue(self, pod: PodInfo) -> Status | None:
