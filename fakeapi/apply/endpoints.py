@@ -78,11 +78,11 @@ def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldMan
     key = f"field manager of {kind.api_version} {kind.plural}/{subresource}"
     found = table.derived.get(key)
     if not isinstance(found, FieldManager):
-        found = table.derived[key] = _made(table, kind, subresource)
+        found = table.derived[key] = _new_manager(table, kind, subresource)
     return found
 
 
-def _made(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
+def _new_manager(table: KindTable, kind: Kind, subresource: str) -> FieldManager:
     if subresource == "scale":
         return scaled.field_manager()
     # Entries of managers that wrote through another group are dropped, as upstream's of events are.

@@ -159,7 +159,7 @@ class Updater:
             taken = sets.intersection(part.fields, changed) if changed else LEAF
             if taken:
                 conflicts[other] = taken
-            result[other] = _less(part, taken, changes.removed)
+            result[other] = _without_fields(part, taken, changes.removed)
         if conflicts and not force:
             raise Conflicts(conflicts)
         # The comparison in the written version, without the fields that the endpoint resets.
@@ -228,7 +228,7 @@ class Updater:
         return result
 
 
-def _less(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:
+def _without_fields(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:
     if not taken and not removed:
         return owned
     fields = sets.difference(sets.difference(owned.fields, taken), removed)

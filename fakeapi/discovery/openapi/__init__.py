@@ -64,7 +64,7 @@ def _answer_v3(section: str, kinds: KindTable, request: DocumentRequest) -> Answ
         expires = email.utils.formatdate(request.now_seconds + _YEAR_SECONDS, usegmt=True)
         headers = {"Cache-Control": "public, immutable", "Expires": expires}
     key = f"OpenAPI v3 {section}"
-    body = _made(kinds, key, lambda: encode(documents_v3.document(kinds, group, version)))
+    body = _cached(kinds, key, lambda: encode(documents_v3.document(kinds, group, version)))
     return documents.document(body, JSON, tag, request, headers)
 
 
@@ -73,9 +73,9 @@ def _answer_v2(kinds: KindTable, request: DocumentRequest) -> Answer:
     tags = [documents_v3.tag(kinds, group, version) for group, version in kinds.versions()]
     tag = documents.tag_of(encode(tags))
     if accepted in _AS_JSON:
-        body = _made(kinds, "OpenAPI v2 JSON", lambda: encode(document_v2.document(kinds)))
+        body = _cached(kinds, "OpenAPI v2 JSON", lambda: encode(document_v2.document(kinds)))
         return documents.document(body, JSON, tag, request)
-    body = _made(
+    body = _cached(
         kinds, "OpenAPI v2 protobuf", lambda: gnostic.document(document_v2.document(kinds))
     )
     return documents.document(body, _V2_PROTOBUF, tag, request)
@@ -89,7 +89,7 @@ def _check_acceptable(request: DocumentRequest, offered: tuple[str, ...]) -> str
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {offered[0]}")
 
 
-def _made(kinds: KindTable, key: str, make: Callable[[], bytes]) -> bytes:
+def _cached(kinds: KindTable, key: str, make: Callable[[], bytes]) -> bytes:
     """Return the cached body of that key, made on first use."""
     found = kinds.derived.get(key)
     if not isinstance(found, bytes):
