@@ -17,6 +17,7 @@ from fakeapi.types.columns import (
     find,
     find_mappings,
     find_text,
+    kind_and_name,
     number,
     or_else,
 )
@@ -33,10 +34,6 @@ def _set_defaults(autoscaler: Json) -> None:
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": _CPU_UTILIZATION_PERCENT}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-
-def _scale_target(reference: object) -> str:
-    return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
 
 
 def _metric(metric: Json, current: Json) -> str:
@@ -75,7 +72,7 @@ KINDS: Final = (
         schema="autoscaling/v2.HorizontalPodAutoscaler", short_names=("hpa",), categories=("all",),
         subresources=("status",),
         columns=(
-            NAME, Column("Reference", ".spec.scaleTargetRef", _scale_target),
+            NAME, Column("Reference", ".spec.scaleTargetRef", kind_and_name),
             Column("Targets", _metrics), Column("MinPods", ".spec.minReplicas", or_else(UNSET)),
             Column("MaxPods", ".spec.maxReplicas", number),
             Column("Replicas", ".status.currentReplicas", number), AGE,

@@ -14,8 +14,8 @@ from fakeapi.types.columns import (
     NAME,
     Column,
     containers_columns,
-    find_number,
     number,
+    ready_replicas,
     selector_text,
     wide,
 )
@@ -69,17 +69,13 @@ def _strategy_errors(strategy: Json) -> list[FieldError]:
     return errors
 
 
-def _ready_replicas(obj: Json, _now_seconds: float) -> str:
-    return f"{find_number(obj, '.status.readyReplicas')}/{find_number(obj, '.spec.replicas')}"
-
-
 KINDS: Final = (
     Kind(
         "apps", "v1", "deployments", "Deployment", schema="apps/v1.Deployment",
         short_names=("deploy",), categories=("all",), subresources=("scale", "status"),
         scale=REPLICAS, generation=Generation.SPEC_OR_ANNOTATIONS,
         columns=(
-            NAME, Column("Ready", _ready_replicas),
+            NAME, Column("Ready", ready_replicas),
             Column("Up-to-date", ".status.updatedReplicas", number),
             Column("Available", ".status.availableReplicas", number), AGE, *containers_columns(),
             wide("Selector", ".spec.selector", selector_text),

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.types.columns import AGE, NAME, NONE, Column, or_else, selector_or_none
+from fakeapi.types.columns import (
+    AGE,
+    ITEMS_SHOWN,
+    NAME,
+    NONE,
+    Column,
+    load_balancers,
+    name_with_default,
+    or_else,
+    selector_or_none,
+)
 from fakeapi.types.kind import Generation, Kind, KindRules
 from fakeapi.types.objects import (
     Json,
     child,
     mapping,
     mappings,
-    metadata_of,
-    name_of,
     set_defaults,
     text,
 )
-
-_ADDRESSES_SHOWN: Final = 3
 
 
 def _set_policy_defaults(policy: Json) -> None:
@@ -39,23 +45,15 @@ def _set_class_defaults(ingress_class: Json) -> None:
         set_defaults(parameters, scope="Cluster")
 
 
-def _load_balancers(ingress: object) -> str:
-    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
-    return ",".join(sorted(found - {""}))
+_DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
 
 
 def _hosts(rules: object) -> str:
-    first = mappings(rules)[:_ADDRESSES_SHOWN]
+    first = mappings(rules)[:ITEMS_SHOWN]
     hosts = [text(rule.get("host")) for rule in first if rule.get("host")]
-    more = len(mappings(rules)) - _ADDRESSES_SHOWN
+    more = len(mappings(rules)) - ITEMS_SHOWN
     line = ",".join(hosts) or "*"
-    return f"{line} + {more} more..." if len(hosts) == _ADDRESSES_SHOWN and more > 0 else line
-
-
-def _ingress_class_name(ingress_class: Json, _now_seconds: float) -> str:
-    annotations = mapping(metadata_of(ingress_class).get("annotations"))
-    is_default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
-    return name_of(ingress_class) + (" (default)" if is_default else "")
+    return f"{line} + {more} more..." if len(hosts) == ITEMS_SHOWN and more > 0 else line
 
 
 def _parameters(reference: object) -> str:
@@ -72,7 +70,7 @@ KINDS: Final = (
         columns=(
             NAME, Column("Class", ".spec.ingressClassName", or_else(NONE)),
             Column("Hosts", ".spec.rules", _hosts),
-            Column("Address", ".status.loadBalancer.ingress", _load_balancers),
+            Column("Address", ".status.loadBalancer.ingress", load_balancers),
             Column("Ports", ".spec.tls", lambda tls: "80, 443" if tls else "80"), AGE,
         ),
     ),
@@ -80,7 +78,7 @@ KINDS: Final = (
         "networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False,
         schema="networking/v1.IngressClass", generation=Generation.SPEC,
         columns=(
-            Column("Name", _ingress_class_name, format="name"),
+            Column("Name", name_with_default(_DEFAULT_CLASS), format="name"),
             Column("Controller", ".spec.controller"),
             Column("Parameters", ".spec.parameters", _parameters), AGE,
         ),

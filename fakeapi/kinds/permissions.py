@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types import names
-from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Cell, Column, wide
+from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Cell, Column, kind_and_name, wide
 from fakeapi.types.errors import FieldError, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import Json, child, mapping, mappings, metadata_of, set_defaults, text
@@ -49,10 +49,6 @@ def _validate_binding_update(new: Json, old: Json) -> list[FieldError]:
     return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
 
 
-def _role(reference: object) -> str:
-    return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
-
-
 def _subjects(kind: str) -> Cell:
     """Return a cell: the names of a role binding's subjects of one kind."""
 
@@ -78,7 +74,7 @@ _BINDING_RULES: Final = KindRules(
 )
 _BINDING_COLUMNS: Final = (
     NAME,
-    Column("Role", ".roleRef", _role),
+    Column("Role", ".roleRef", kind_and_name),
     AGE,
     wide("Users", _subjects("User")),
     wide("Groups", _subjects("Group")),

@@ -24,8 +24,9 @@ from fakeapi.types.columns import (
     Column,
     find,
     find_text,
-    first_of,
+    first_items,
     labels_text,
+    load_balancers,
     or_else,
     wide,
 )
@@ -41,7 +42,6 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 _LOAD_BALANCER_ONLY: Final = "may only be used when `type` is 'LoadBalancer'"
 _SERVING_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer")
-_ADDRESSES_SHOWN: Final = 3
 
 
 def _set_service_defaults(service: Json) -> None:
@@ -206,18 +206,13 @@ def _policy_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-def _load_balancers(ingress: object) -> str:
-    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
-    return ",".join(sorted(found - {""}))
-
-
 def _external_ip(service: Json, _now_seconds: float) -> str:
     kind = find_text(service, ".spec.type")
     own = ",".join(texts(find(service, ".spec.externalIPs")))
     if kind in ("ClusterIP", "NodePort"):
         return own or NONE
     if kind == "LoadBalancer":
-        given = _load_balancers(find(service, ".status.loadBalancer.ingress"))
+        given = load_balancers(find(service, ".status.loadBalancer.ingress"))
         return ",".join(part for part in (given, own) if part) or "<pending>"
     return find_text(service, ".spec.externalName") if kind == "ExternalName" else UNKNOWN
 
@@ -242,7 +237,7 @@ def _endpoints(subsets: object) -> str:
         ports = mappings(subset.get("ports"))
         found += addresses if not ports else []
         found += [_host_and_port(ip, port.get("port")) for port in ports for ip in addresses]
-    return first_of(found, _ADDRESSES_SHOWN, nothing="" if subsets else NONE)
+    return first_items(found, nothing="" if subsets else NONE)
 
 
 def _slice_ports(ports: object) -> str:
@@ -250,12 +245,12 @@ def _slice_ports(ports: object) -> str:
         str(port["port"]) if port.get("port") is not None else text(port.get("name", "*"))
         for port in mappings(ports)
     ]
-    return first_of(found, _ADDRESSES_SHOWN, nothing=UNSET)
+    return first_items(found, nothing=UNSET)
 
 
 def _slice_endpoints(endpoints: object) -> str:
     found = [a for endpoint in mappings(endpoints) for a in texts(endpoint.get("addresses"))]
-    return first_of(found, _ADDRESSES_SHOWN, nothing=UNSET)
+    return first_items(found, nothing=UNSET)
 
 
 KINDS: Final = (

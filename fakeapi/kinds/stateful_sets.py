@@ -10,7 +10,15 @@ from typing import Final
 from fakeapi.kinds.persistent_volumes import set_claim_defaults
 from fakeapi.kinds.pod_templates import set_template_defaults
 from fakeapi.kinds.replica_sets import STATEFUL_SET, validate_workload
-from fakeapi.types.columns import AGE, NAME, NONE, Column, containers_columns, find_number, number
+from fakeapi.types.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    containers_columns,
+    number,
+    ready_replicas,
+)
 from fakeapi.types.errors import FieldError, forbidden, invalid
 from fakeapi.types.kind import REPLICAS, Generation, Kind, KindRules
 from fakeapi.types.objects import (
@@ -113,10 +121,6 @@ def _workload_errors(stateful_set: Json) -> list[FieldError]:
     return validate_workload({"spec": spec}, called=STATEFUL_SET)
 
 
-def _ready_replicas(obj: Json, _now_seconds: float) -> str:
-    return f"{find_number(obj, '.status.readyReplicas')}/{find_number(obj, '.spec.replicas')}"
-
-
 def _controller(revision: Json, _now_seconds: float) -> str:
     for owner in mappings(metadata_of(revision).get("ownerReferences")):
         if owner.get("controller"):
@@ -131,7 +135,7 @@ KINDS: Final = (
         "apps", "v1", "statefulsets", "StatefulSet", schema="apps/v1.StatefulSet",
         short_names=("sts",), categories=("all",), subresources=("scale", "status"), scale=REPLICAS,
         generation=Generation.SPEC,
-        columns=(NAME, Column("Ready", _ready_replicas), AGE, *containers_columns()),
+        columns=(NAME, Column("Ready", ready_replicas), AGE, *containers_columns()),
         rules=KindRules(
             set_defaults=_set_defaults, validate=_validate, validate_update=_validate_update,
         ),

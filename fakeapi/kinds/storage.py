@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types import names
-from fakeapi.types.columns import AGE, NAME, NONE, UNSET, Column, flag, or_else, size
+from fakeapi.types.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNSET,
+    Column,
+    flag,
+    name_with_default,
+    or_else,
+    size,
+)
 from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
 from fakeapi.types.objects import (
@@ -16,8 +26,6 @@ from fakeapi.types.objects import (
     child,
     mapping,
     mappings,
-    metadata_of,
-    name_of,
     set_defaults,
     text,
     texts,
@@ -142,12 +150,6 @@ def _validate_attachment_update(new: Json, old: Json) -> list[FieldError]:
     return [invalid("spec", new.get("spec"), IMMUTABLE)]
 
 
-def _class_name(storage_class: Json, _now_seconds: float) -> str:
-    annotations = mapping(metadata_of(storage_class).get("annotations"))
-    is_default = any(annotations.get(name) == "true" for name in _DEFAULT_ANNOTATIONS)
-    return name_of(storage_class) + (" (default)" if is_default else "")
-
-
 def _audiences(requests: object) -> str:
     if requests is None:
         return UNSET
@@ -159,7 +161,8 @@ KINDS: Final = (
         "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False,
         schema="storage/v1.StorageClass", short_names=("sc",), returns_deleted=True,
         columns=(
-            Column("Name", _class_name, format="name"), Column("Provisioner", ".provisioner"),
+            Column("Name", name_with_default(*_DEFAULT_ANNOTATIONS), format="name"),
+            Column("Provisioner", ".provisioner"),
             Column("ReclaimPolicy", ".reclaimPolicy", or_else("Delete")),
             Column("VolumeBindingMode", ".volumeBindingMode", or_else("Immediate")),
             Column("AllowVolumeExpansion", ".allowVolumeExpansion", flag), AGE,

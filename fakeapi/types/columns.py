@@ -15,11 +15,22 @@ from typing import Final, TypeAlias
 
 from fakeapi.types.durations import age
 from fakeapi.types.json_path import JsonPath
-from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
+from fakeapi.types.objects import (
+    Json,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    sequence,
+    text,
+    texts,
+)
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 UNKNOWN: Final = "<unknown>"
+#: The number of addresses, ports or hosts in one cell.
+ITEMS_SHOWN: Final = 3
 
 _is_plain: Final = re.compile(r"(\.\w+)+").fullmatch
 #: Computes a cell from an object in its stored form, at a time in epoch seconds.
@@ -152,11 +163,38 @@ def selector_or_none(selector: object) -> str:
     return selector_text(selector) or NONE
 
 
-def first_of(items: list[str], limit: int, *, nothing: str) -> str:
-    """Return the first `limit` items and the number of the others, `nothing` for no items."""
-    line = ",".join(items[:limit])
-    more = len(items) - limit
+def first_items(items: list[str], *, nothing: str) -> str:
+    """Return the first three items and the number of the others, `nothing` for no items."""
+    line = ",".join(items[:ITEMS_SHOWN])
+    more = len(items) - ITEMS_SHOWN
     return f"{line} + {more} more..." if more > 0 else line or nothing
+
+
+def load_balancers(ingress: object) -> str:
+    """Return the addresses in the status of a load balancer, sorted."""
+    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
+    return ",".join(sorted(found - {""}))
+
+
+def kind_and_name(reference: object) -> str:
+    """Return a reference as `Kind/name`."""
+    return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
+
+
+def ready_replicas(obj: Json, _now_seconds: float) -> str:
+    """Return the ready and the desired number of replicas of a workload."""
+    return f"{find_number(obj, '.status.readyReplicas')}/{find_number(obj, '.spec.replicas')}"
+
+
+def name_with_default(*annotations: str) -> Cell:
+    """Return a cell: the name, with ` (default)` if one of the annotations is true."""
+
+    def cell(obj: Json, _now_seconds: float) -> str:
+        given = mapping(metadata_of(obj).get("annotations"))
+        is_default = any(given.get(annotation) == "true" for annotation in annotations)
+        return name_of(obj) + (" (default)" if is_default else "")
+
+    return cell
 
 
 _FORMS: Final[dict[str, Form]] = {"string": text, "integer": number, "boolean": flag}
