@@ -28,31 +28,6 @@ async def test_ports_of_endpoints_are_tcp_and_endpoints_are_deprecated(api: ApiC
     )
 
 
-async def test_a_minimal_pod(api: ApiClient) -> None:
-    created = await api.create(PODS, pod("p"))
-    assert created["spec"] == {
-        "containers": [
-            {
-                "name": "c",
-                "image": "x",
-                "resources": {},
-                "terminationMessagePath": "/dev/termination-log",
-                "terminationMessagePolicy": "File",
-                "imagePullPolicy": "Always",
-            }
-        ],
-        "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": 30,
-        "dnsPolicy": "ClusterFirst",
-        "securityContext": {},
-        "schedulerName": "default-scheduler",
-        "tolerations": [NOT_READY, UNREACHABLE],
-        "priority": 0,
-        "enableServiceLinks": True,
-        "preemptionPolicy": "PreemptLowerPriority",
-    }
-
-
 @pytest.mark.parametrize(
     ("image", "policy"),
     [
@@ -76,16 +51,6 @@ async def test_requests_come_from_limits_where_they_are_missing(api: ApiClient) 
     created = await api.create(PODS, pod("p", spec=spec))
     for container in created["spec"]["containers"] + created["spec"]["initContainers"]:
         assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
-
-
-async def test_host_ports_follow_container_ports_on_the_host_network(api: ApiClient) -> None:
-    container = {"name": "c", "image": "x", "ports": [{"containerPort": 80}]}
-    spec = {"hostNetwork": True, "containers": [container]}
-    created = await api.create(PODS, pod("p", spec=spec))
-    (port,) = created["spec"]["containers"][0]["ports"]
-    assert port == {"hostPort": 80, "containerPort": 80, "protocol": "TCP"}
-    off = await api.create(PODS, pod("q", spec={"containers": [container]}))
-    assert "hostPort" not in off["spec"]["containers"][0]["ports"][0]
 
 
 EQUAL = {"cpu": "1", "memory": "1Gi"}
@@ -116,29 +81,6 @@ EQUAL = {"cpu": "1", "memory": "1Gi"}
 async def test_the_quality_of_service_class(api: ApiClient, spec: dict[str, Any], qos: str) -> None:
     created = await api.create(PODS, pod("p", spec=spec))
     assert created["status"]["qosClass"] == qos
-
-
-async def test_pod_level_requests_come_from_containers_and_then_from_limits(
-    api: ApiClient,
-) -> None:
-    spec = with_resources(requests={"cpu": "100m"})
-    spec["resources"] = {"limits": {"cpu": "2", "memory": "1Gi"}}
-    created = await api.create(PODS, pod("p", spec=spec))
-    assert created["spec"]["resources"]["requests"] == {"cpu": "100m", "memory": "1Gi"}
-
-
-async def test_a_gated_pod_says_so(api: ApiClient) -> None:
-    spec = {"schedulingGates": [{"name": "example.com/wait"}]}
-    created = await api.create(PODS, pod("p", spec=spec))
-    (condition,) = created["status"]["conditions"]
-    assert condition == {
-        "type": "PodScheduled",
-        "status": "False",
-        "lastProbeTime": None,
-        "lastTransitionTime": created["metadata"]["creationTimestamp"],
-        "reason": "SchedulingGated",
-        "message": "Scheduling is blocked due to non-empty scheduling gates",
-    }
 
 
 async def test_match_label_keys_become_part_of_the_selectors(api: ApiClient) -> None:
@@ -174,33 +116,6 @@ async def test_match_label_keys_become_part_of_the_selectors(api: ApiClient) -> 
         assert found["labelSelector"]["matchExpressions"] == [same, other]
     (spread,) = created["topologySpreadConstraints"]
     assert spread["labelSelector"]["matchExpressions"] == [same]
-
-
-async def test_volumes_get_their_modes(api: ApiClient) -> None:
-    volumes = [
-        {"name": "a"},
-        {"name": "b", "configMap": {"name": "c"}},
-        {"name": "c", "hostPath": {"path": "/x"}},
-        {"name": "d", "projected": {"sources": [{"configMap": {"name": "c"}}]}},
-    ]
-    created = await api.create(PODS, pod("p", spec={"volumes": volumes}))
-    found = created["spec"]["volumes"]
-    assert found[0] == {"name": "a", "emptyDir": {}}
-    assert found[1]["configMap"]["defaultMode"] == 420
-    assert found[2]["hostPath"] == {"path": "/x", "type": ""}
-    assert found[3]["projected"]["defaultMode"] == 420
-
-
-async def test_probes_get_their_numbers(api: ApiClient) -> None:
-    container = {"name": "c", "image": "x", "readinessProbe": {"httpGet": {"port": 80}}}
-    created = await api.create(PODS, pod("p", spec={"containers": [container]}))
-    assert created["spec"]["containers"][0]["readinessProbe"] == {
-        "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"},
-        "timeoutSeconds": 1,
-        "periodSeconds": 10,
-        "successThreshold": 1,
-        "failureThreshold": 3,
-    }
 
 
 async def test_a_nodes_allocatable_is_its_capacity(api: ApiClient) -> None:

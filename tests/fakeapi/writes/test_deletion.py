@@ -137,17 +137,6 @@ async def test_a_finalizer_holds_the_object_until_it_is_removed(api: ApiClient) 
     assert (await api.get(f"{PODS}/p")).code == 404
 
 
-async def test_no_finalizer_is_added_while_the_object_goes(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c", finalizers=[HOLD]))
-    await api.delete(f"{CONFIG_MAPS}/c")
-    change = {"metadata": {"finalizers": [HOLD, "example.com/more"]}}
-    reply = await api.patch(f"{CONFIG_MAPS}/c", change)
-    assert (reply.code, reply.reason) == (422, "Invalid")
-    # Upstream checks the metadata twice and reports both.
-    assert reply.causes == [("FieldValueForbidden", "metadata.finalizers")] * 2
-    assert 'found new finalizers []string{"example.com/more"}' in reply.message
-
-
 async def test_a_finalizer_of_a_pod_with_time_left_does_not_end_it_early(
     api: ApiClient,
 ) -> None:

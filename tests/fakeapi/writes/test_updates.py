@@ -106,25 +106,6 @@ async def test_dropped_default_tolerations_come_back(api: ApiClient) -> None:
     assert reply.body == created
 
 
-async def test_containers_are_neither_added_nor_removed(api: ApiClient) -> None:
-    await api.create(PODS, pod("p"))
-    more = {"spec": {"containers": [{"name": "d", "image": "x"}]}}
-    reply = await api.patch(f"{PODS}/p", more, STRATEGIC)
-    assert (reply.code, reply.causes) == (422, [(FORBIDDEN, "spec.containers")])
-
-
-async def test_gates_are_only_removed(api: ApiClient) -> None:
-    await api.create(PODS, pod("p", spec=GATED))
-    gates = [*GATED["schedulingGates"], {"name": "y"}]
-    reply = await api.patch(f"{PODS}/p", {"spec": {"schedulingGates": gates}})
-    assert (reply.code, reply.causes) == (422, [(FORBIDDEN, "spec.schedulingGates[1].name")])
-    opened = await api.patch(f"{PODS}/p", {"spec": {"schedulingGates": None}})
-    assert opened.code == 200
-    assert "schedulingGates" not in opened.body["spec"]
-    closed = await api.patch(f"{PODS}/p", {"spec": GATED})
-    assert closed.code == 422
-
-
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [
@@ -159,13 +140,6 @@ async def test_a_gated_pod_may_be_tied_to_fewer_nodes(
 ) -> None:
     await api.create(PODS, pod("p", spec={**GATED, **before}))
     assert (await api.patch(f"{PODS}/p", {"spec": after})).code == code
-
-
-async def test_labels_and_annotations_are_free(api: ApiClient) -> None:
-    await api.create(PODS, pod("p", spec={"nodeName": "n1"}))
-    change = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}
-    reply = await api.patch(f"{PODS}/p", change)
-    assert (reply.code, reply.body["metadata"]["labels"]) == (200, {"a": "b"})
 
 
 @pytest.mark.parametrize(
