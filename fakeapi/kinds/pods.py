@@ -35,7 +35,7 @@ from fakeapi.types.objects import (
     texts,
 )
 from fakeapi.types.quantity import render
-from fakeapi.validation import ephemeral_containers, pod_resizes, pod_updates, pods
+from fakeapi.validation import pod_resizes, pod_updates, pods
 from fakeapi.validation.warnings import warnings_of_pod
 
 _GATED: Final[Json] = {
@@ -246,7 +246,7 @@ KINDS: Final = (
                 ),
                 "ephemeralcontainers": UpdateRules(
                     prepare=_prepare_ephemeral_containers,
-                    validate=ephemeral_containers.validate_ephemeral_containers,
+                    validate=pod_updates.validate_ephemeral_containers,
                 ),
             },
         ),

@@ -22,7 +22,7 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS: Final = ("lifecycle", *_PROBES)
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-#: What an environment variable may be taken from, and what other fields of a pod have labels.
+#: Fields that environment variables may refer to, and those that only other references may.
 _FIELD_PATHS: Final = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
     "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
@@ -32,13 +32,13 @@ _LABELLED_PATHS: Final = (
     "spec.schedulerName", "status.phase",
 )  # fmt: skip
 MORE_THAN_ONE: Final = "may not specify more than 1 volume type"
-#: Sources of volumes that upstream's errors spell in a way of their own.
+#: Volume sources that upstream's errors spell differently from the API.
 NAMED_OTHERWISE: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 
 
 def validate_volumes(volumes: list[Json], field: str) -> tuple[list[FieldError], dict[str, Json]]:
-    """The volumes of a pod, and those that are well formed by name."""
+    """Return the errors of a pod's volumes, and the valid volumes by name."""
     errors: list[FieldError] = []
     good: dict[str, Json] = {}
     for index, volume in enumerate(volumes):
@@ -85,7 +85,7 @@ def _source_errors(volume: Json, path: str) -> list[FieldError]:
 def validate_containers(
     containers: list[Json], field: str, volumes: dict[str, Json], claims: Collection[str]
 ) -> list[FieldError]:
-    """The regular containers: at least one, with unique names and host ports."""
+    """Return the errors of the regular containers."""
     if not containers:
         return [required(field)]
     errors: list[FieldError] = []
@@ -108,7 +108,7 @@ def validate_init_containers(
     volumes: dict[str, Json],
     claims: Collection[str],
 ) -> list[FieldError]:
-    """Init containers; those that restart (sidecars) may have probes and hooks."""
+    """Return the errors of init containers; only sidecars may have probes and hooks."""
     errors: list[FieldError] = []
     seen = {text(container.get("name")) for container in regular}
     for index, container in enumerate(containers):
@@ -129,7 +129,7 @@ def validate_init_containers(
 
 
 def validate_images(containers: list[Json], field: str) -> list[FieldError]:
-    """What only pods are held to, not templates: no blanks around names of images."""
+    """Return the errors of images with spaces around; templates may have such."""
     why = "must not have leading or trailing whitespace"
     images = [text(container.get("image")) for container in containers]
     return [
@@ -140,7 +140,7 @@ def validate_images(containers: list[Json], field: str) -> list[FieldError]:
 
 
 def _handler_errors(container: Json, path: str) -> list[FieldError]:
-    """Each hook and probe says in one way what is to be done."""
+    """Return the errors of hooks and probes that have no handler or several."""
     hooks = [(f"{path}.{name}", container[name]) for name in _PROBES if name in container]
     lifecycle = mapping(container.get("lifecycle"))
     hooks += [
@@ -163,7 +163,7 @@ def _handler_errors(container: Json, path: str) -> list[FieldError]:
 def validate_container(
     container: Json, path: str, volumes: dict[str, Json], claims: Collection[str]
 ) -> list[FieldError]:
-    """What all containers are held to, of whatever list they are; names may be said twice."""
+    """Return the errors of one container of any list; duplicate names are not checked."""
     errors: list[FieldError] = []
     name, image = text(container.get("name")), text(container.get("image"))
     if not name:
@@ -248,7 +248,7 @@ def _environment_errors(variables: list[Json], field: str) -> list[FieldError]:
 
 
 def _field_errors(reference: Json, path: str) -> list[FieldError]:
-    """A field of the pod that a variable may be taken from."""
+    """Return the errors of a reference to a field of the pod."""
     name = text(reference.get("fieldPath"))
     if not name:
         return [required(f"{path}.fieldPath")]

@@ -78,7 +78,7 @@ def validate_metadata(
 
 
 def validate_metadata_update(obj: Json, old: Json) -> list[FieldError]:
-    """What of an object's metadata an update may not change."""
+    """Return the errors of changes to fixed metadata."""
     metadata, old_metadata = metadata_of(obj), metadata_of(old)
     errors: list[FieldError] = []
     if is_deleting(old):
@@ -101,7 +101,7 @@ def validate_metadata_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def validate_labels(labels: object, field: str) -> list[FieldError]:
-    """Keys and values of a set of labels, or of a node selector."""
+    """Return the errors of a set of labels, or of a node selector."""
     errors: list[FieldError] = []
     for key, value in mapping(labels).items():
         errors += [invalid(field, key, why) for why in names.qualified_name(key)]
@@ -110,7 +110,7 @@ def validate_labels(labels: object, field: str) -> list[FieldError]:
 
 
 def validate_label_selector(selector: object, field: str) -> list[FieldError]:
-    """A metav1.LabelSelector; none at all is fine."""
+    """Return the errors of a metav1.LabelSelector; a missing one has none."""
     if not isinstance(selector, dict):
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
@@ -140,12 +140,12 @@ def _requirement_errors(expression: Json, field: str) -> list[FieldError]:
 
 
 def validate_label_key(key: str, field: str) -> list[FieldError]:
-    """The key of a label, taint or toleration."""
+    """Return the errors of the key of a label, taint or toleration."""
     return [invalid(field, key, why) for why in names.qualified_name(key)]
 
 
 def _shared_errors(metadata: Json) -> list[FieldError]:
-    """What the objects of one workload have in common."""
+    """Return the errors of labels, annotations and owner references."""
     errors = validate_labels(metadata.get("labels"), "metadata.labels")
     errors += _annotation_errors(mapping(metadata.get("annotations")))
     return errors + _owner_errors(mappings(metadata.get("ownerReferences")))

@@ -1,4 +1,4 @@
-"""What may change at a pod's `resize` subresource: the cpu and memory of what it has.
+"""Validation of the `resize` subresource of pods, which changes cpu and memory.
 
 Source: ValidatePodResize and what it calls in pkg/apis/core/validation/validation.go, and
 podResizeStrategy in pkg/registry/core/pod/strategy.go of v1.36.3.
@@ -27,10 +27,10 @@ _ONLY: Final = "only cpu and memory resources are mutable"
 
 
 def resized_spec(new: Json, old: Json) -> Json:
-    """The spec that a resize asks for: the old one but for resources and resize policies.
+    """Return the old spec with the new resources and resize policies.
 
-    Containers that were added, removed, renamed or moved stay as they were sent, for the validation
-    to refuse.
+    Containers that were added, removed, renamed or moved stay as they were sent; validation refuses
+    them.
     """
     for name in _CONTAINERS:
         if len(mappings(new.get(name))) != len(mappings(old.get(name))):
@@ -59,7 +59,7 @@ def _merged(new: Json, old: Json, name: str) -> list[Json]:
 
 
 def validate_resize(pod: Json, old_pod: Json) -> list[FieldError]:
-    """What is wrong with a resize of a pod."""
+    """Return the errors of a resize of a pod."""
     spec, old = mapping(pod.get("spec")), mapping(old_pod.get("spec"))
     if _MIRROR in mapping(metadata_of(old_pod).get("annotations")):
         return [forbidden("", "static pods cannot be resized")]
@@ -86,7 +86,7 @@ def validate_resize(pod: Json, old_pod: Json) -> list[FieldError]:
 
 
 def _is_supported(pod: Json) -> bool:
-    """Whether the node can resize, as far as the first running container tells."""
+    """True if the node can resize, according to the status of the first running container."""
     for status in mappings(mapping(pod.get("status")).get("containerStatuses")):
         if mapping(status.get("state")).get("running") is not None:
             return status.get("resources") is not None
@@ -138,7 +138,7 @@ def _removal_errors(spec: Json, old: Json, name: str) -> list[FieldError]:
 
 
 def _other_errors(spec: Json, old: Json, name: str) -> list[FieldError]:
-    """Changes of anything but cpu and memory."""
+    """Return the errors of changes to anything but cpu and memory."""
     errors: list[FieldError] = []
     pairs = zip(mappings(spec.get(name)), mappings(old.get(name)), strict=True)
     for i, (after, before) in enumerate(pairs):

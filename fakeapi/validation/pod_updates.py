@@ -4,22 +4,26 @@ What may change: images; activeDeadlineSeconds (set or lowered); tolerations (ad
 a negative grace period to 1; scheduling gates (removed). While the pod is gated also: node selector
 entries and node affinity requirements (added). nodeName changes by binding alone.
 
-Source: ValidatePodUpdate and ValidatePodStatusUpdate in pkg/apis/core/validation of v1.36.3.
+Source: ValidatePod{,Status,EphemeralContainers}Update in pkg/apis/core/validation of v1.36.3.
 """
 
 from __future__ import annotations
 
 import difflib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, forbidden, invalid, required
-from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
+from fakeapi.types.objects import Json, integer, mapping, mappings, metadata_of, text
+from fakeapi.validation.containers import validate_container, validate_volumes
 from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
 from fakeapi.validation.pods import validate_spec
 from fakeapi.validation.scheduling import validate_tolerations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _CHANGEABLE: Final = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -30,9 +34,18 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _INT32_MAX: Final = 2**31 - 1
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
 
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_EPHEMERAL: Final = "spec.ephemeralContainers"
+_NOT_ALLOWED: Final = "cannot be set for an Ephemeral Container"
+#: Fields that ephemeral containers do not have, in Go's order.
+_REGULAR_FIELDS: Final = (
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
+    "readinessProbe", "startupProbe", "lifecycle",
+)  # fmt: skip
+
 
 def validate_update(pod: Json, old_pod: Json) -> list[FieldError]:
-    """What is wrong with a change through the pod's own endpoint, its metadata apart."""
+    """Return the errors of an update of a pod, except for its metadata."""
     spec, old = mapping(pod.get("spec")), mapping(old_pod.get("spec"))
     if spec == old:
         return []
@@ -126,7 +139,7 @@ def _undo(munged: Json, old: Json, name: str) -> None:
 
 
 def _narrowing_errors(spec: Json, old: Json) -> list[FieldError]:
-    """KEP-3838: a gated pod may be tied to fewer nodes, never to more."""
+    """Return the errors of changes that let a gated pod run on more nodes (KEP-3838)."""
     errors: list[FieldError] = []
     selector = mapping(spec.get("nodeSelector"))
     if any(selector.get(key) != value for key, value in mapping(old.get("nodeSelector")).items()):
@@ -173,7 +186,7 @@ def _with_narrowing_undone(spec: Json, old: Json) -> Json:
 
 
 def _diff(old: Json, new: Json) -> str:
-    """What differs, for a person; upstream prints a diff of Go structs here."""
+    """Return a diff for people; upstream prints a diff of Go structs here."""
     changed = list(difflib.unified_diff(_lines(old), _lines(new), n=3, lineterm=""))[2:]
     return "\n".join(changed) + "\n"
 
@@ -184,7 +197,7 @@ def _lines(spec: Json) -> list[str]:
 
 
 def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
-    """What is wrong with a change through the status endpoint, its metadata apart."""
+    """Return the errors of an update of the status, except for the metadata."""
     status, old = mapping(pod.get("status")), mapping(old_pod.get("status"))
     errors: list[FieldError] = []
     for index, condition in enumerate(mappings(status.get("conditions"))):
@@ -209,4 +222,57 @@ def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
         errors.append(invalid("status.observedGeneration", observed, why))
     if status.get("qosClass") != old.get("qosClass"):
         errors.append(invalid("status.qosClass", status.get("qosClass"), IMMUTABLE))
+    return errors
+
+
+def validate_ephemeral_containers(pod: Json, old: Json) -> list[FieldError]:
+    """Return the errors of added ephemeral containers; none may be changed or removed."""
+    if _MIRROR in mapping(metadata_of(old).get("annotations")):
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    spec = mapping(pod.get("spec"))
+    others = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
+    names = {text(container.get("name")) for container in others}
+    _, volumes = validate_volumes(mappings(spec.get("volumes")), "spec.volumes")
+    claims = {text(claim.get("name")) for claim in mappings(spec.get("resourceClaims"))}
+    seen = set(names)
+    errors: list[FieldError] = []
+    for index, container in enumerate(mappings(spec.get("ephemeralContainers"))):
+        path, name = f"{_EPHEMERAL}[{index}]", text(container.get("name"))
+        errors += validate_container(container, path, volumes, claims)
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+        errors += _ephemeral_errors(container, path, names)
+    return errors + _ephemeral_change_errors(spec, mapping(old.get("spec")))
+
+
+def _ephemeral_errors(container: Json, path: str, names: Collection[str]) -> list[FieldError]:
+    errors = []
+    target = text(container.get("targetContainerName"))
+    if target and target not in names:
+        field = f"{path}.targetContainerName"
+        errors.append(FieldError("FieldValueNotFound", field, "", target))
+    errors += [
+        forbidden(f"{path}.{name}", _NOT_ALLOWED) for name in _REGULAR_FIELDS if container.get(name)
+    ]
+    for index, mount in enumerate(mappings(container.get("volumeMounts"))):
+        errors += [
+            forbidden(f"{path}.volumeMounts[{index}].{name}", _NOT_ALLOWED)
+            for name in ("subPath", "subPathExpr")
+            if mount.get(name)
+        ]
+    return errors
+
+
+def _ephemeral_change_errors(spec: Json, old: Json) -> list[FieldError]:
+    now = {text(c.get("name")): c for c in mappings(spec.get("ephemeralContainers"))}
+    errors = []
+    for before in mappings(old.get("ephemeralContainers")):
+        name = text(before.get("name"))
+        if name not in now:
+            why = f'existing ephemeral containers "{name}" may not be removed\n'
+            errors.append(forbidden(_EPHEMERAL, why))
+        elif now[name] != before:
+            why = f'existing ephemeral containers "{name}" may not be changed\n'
+            errors.append(forbidden(_EPHEMERAL, why))
     return errors

@@ -39,7 +39,7 @@ _SUBDOMAIN_FIELDS: Final = (
 
 
 def validate_create(pod: Json) -> list[FieldError]:
-    """What is wrong with a new pod, its metadata apart."""
+    """Return the errors of a new pod, except for its metadata."""
     spec = mapping(pod.get("spec"))
     errors = validate_spec(spec, "spec", is_pod=True)
     for name in ("containers", "initContainers"):
@@ -53,7 +53,7 @@ def validate_create(pod: Json) -> list[FieldError]:
 
 
 def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
-    """A pod's spec, or that of a template if `is_pod` is false."""
+    """Return the errors of the spec of a pod, or of a template if `is_pod` is False."""
     errors: list[FieldError] = []
     volume_errors, volumes = validate_volumes(mappings(spec.get("volumes")), f"{field}.volumes")
     errors += volume_errors

@@ -37,7 +37,7 @@ _INTEGERS: Final = frozenset(
 
 
 def validate_resource_name(name: str, field: str) -> list[FieldError]:
-    """A resource has a standard name or one with a domain."""
+    """Return an error unless the resource has a standard name or one with a domain."""
     errors = [invalid(field, name, why) for why in names.qualified_name(name)]
     if not errors and "/" not in name and not _is_standard(name):
         errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
@@ -72,7 +72,7 @@ def _pod_name(name: str, field: str) -> list[FieldError]:
 
 
 def validate_quantity(name: str, value: str, field: str) -> list[FieldError]:
-    """An amount is not negative, and whole where fractions make no sense."""
+    """Return the errors of an amount that is negative, or a fraction of an indivisible resource."""
     amount = parse_nano(value)
     errors = []
     if amount < 0:
@@ -96,7 +96,7 @@ def _is_quantity(value: str) -> bool:
 
 
 def validate_amounts(amounts: object, field: str) -> list[FieldError]:
-    """The quantities of a resource list, whose names are free (a node's capacity)."""
+    """Return the errors of the amounts of a resource list with any names (a node's capacity)."""
     errors: list[FieldError] = []
     for name, value in mapping(amounts).items():
         errors += validate_quantity(name, text(value), f"{field}.{name}")
@@ -106,7 +106,7 @@ def validate_amounts(amounts: object, field: str) -> list[FieldError]:
 def validate_container_resources(
     resources: Json, field: str, claim_names: Collection[str]
 ) -> list[FieldError]:
-    """The requests, limits and claims of a container."""
+    """Return the errors of the requests, limits and claims of a container."""
     if not resources:
         return []
     errors = _requirements(resources, field, _container_name)
@@ -114,12 +114,12 @@ def validate_container_resources(
 
 
 def validate_overhead(overhead: object, field: str) -> list[FieldError]:
-    """A pod's overhead has the names and amounts of limits."""
+    """Return the errors of a pod's overhead, which has the names and amounts of limits."""
     return _requirements({"limits": overhead}, field, _container_name)
 
 
 def validate_pod_resources(spec: Json, field: str) -> list[FieldError]:
-    """KEP-2837: what the whole pod asks for covers what its containers ask for."""
+    """Return the errors of pod-level resources that are less than the containers' (KEP-2837)."""
     resources = spec.get("resources")
     if not isinstance(resources, dict):
         return []

@@ -1,4 +1,4 @@
-"""Validation of what steers scheduling: tolerations, taints, affinity, topology spread, gates.
+"""Validation of the fields for scheduling: tolerations, taints, affinity, spreading, gates.
 
 Source: pkg/apis/core/validation/validation.go of Kubernetes v1.36.3.
 """
@@ -20,7 +20,7 @@ _SPREAD_POLICIES: Final = ("Honor", "Ignore")
 
 
 def validate_tolerations(tolerations: list[Json], field: str) -> list[FieldError]:
-    """Each toleration by itself; Gt and Lt are behind a feature gate and refused."""
+    """Return the errors of tolerations; Gt and Lt need a feature gate and are refused."""
     errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
         errors += _toleration_errors(toleration, f"{field}[{index}]")
@@ -59,7 +59,7 @@ def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
 
 
 def validate_taints(taints: list[Json], field: str) -> list[FieldError]:
-    """A node's taints; key and effect together are unique."""
+    """Return the errors of a node's taints; key and effect together are unique."""
     errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
@@ -87,7 +87,7 @@ def validate_taints(taints: list[Json], field: str) -> list[FieldError]:
 
 
 def validate_affinity(affinity: Json, field: str) -> list[FieldError]:
-    """Node affinity, pod affinity and pod anti-affinity."""
+    """Return the errors of node affinity, pod affinity and pod anti-affinity."""
     errors: list[FieldError] = []
     node_affinity = mapping(affinity.get("nodeAffinity"))
     if isinstance(node_affinity.get(_REQUIRED), dict):
@@ -118,7 +118,7 @@ def _weight_errors(preferred: Json, path: str) -> list[FieldError]:
 
 
 def validate_node_selector(selector: Json, field: str) -> list[FieldError]:
-    """A v1.NodeSelector: at least one term."""
+    """Return the errors of a v1.NodeSelector, which has at least one term."""
     terms = mappings(selector.get("nodeSelectorTerms"))
     path = f"{field}.nodeSelectorTerms"
     if not terms:
@@ -130,7 +130,7 @@ def validate_node_selector(selector: Json, field: str) -> list[FieldError]:
 
 
 def _node_term_errors(term: Json, path: str, *, any_value: bool = False) -> list[FieldError]:
-    """One term; `any_value` where a value that no label has draws a warning only."""
+    """Return the errors of one term; with `any_value` the values are not checked."""
     errors: list[FieldError] = []
     for index, requirement in enumerate(mappings(term.get("matchExpressions"))):
         at = f"{path}.matchExpressions[{index}]"
@@ -195,7 +195,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
 
 
 def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
-    """matchLabelKeys and mismatchLabelKeys; the selector already has what came from them."""
+    """Return the errors of matchLabelKeys and mismatchLabelKeys; the selector is already merged."""
     matched, mismatched = texts(term.get("matchLabelKeys")), texts(term.get("mismatchLabelKeys"))
     if not matched and not mismatched:
         return []
@@ -223,7 +223,7 @@ def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
 
 
 def validate_topology_spread(constraints: list[Json], field: str) -> list[FieldError]:
-    """Topology spread constraints; topology key and action together are unique."""
+    """Return the errors of topology spread constraints; topology key and action are unique."""
     errors: list[FieldError] = []
     for index, constraint in enumerate(constraints):
         rest = constraints[index + 1 :]
@@ -262,7 +262,7 @@ def _constraint_errors(constraint: Json, path: str, rest: list[Json]) -> list[Fi
 
 
 def validate_gates(gates: list[Json], field: str) -> list[FieldError]:
-    """Scheduling gates have qualified, unique names."""
+    """Return the errors of scheduling gates, which have qualified, unique names."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):

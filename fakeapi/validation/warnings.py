@@ -1,7 +1,7 @@
-"""What the server says about a new pod that is valid, and yet hardly what its author meant.
+"""Warnings about new pods that are valid, but probably not what the author meant.
 
-Those that scheduling depends on, and the ones that are met most often: node labels and annotations
-that nobody reads any more, selectors that match nothing, variables and ports that hide each other.
+They are about scheduling, or common: deprecated node labels and annotations, selectors that match
+nothing, variables and ports that hide each other.
 
 Source: pkg/api/pod/warnings.go and pkg/api/node/util.go of Kubernetes v1.36.3.
 """
@@ -67,7 +67,7 @@ def warnings_of_pod(pod: Json) -> list[str]:
 
 
 def _node_warnings(spec: Json) -> Iterator[str]:
-    """Labels of nodes that have had other names for long."""
+    """Yield warnings about deprecated labels of nodes."""
     for key in mapping(spec.get("nodeSelector")):
         if key in _OLD_NODE_LABELS:
             yield f"spec.nodeSelector[{key}]: {_OLD_NODE_LABELS[key]}"
@@ -104,7 +104,7 @@ def _spread_warnings(spec: Json) -> Iterator[str]:
 
 
 def _container_warnings(container: Json, path: str) -> Iterator[str]:
-    """Fractions of bytes, and variables that hide earlier ones."""
+    """Yield warnings about fractions of bytes, and variables that hide earlier ones."""
     resources = mapping(container.get("resources"))
     for resource in ("memory", "ephemeral-storage"):
         for part in ("limits", "requests"):

@@ -1,1 +1,1 @@
-"""The write pipeline: verbs, defaults, admission, ownership, deletion."""
+"""The write pipeline, the same for every kind: create, update, patch, delete."""

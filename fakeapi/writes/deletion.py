@@ -6,8 +6,8 @@
        │                      │ a shorter period moves the mark      │
        └──finalizers─────> marked, period 0 ──last finalizer gone────┘
 
-Only pods have a grace period. Nobody here counts it down: a kubelet, or whoever plays one, deletes
-again with period 0. A pod that is deleted with period 0 is MODIFIED (marked) and then DELETED.
+Only pods have a grace period. The server does not count it down: a kubelet deletes the pod again
+with period 0. A pod that is deleted with period 0 is MODIFIED (marked) and then DELETED.
 
 Source: apiserver pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go and
 pkg/registry/core/{pod,namespace} of Kubernetes v1.36.3.
@@ -48,7 +48,7 @@ _FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """The outcome: the object as it is now or was last, and whether it is gone."""
+    """The outcome of a deletion: the object as it is now or was last."""
 
     object: Json
     gone: bool
@@ -79,7 +79,7 @@ def _delete_any(
 
 
 def check_preconditions(kind: Kind, existing: Revision, options: DeleteOptions) -> None:
-    """The object is the one, and in the version, that the caller means. Raises Conflict."""
+    """Raise Conflict unless the object has the uid and the version that the caller names."""
     uid = text(metadata_of(existing.object).get("uid"))
     if options.uid is not None and options.uid != uid:
         raise Conflict(
@@ -132,12 +132,12 @@ def _delete(
 
 
 def _is_overdue(obj: Json) -> bool:
-    """Whether the object is marked with no grace left; then it is deleted without ceremony."""
+    """True if the object is marked for deletion with no grace left."""
     return is_deleting(obj) and not metadata_of(obj).get("deletionGracePeriodSeconds")
 
 
 def _grace_period(pod: Json, options: DeleteOptions) -> int:
-    """Seconds: the caller's wish, else the pod's own; none for pods that run nowhere."""
+    """Return the grace period: the caller's, else the pod's; 0 for pods that run nowhere."""
     spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
     if not spec.get("nodeName") or status.get("phase") in _FINISHED_PHASES:
         return 0
@@ -148,7 +148,7 @@ def _grace_period(pod: Json, options: DeleteOptions) -> int:
 
 
 def _marked(registry: Registry, obj: Json, period: int) -> Json:
-    """The object with its end in sight; the first mark moves the generation."""
+    """Return the object marked for deletion; the first mark increases the generation."""
     metadata = metadata_of(obj)
     now = registry.clock.now()
     changes: Json = {"deletionGracePeriodSeconds": period}
@@ -162,7 +162,7 @@ def _marked(registry: Registry, obj: Json, period: int) -> Json:
 
 
 def _shortened(registry: Registry, obj: Json, options: DeleteOptions) -> tuple[Json, int] | None:
-    """The object with less time left, None if the wish is not shorter than what it has."""
+    """Return the object with a shorter grace period, None if the caller's is not shorter."""
     metadata = metadata_of(obj)
     current = metadata.get("deletionGracePeriodSeconds")
     wish = options.grace_period_seconds
@@ -181,7 +181,7 @@ def _shortened(registry: Registry, obj: Json, options: DeleteOptions) -> tuple[J
 
 
 def _finalizers(kind: Kind, obj: Json, options: DeleteOptions) -> list[str]:
-    """The finalizers the object has to get rid of, those of the garbage collector as asked for."""
+    """Return the object's finalizers, those of the garbage collector as the caller asks for."""
     present = finalizers_of(obj)
     orphans, waits = _garbage_wishes(kind, present, options)
     wanted = [name for name in present if name not in (ORPHAN, FOREGROUND)]
@@ -193,7 +193,7 @@ def _finalizers(kind: Kind, obj: Json, options: DeleteOptions) -> list[str]:
 
 
 def _garbage_wishes(kind: Kind, present: list[str], options: DeleteOptions) -> tuple[bool, bool]:
-    """Whether dependents are to be orphaned, and whether they go first."""
+    """Return whether dependents are orphaned, and whether they are deleted first."""
     if kind.garbage_policy is GarbagePolicy.UNSUPPORTED:
         return False, False
     if options.orphan_dependents is not None:
@@ -219,9 +219,9 @@ def _mark(
 def delete_all(
     registry: Registry, kind: Kind, revisions: list[Revision], options: DeleteOptions
 ) -> None:
-    """Delete each of a list; what is gone already is left alone. Raises ApiError.
+    """Delete each object of a list that still exists. Raises ApiError.
 
-    Upstream does not look at what is the system's, as it does when one object is deleted.
+    As upstream, the system's own objects are not protected here.
     """
     for revision in revisions:
         obj = revision.object

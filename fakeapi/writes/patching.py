@@ -18,7 +18,7 @@ _INDEX = re.compile(r"0|[1-9]\d*", re.ASCII).fullmatch
 
 
 class PatchTooLong(ApiError):
-    """More operations than upstream applies in one JSON patch."""
+    """A JSON patch has more operations than upstream applies."""
 
     code = 413
     reason = "RequestEntityTooLarge"
@@ -31,7 +31,7 @@ class PatchTooLong(ApiError):
 
 
 def merge_patch(original: object, patch: object) -> object:
-    """The document with the patch merged in: null removes, objects merge, the rest replaces."""
+    """Return the document with the patch merged in: null removes, objects merge, others replace."""
     if not isinstance(patch, dict):
         return patch
     result: Json = dict(original) if isinstance(original, dict) else {}
@@ -44,7 +44,7 @@ def merge_patch(original: object, patch: object) -> object:
 
 
 def json_patch(original: object, operations: object) -> object:
-    """The document after all operations. Raises ApiError if one does not apply."""
+    """Return the document after all operations. Raises ApiError if one does not apply."""
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")
     if len(operations) > OPERATIONS_MAX:
@@ -81,7 +81,7 @@ def _apply(document: object, operation: Json) -> object:
 
 
 def _pointer(operation: Json, name: str) -> list[str]:
-    """The tokens of a JSON pointer (RFC 6901)."""
+    """Return the tokens of a JSON pointer (RFC 6901)."""
     pointer = operation.get(name)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise Unprocessable
@@ -98,7 +98,7 @@ _REQUIRED: Final = object()
 
 
 def _read(document: object, path: list[str], missing: object = _REQUIRED) -> object:
-    """The value at a path; raises Unprocessable if it is not there and nothing stands in for it."""
+    """Return the value at a path, or the default. Raises Unprocessable without either."""
     for position, token in enumerate(path):
         if isinstance(document, dict) and token in document:
             document = document[token]

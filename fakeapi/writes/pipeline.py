@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError
     from fakeapi.types.kind import Kind
 
-#: Generated names collide rarely; after that many collisions the client is told.
+#: Attempts to generate a name that is free.
 _NAME_ATTEMPTS: Final = 8
 _NAMESPACE_MISMATCH: Final = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
 _ENDING: Final = "create not allowed while custom resource definition is terminating"
-#: Metadata that is the server's alone.
+#: Metadata that only the server sets.
 _SYSTEM_FIELDS: Final = (
     "uid",
     "creationTimestamp",
@@ -65,7 +65,7 @@ _SYSTEM_FIELDS: Final = (
 
 
 def ensure(registry: Registry, kind: Kind, value: Json, *, manager: str) -> None:
-    """Store an object unless one of its name is there. Raises ApiError."""
+    """Store an object unless one of its name exists. Raises ApiError."""
     namespace, name = text(metadata_of(value).get("namespace")), name_of(value)
     if registry.store.get(kind.storage_key, namespace, name) is None:
         target = Target(kind, namespace, name, WriteOptions(), manager=manager)
@@ -121,7 +121,7 @@ def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None
 
 
 def _is_version(version: object) -> bool:
-    """Whether it is a number that upstream's store takes for a version; nonsense it overlooks."""
+    """True if upstream's store reads it as a version; it ignores malformed ones."""
     is_number = isinstance(version, str) and not unsigned_problem(version)
     return is_number and int(str(version)) > 0
 
@@ -148,7 +148,7 @@ def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
 
 
 def check_name(target: Target, obj: Json) -> None:
-    """The object of an update is the one the URL names. Raises BadRequest."""
+    """Raise BadRequest unless the object has the name and namespace of the URL."""
     namespace = text(metadata_of(obj).get("namespace"))
     if target.kind.namespaced and namespace and namespace != target.namespace:
         raise BadRequest(_NAMESPACE_MISMATCH)
@@ -165,7 +165,7 @@ def check_name(target: Target, obj: Json) -> None:
 
 
 def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
-    """The refusal of a write that is meant for an object with another uid."""
+    """Return the error for a write whose uid is not that of the object."""
     kind = target.kind
     prefix = f"/registry/{kind.plural}/{target.key}"
     return Conflict(
@@ -179,7 +179,7 @@ def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
 
 
 def replace(registry: Registry, target: Target, obj: Json) -> Written:
-    """A PUT: the whole object as the client wants it. Raises ApiError."""
+    """Replace an object by a PUT, or create it if its kind allows that. Raises ApiError."""
     kind = target.kind
     check_name(target, obj)
     existing = registry.newest(kind, target.namespace, target.name)
@@ -197,7 +197,7 @@ def replace(registry: Registry, target: Target, obj: Json) -> Written:
 
 
 def update(registry: Registry, target: Target, existing: Revision, obj: Json) -> Written:
-    """Store a new state of an object; nothing happens if it is no new state. Raises ApiError."""
+    """Store a new state of an object; an equal one is a no-op. Raises ApiError."""
     kind, old = target.kind, existing.object
     place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
@@ -238,7 +238,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
 
 
 def remove(registry: Registry, kind: Kind, key: str) -> None:
-    """Take an object that is there out of the store, and what goes with it."""
+    """Remove a stored object, and the object of `Kind.deleted_with`."""
     registry.store.remove(kind.storage_key, key)
     if kind.deleted_with is not None:
         found = registry.store.collection(kind.deleted_with).revisions.get(key)
@@ -247,7 +247,7 @@ def remove(registry: Registry, kind: Kind, key: str) -> None:
 
 
 def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
-    """Optimistic concurrency: a version that is given must be the newest one."""
+    """Raise Conflict unless the version of the client, if it has one, is the newest."""
     kind = target.kind
     version = text(metadata.get("resourceVersion"))
     problem = unsigned_problem(version) if version else ""

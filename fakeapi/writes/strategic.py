@@ -30,7 +30,7 @@ _DELETE_VALUES: Final = "$deleteFromPrimitiveList/"
 
 
 def strategic_merge(original: Json, patch: Json, type_name: str) -> Json:
-    """The object of that type with the patch merged in. Raises ApiError for a bad patch."""
+    """Return the object with the patch merged in. Raises ApiError for a bad patch."""
     if _DIRECTIVE in patch:
         return _directed(patch)
     result = dict(original)
@@ -106,7 +106,7 @@ def _merge_field(result: Json, name: str, value: object, type_name: str) -> None
 
 
 def _field(type_name: str, name: str) -> schema.Field:
-    """What the type declares about a field; entries of maps and raw JSON have no declarations."""
+    """Return the type's declaration of a field; entries of maps and raw JSON have none."""
     if type_name.startswith("{}"):
         return schema.Field(name, type_name[2:])
     fields = schema.fields_of(type_name)
@@ -122,7 +122,7 @@ def _field(type_name: str, name: str) -> schema.Field:
 
 
 def _without_directives(value: object) -> object:
-    """A value that is new in the original: nulls and directives in it mean nothing there."""
+    """Return a value that the original does not have, without nulls and directives."""
     if isinstance(value, dict):
         if value.get(_DIRECTIVE) == "delete":
             return None
@@ -172,7 +172,7 @@ def _check_order(given: list[object], order: list[object], merge_key: str) -> No
 
 
 def _identity(merge_key: str) -> Callable[[object], object]:
-    """What makes two elements the same: the merge key of objects, scalars themselves."""
+    """Return the identity of an element: the merge key of an object, a scalar itself."""
 
     def identity(item: object) -> object:
         return item.get(merge_key) if merge_key and isinstance(item, dict) else item
@@ -196,7 +196,7 @@ def _merge_lists(original: list[object], patch: list[object], field: schema.Fiel
 def _apply_element_directives(
     original: list[object], patch: list[object], field: schema.Field
 ) -> tuple[list[object], list[Json]]:
-    """Elements that say delete or replace have their effect; the others are left to merge."""
+    """Apply the elements with delete or replace directives; return those to merge."""
     kept, given, replaces = original, [], False
     for item in patch:
         if not isinstance(item, dict):
@@ -245,7 +245,7 @@ def _in_order(
     before: list[object],
     identity: Callable[[object], object],
 ) -> list[object]:
-    """The elements the order names in that order, the others where they were among them."""
+    """Return the elements in the patch's order; others keep their places."""
     wanted = [identity(item) for item in order]
     places = {_hashable(identity(item)): index for index, item in enumerate(before)}
     named = sorted(
