@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.client import ClientError
@@ -115,7 +116,13 @@ _STORY_OPTIONS: Final = (
         help="Show what has happened to a pod, NAME or NS/NAME, instead of deciding; "
         "needs --server.",
     ),
-    click.option("--server", metavar="URL", default="", help="The port of a running scheduler."),
+    click.option(
+        "--server",
+        metavar="URL",
+        default="",
+        help="The port of a running scheduler: the story of --story, or with --kubeconfig or "
+        "--master the stories of the explained pods.",
+    ),
     click.option("--token", default="", help="A bearer token for the scheduler's port."),
     click.option(
         "--certificate-authority",
@@ -165,18 +172,20 @@ def main(
     sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master), story is not None]
     if sum(sources) != 1:
         raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig, --story")
-    if bool(server) != (story is not None):
+    if story is not None and not server:
         raise click.UsageError("--story and --server go together")
+    if server and (scenarios or manifests):
+        raise click.UsageError("--server goes with --story, --kubeconfig or --master")
     if output == "jsonl" and not scenarios:
         raise click.UsageError("-o jsonl goes with --scenarios")
+    port = SchedulerPort(
+        url=server,
+        token=token,
+        certificate_authority=certificate_authority,
+        verify=not insecure_skip_tls_verify,
+    )
     with _one_line_errors():
         if story is not None:
-            port = SchedulerPort(
-                url=server,
-                token=token,
-                certificate_authority=certificate_authority,
-                verify=not insecure_skip_tls_verify,
-            )
             _show_story(port, story, output=output)
             return
         find_plugins_in_working_directory()
@@ -190,6 +199,8 @@ def main(
             settings = load_config(config, SCHEME) if config else default_config(SCHEME)
             cluster = _cluster(manifests, kubeconfig=kubeconfig or "", master=master)
             answers = _cluster_answers(settings, cluster, plugin, only)
+        if server:
+            answers = answers._replace(pods=_with_stories(answers.pods, port))
         _show(answers, output=output, nodes_max=nodes_max)
 
 
@@ -233,6 +244,14 @@ def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
         TextPrinter(nodes_max=None).story(story)
     else:
         _print(Report(story=story), output=output)
+
+
+def _with_stories(pods: Iterable[PodReport], port: SchedulerPort) -> Iterator[PodReport]:
+    reports = list(pods)
+    keys = [report.pod for report in reports]
+    stories = asyncio.run(port.stories(keys, clock=SystemClock()))
+    for report in reports:
+        yield replace(report, story=stories.get(report.pod))
 
 
 def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:

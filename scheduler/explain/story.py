@@ -9,12 +9,21 @@ from urllib.parse import quote
 
 import msgspec
 
-from scheduler.client import ClientError, Forbidden, RestClient, Unauthorized, connection_to
+from scheduler.client import (
+    ClientError,
+    Forbidden,
+    NotFound,
+    RestClient,
+    Unauthorized,
+    connection_to,
+)
 from scheduler.client.connection import tls_context
 from scheduler.client.credentials import StaticCredentials
 from scheduler.reports.model import Story
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scheduler.client import Connection
     from scheduler.clock import Clock
 
@@ -42,18 +51,37 @@ class SchedulerPort:
         namespace, _, name = pod.rpartition("/")
         if not name or "/" in namespace:
             raise StoryError(f"--story: expected NAME or NAMESPACE/NAME, got {pod!r}")
-        path = f"/debug/pods/{quote(namespace or _DEFAULT_NAMESPACE)}/{quote(name)}"
-        client = RestClient(
+        async with self._client(clock) as client:
+            try:
+                return await self._get(client, namespace or _DEFAULT_NAMESPACE, name)
+            except ClientError as error:
+                raise StoryError(self._complaint(error)) from error
+
+    async def stories(self, pods: Iterable[str], *, clock: Clock) -> dict[str, Story]:
+        """Return the stories of pods, `namespace/name`, that have one. Raises StoryError."""
+        found = {}
+        async with self._client(clock) as client:
+            for pod in pods:
+                namespace, _, name = pod.partition("/")
+                try:
+                    found[pod] = await self._get(client, namespace, name)
+                except NotFound:
+                    continue
+                except ClientError as error:
+                    raise StoryError(self._complaint(error)) from error
+        return found
+
+    def _client(self, clock: Clock) -> RestClient:
+        return RestClient(
             self._connection(),
             clock=clock,
             user_agent="kubesched-explain",
             timeout_seconds=_TIMEOUT_SECONDS,
         )
-        async with client:
-            try:
-                body = await client.request("GET", path)
-            except ClientError as error:
-                raise StoryError(self._complaint(error)) from error
+
+    async def _get(self, client: RestClient, namespace: str, name: str) -> Story:
+        path = f"/debug/pods/{quote(namespace)}/{quote(name)}"
+        body = await client.request("GET", path)
         try:
             return msgspec.json.decode(body, type=Story)
         except msgspec.DecodeError as error:

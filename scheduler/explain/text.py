@@ -69,6 +69,9 @@ class TextPrinter:
             self._print(Text(f"scenario {report.scenario}", "bold"))
         for part in (*_pod_parts(report, self._nodes_max), Text()):
             self._print(part)
+        if report.story is not None:
+            self.story(report.story)
+            self._print(Text())
 
     def story(self, story: Story) -> None:
         for line in _story_lines(story):

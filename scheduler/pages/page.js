@@ -55,7 +55,7 @@ async function select(pod) {
   byId("scroll").scrollTop = 0;
   drawPods();
   if (live) await loadPod(pod);
-  else drawPod(pod, content.names, null);
+  else drawPod(pod, content.names, pod.story);
 }
 
 // One pod.
@@ -301,7 +301,7 @@ function drawStory(story) {
     const time = element("time", "", `+${(entry.time - start).toFixed(3)} s`);
     time.dateTime = new Date(entry.time * 1000).toISOString();
     time.title = time.dateTime;
-    const made = element("li", `${entry.kind}${hasFailed ? " failed" : ""}`, element("p", "", time, entry.text));
+    const made = element("li", `${entry.kind}${hasFailed ? " failed" : ""}`, element("p", "", time, " ", entry.text));
     for (const one of entry.verdicts || []) {
       made.append(element("p", "detail", `${one.plugin} on ${counted(one.nodes, "node")}: ${one.code}: ${one.reasons.join(", ")}`));
     }

@@ -119,7 +119,8 @@ class PodReport(_Struct, frozen=True):
     `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`; for a pod that has a
     node it is the result of deciding again. `evaluated_nodes` are those that the scheduler's own
     search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
-    the others. `scenario` is the name of the recorded scenario, if the pod is from one.
+    the others. `scenario` is the name of the recorded scenario, if the pod is from one. `story` is
+    what a running scheduler has done with the pod, if that was requested.
     """
 
     scenario: str
@@ -140,6 +141,7 @@ class PodReport(_Struct, frozen=True):
     nearest: tuple[NearestNode, ...]
     score_plugins: tuple[str, ...]
     nodes: tuple[NodeVerdict, ...]
+    story: Story | None = None
 
 
 class PodBox(_Struct, frozen=True):

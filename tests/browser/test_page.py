@@ -13,6 +13,9 @@ from click.testing import CliRunner
 from fakeapi import FakeApiServer
 from scheduler.clock import SystemClock
 from scheduler.explain.cli import main
+from scheduler.pages.data import report_data
+from scheduler.pages.html import static_page
+from scheduler.reports.model import Report, Story, StoryEntry, StoryFailure, StoryVerdict
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api
 
@@ -194,6 +197,38 @@ def test_pods_are_chosen_from_the_list(opened: Callable[..., Page]) -> None:
     assert "needs 92 more cpu (NodeResourcesFit)" in page.one("#nearest").text
     page.type("#pod-filter", "WEB")
     assert [button.text for button in page.all("#pod-list button")] == ["default/web"]
+
+
+def test_a_story_is_a_timeline(browser: Chrome, tmp_path: Path) -> None:
+    failure = StoryFailure(plugin="P", point="Filter", node="a", traceback="Traceback\n  line")
+    verdict = StoryVerdict(plugin="Fit", code="Unschedulable", reasons=("no cpu",), nodes=2)
+    story = Story(
+        namespace="default",
+        name="web",
+        dropped=2,
+        entries=(
+            StoryEntry(time=10.0, kind="moved", text="outside -> active"),
+            StoryEntry(time=10.5, kind="attempt", text=EVIL, verdicts=(verdict,), failure=failure),
+            StoryEntry(time=12.25, kind="bound", text="bound to a"),
+        ),
+    )
+    path = tmp_path / "story.html"
+    path.write_text(static_page(report_data(Report(story=story)), title="story"), encoding="utf-8")
+    browser.get(path.as_uri())
+    page = Page(browser)
+    assert page.one("#story-dropped").text == "2 older entries are forgotten"
+    first, second, third = (entry.text for entry in page.all("#timeline li"))
+    assert first == "+0.000 s outside -> active"
+    assert second.splitlines() == [
+        f"+0.500 s {EVIL}",
+        "Fit on 2 nodes: Unschedulable: no cpu",
+        "P failed at Filter on a",
+        "Traceback",
+        "  line",
+    ]
+    assert third == "+2.250 s bound to a"
+    assert page.one("#pod-result").text == "bound"
+    assert page.browser.execute_script("return window.hacked") is None
 
 
 def test_texts_from_the_cluster_are_not_html(opened: Callable[..., Page]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 from typing import TYPE_CHECKING
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from scheduler.config import default_config
 from scheduler.explain.cli import main
+from scheduler.explain.text import TextPrinter
+from scheduler.explain.world import World
+from scheduler.plugins import SCHEME
+from scheduler.reports.build import pod_report
+from scheduler.testing import make_node, make_pod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +143,25 @@ def test_lines_are_not_wrapped_in_a_pipe(tmp_path: Path) -> None:
     (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
     assert group.endswith("full-0119")
     assert not any(line.endswith(" ") for line in output.splitlines())
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_colours_and_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TERM": "xterm", "COLUMNS": "40"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    world = World(default_config(SCHEME), nodes=[make_node("n")], pods=[])
+    decision = world.decide(make_pod("web", requests={"cpu": "100"}))
+    report = pod_report(decision, world.profiles["default-scheduler"], world.snapshot)
+    out = _Terminal()
+    TextPrinter(out, nodes_max=10).pod(report)
+    first = out.getvalue().splitlines()[0]
+    assert "\x1b[1;31munschedulable\x1b[0m" in first
+    assert first.endswith("1 Insufficient cpu.")
 
 
 def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_an_invalid_pod_name_is_an_error(arguments: list[str], complaint: str) -
     ("arguments", "complaint"),
     [
         (["--story", "a"], "--story and --server go together"),
-        (["--master", "x", "--server", "y"], "--story and --server go together"),
+        (["--scenarios", "x", "--server", "y"], "--server goes with --story, --kubeconfig or"),
         (["--story", "a", "--server", "y", "--master", "x"], "give one of"),
     ],
 )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer
+from scheduler.clock import SystemClock
 from scheduler.explain.cli import main
+from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import PODS, Api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from click.testing import Result
 
@@ -48,6 +52,27 @@ async def test_pods_that_run_take_room_and_those_that_are_over_do_not(
         assert await api.get(f"{PODS}/waits") == before
         events = await api.get("/apis/events.k8s.io/v1/events")
         assert events["items"] == []
+
+
+async def test_decisions_come_with_the_stories_of_a_running_scheduler(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+    async with Api.of(server) as api:
+        await api.node("a", cpu="2")
+        await api.pod("waits", cpu="4")
+        await api.pod("other", cpu="1", schedulerName="another")
+        async with run_in_process(
+            kubeconfig=kubeconfig, clock=SystemClock(), serve=True
+        ) as scheduler:
+            await api.message_of("waits")
+            result = await _explain(server, "--server", scheduler.url, "-o", "json")
+            text = (await _explain(server, "--server", scheduler.url, "--pod", "waits")).stdout
+    pods = {pod["pod"]: pod for pod in json.loads(result.stdout)["pods"]}
+    kinds = [entry["kind"] for entry in pods["default/waits"]["story"]["entries"]]
+    assert kinds[:3] == ["moved", "moved", "attempt"]
+    assert pods["default/other"]["story"] is None, "the scheduler has not seen it"
+    assert text.index("Insufficient cpu") < text.index("attempt 1: unschedulable")
 
 
 async def test_an_api_server_that_is_not_there_is_one_line() -> None:

@@ -1,4 +1,4 @@
-"""The page as text: what is in it, and that nothing in it can end its elements."""
+"""The page as text: its content, and that no text of a cluster can end an element of it."""
 
 from __future__ import annotations
 

@@ -105,6 +105,17 @@ async def test_an_anonymous_request_is_reviewed_and_refused(
     ]
 
 
+@pytest.mark.parametrize("path", ["/debug/ui", "/debug/ui/state", "/debug/ui/pods/default/web"])
+async def test_the_page_needs_permission(path: str) -> None:
+    clock = VirtualClock()
+    access = AccessControl(
+        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authorizer(OpenPaths([]), None, options=AuthorizationOptions(), clock=clock),
+    )
+    async with _served(access, clock) as asker:
+        assert (await asker.ask(path))[0] == 403
+
+
 async def test_an_allowed_user_gets_the_answer(asker: Asker, reviews: ReviewServer) -> None:
     user = {"username": "alice", "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}}
     reviews.tokens["good"] = {"authenticated": True, "user": user}

@@ -333,7 +333,7 @@ async def test_a_key_of_another_certificate_is_an_error() -> None:
             pass
 
 
-async def test_cipher_suites_and_versions_are_what_is_spoken(
+async def test_cipher_suites_and_versions_are_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pem = str(TLS / "server.pem")
