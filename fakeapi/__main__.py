@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakeapi.cli.command import main
+from fakeapi.cli import main
 
 if __name__ == "__main__":
     main()

@@ -7,10 +7,11 @@ the run broke off; 2 for invalid input, with one line that names the place.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import shlex
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _PLOT_NAME = "openb-allocation.svg"
+_NEEDS_PYGAL: Final = "needs a package: pip install 'kubesched[replay]'"
 _FILE = click.Path(path_type=Path)
 _OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
@@ -98,7 +100,7 @@ class _BadInput(_Failure):
     "--plot",
     metavar="FILE",
     type=_OUTPUT,
-    help=f"The plot, an SVG.  [default: {_PLOT_NAME} in --out]",
+    help=f"The plot, an SVG; needs the package's extra `replay`.  [default: {_PLOT_NAME} in --out]",
 )
 @click.option(
     "--time",
@@ -185,7 +187,7 @@ def replay(
             timeout_seconds=timeout_seconds,
             settle_seconds=settle_seconds,
         )
-        picture = _output(plot or out / _PLOT_NAME)
+        picture = _picture(plot, out)
         numbers = None if json_file is None else _output(json_file)
     except InputError as error:
         raise _BadInput(str(error)) from error
@@ -266,6 +268,15 @@ def _words(command: str) -> tuple[str, ...]:
         raise InputError(f"--target-command: {error}: {command}") from error
 
 
+def _picture(plot: Path | None, out: Path) -> Path | None:
+    """Return the path of the plot, or None without pygal. Raises InputError if it needs pygal."""
+    if importlib.util.find_spec("pygal") is None:
+        if plot is not None:
+            raise InputError(f"--plot {_NEEDS_PYGAL}")
+        return None
+    return _output(plot or out / _PLOT_NAME)
+
+
 def _output(path: Path) -> Path:
     """Return the file's path, creating its folder before the run. Raises InputError."""
     try:
@@ -277,15 +288,18 @@ def _output(path: Path) -> Path:
 
 def _write(
     report: Report,
-    plot: Path,
+    plot: Path | None,
     json_file: Path | None,
     runs: Mapping[str, Sequence[Sample]],
     title: str,
 ) -> None:
     """Write the files, and print the name of each."""
     try:
-        write_plot(plot, runs, title=title)
-        click.echo(f"Plot: {plot}")
+        if plot is None:
+            click.echo(f"Plot: none, it {_NEEDS_PYGAL}")
+        else:
+            write_plot(plot, runs, title=title)
+            click.echo(f"Plot: {plot}")
         if json_file is not None:
             encoded = msgspec.json.format(msgspec.json.encode(to_json(report)), indent=2)
             json_file.write_bytes(encoded + b"\n")

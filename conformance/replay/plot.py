@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pygal
-from pygal.style import Style
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -31,8 +28,11 @@ def write_plot(path: Path, runs: Mapping[str, Sequence[Sample]], *, title: str) 
     """Draw the curves of one or more runs by name; each line has its label. Raises OSError.
 
     x is the arrived load in percent of the cluster. Unschedulable pods are in percent of the
-    arrived pods, all other curves in percent of the cluster.
+    arrived pods, all other curves in percent of the cluster. Needs the package pygal.
     """
+    import pygal
+    from pygal.style import Style
+
     chart = pygal.XY(
         title=title,
         x_title="arrived load, percent of the cluster",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import signal
 import sys
 from pathlib import Path
@@ -35,11 +34,8 @@ from fakeapi.state.recording import check_recording
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
-    from fakeapi.actors import Actors
-
-#: Thresholds of Python's garbage collector: objects of the store live long and have no cycles.
-_GARBAGE_THRESHOLDS: Final = (200_000, 50)
 #: The standard input, which is no file of that name.
 _STANDARD_INPUT: Final = Path("-")
 
@@ -121,7 +117,6 @@ def command(
         raise click.UsageError(f"--{error}") from error
     with _abandoned_on_failure(server):
         running = actors.actors(server)
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, running, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)
@@ -168,7 +163,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _run(
     server: FakeApiServer,
-    actors: Actors,
+    actors: AbstractAsyncContextManager[object],
     state: StateOptions,
     *,
     to_stdout: bool,
@@ -230,7 +225,7 @@ def _save(server: FakeApiServer) -> None:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
 
 
-def main() -> None:
+def run() -> None:
     """Run the command: usage errors exit with 2, others with 1 and one line on stderr."""
     try:
         command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,3 +82,12 @@ def test_it_is_a_subcommand_of_the_suite() -> None:
     result = CliRunner().invoke(main, ["replay", "--help"])
     assert result.exit_code == 0
     assert "--openb-nodes" in result.stdout
+
+
+def test_a_plot_without_its_package_names_the_extra(
+    trace: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygal", None)
+    result = CliRunner().invoke(replay, [*trace, "--plot", str(tmp_path / "plot.svg")])
+    assert result.exit_code == 2
+    assert "--plot needs a package: pip install 'kubesched[replay]'" in result.output

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ManualClock
 from fakeapi.cli.actor_options import ActorOptions
-from fakeapi.cli.command import command, main
+from fakeapi.cli.command import command, run
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, config_map
@@ -47,7 +47,7 @@ def test_missing_stages_are_one_line_of_error(
     for path, words in [("/nowhere", "No such file or directory"), (tmp_path, "expected files")]:
         monkeypatch.setattr("sys.argv", ["kubesched-fakeapi", "--stages", str(path)])
         with pytest.raises(SystemExit) as ended:
-            main()
+            run()
         assert ended.value.code == 1
         out, err = capsys.readouterr()
         assert out == ""
