@@ -75,6 +75,14 @@ SERVER_OPTIONS: Final = [
         help="Changes of each resource that a watch may go back.",
     ),
     click.Option(
+        ["--write-timeout", "write_timeout_seconds"],
+        metavar="SECONDS",
+        default=_DEFAULTS.write_timeout_seconds,
+        show_default=True,
+        type=click.FloatRange(min=0, min_open=True),
+        help="Disconnect clients that do not read their response or watch for this long.",
+    ),
+    click.Option(
         ["--initial-resource-version"],
         type=click.IntRange(1, _VERSION_MAX),
         help="First resource version; by default the time, so that versions grow over restarts.",
