@@ -1,9 +1,9 @@
-"""A server on a thread of its own, for programs that have no event loop, or one of their own.
+"""A server in a thread of its own, for programs with no event loop, or with one of their own.
 
     with BackgroundServer(load=["nodes.yaml"]) as server:
         subprocess.run(["kubectl", "--server", server.url, "get", "nodes"], check=True)
 
-The server lives in the thread's event loop; what is asked of it from outside is done there.
+The server lives in the thread's event loop; calls from other threads run in that loop.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 
 class BackgroundServer:
-    """A `FakeApiServer` that runs beside the program; a context manager.
+    """A `FakeApiServer` in a thread; a context manager with the same keywords.
 
-    Takes what `FakeApiServer` takes. Entering raises what starting it raises.
+    Entering raises the errors of the server's start.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -43,7 +43,7 @@ class BackgroundServer:
         self._server: FakeApiServer | None = None
 
     def __enter__(self) -> BackgroundServer:
-        """Start; returns once clients can connect."""
+        """Start the server, and wait until clients can connect."""
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -52,7 +52,7 @@ class BackgroundServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, and wait until that is done. Raises what stopping raises."""
+        """Stop the server, and wait for its end. Raises StateError if its state cannot be saved."""
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         if self._failure is not None:
@@ -60,30 +60,27 @@ class BackgroundServer:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
         return self._running.url
 
     @property
     def kubeconfig(self) -> str:
-        """A kubeconfig for it, as YAML."""
         return self._running.kubeconfig
 
     @property
     def requests(self) -> tuple[HandledRequest, ...]:
-        """The newest requests that were answered, the oldest first; as many as it was to keep."""
+        """The newest answered requests, oldest first; see `FakeApiServer.requests`."""
         return self.call(lambda server: server.requests)
 
     def load(self, objects: Iterable[Json | str | Path]) -> int:
-        """Store objects, or those in files and directories; how many. Raises LoadError."""
+        """Store objects and those in files and directories; return their number."""
         given = list(objects)
         return self.call(lambda server: server.load(given))
 
     def statistics(self) -> Statistics:
-        """The server's numbers at this moment."""
         return self.call(lambda server: server.statistics())
 
     def call(self, function: Callable[[FakeApiServer], T]) -> T:
-        """Do something with the server, in its own thread; answers or raises what comes of it."""
+        """Call a function with the server, in the server's thread; return its result."""
 
         async def ask() -> T:
             return function(self._running)

@@ -1,7 +1,7 @@
-"""Time as a dependency: what the server needs of a clock, the machine's, and one moved by hand.
+"""Time as a dependency: the protocol of a clock, the machine's clock, and one moved by hand.
 
-Nothing else in this package reads the time of day or sleeps. A test that hands the server a
-`ManualClock` moves grace periods, bookmarks and watch deadlines by calling `advance`.
+Nothing else in this package reads the time or sleeps. A test that passes a `ManualClock` moves
+grace periods, bookmarks and watch deadlines by calling `advance`.
 """
 
 from __future__ import annotations
@@ -17,41 +17,38 @@ if TYPE_CHECKING:
 
 
 class Timer(Protocol):
-    """Something that will happen later, unless it is cancelled before."""
+    """A callback that is due later, unless it is cancelled."""
 
     def cancel(self) -> None:
-        """Forget it; harmless if it has happened already."""
+        """Drop the callback; a no-op after it has run."""
 
 
 class Clock(Protocol):
-    """What the server asks of time. All times are seconds since 1970 (UTC)."""
+    """The source of time of a server. Times are seconds since 1970 (UTC)."""
 
     def now(self) -> float:
-        """The current time in epoch seconds; it never goes back."""
+        """Return the time, which never decreases."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long on this clock."""
+        """Wait until the time has increased by `seconds`."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that long, from the event loop's thread."""
+        """Call back once after `seconds`, from the event loop's thread."""
 
 
 class SystemClock:
-    """The machine's clock, made monotonic: the time of day at the start plus the time gone by."""
+    """The machine's clock, made monotonic: the time at the start plus the elapsed time."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """The current time in epoch seconds."""
         return self._offset + time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
         await asyncio.sleep(seconds)
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that long."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
@@ -66,7 +63,7 @@ class _ManualTimer:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` moves it; for tests."""
+    """A clock for tests, which `advance` moves."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start
@@ -74,11 +71,9 @@ class ManualClock:
         self._order = itertools.count()
 
     def now(self) -> float:
-        """The time it stands at, in epoch seconds."""
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has been advanced that far."""
         woken = asyncio.Event()
         timer = self.call_later(seconds, woken.set)
         try:
@@ -87,13 +82,12 @@ class ManualClock:
             timer.cancel()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back when the clock has been advanced that far."""
         timer = _ManualTimer(callback)
         heapq.heappush(self._timers, (self._now + seconds, next(self._order), timer))
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Move the clock and call back whatever falls due, in order of time."""
+        """Move the clock, and run the callbacks that become due, in order of time."""
         until = self._now + seconds
         while self._timers and self._timers[0][0] <= until:
             when, _, timer = heapq.heappop(self._timers)

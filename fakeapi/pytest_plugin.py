@@ -4,15 +4,15 @@
         my_program("--kubeconfig", fake_api.kubeconfig)
         assert ("POST", 201) in [(r.method, r.status) for r in fake_api.requests]
 
-One server serves all tests of a session, that is, of an xdist worker; each test gets a namespace
-that nobody else has, and what the test leaves behind anywhere is cleared away. A test that wants a
-server for itself, or another kind of server, says so; the marker takes what `FakeApiServer` takes:
+One server serves all tests of a session, that is, of an xdist worker. Each test gets a new
+namespace, and all objects that it leaves are removed. The marker gives a test a server of its own,
+and takes the keywords of `FakeApiServer`:
 
     @pytest.mark.fake_api(load=["cluster.yaml"], seed=1)
 
-`fake_api_scope = function` in the configuration gives every test its own. The fixture is installed
-with kubesched; it works for synchronous and asynchronous tests alike, as the server has a thread of
-its own. Nothing of the server is imported before a test asks for it.
+`fake_api_scope = function` in pytest's configuration gives every test a server of its own. The
+fixture works for synchronous and asynchronous tests, because the server has its own thread. The
+server is imported when a test first uses it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SCOPES = ("session", "function")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the configuration choose between one server for all tests and one for each."""
+    """Add the setting `fake_api_scope`: one server for all tests, or one for each."""
     parser.addini(
         "fake_api_scope",
         "how long a fake API server lives: session (the default) or function",
@@ -47,11 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and refuse a scope that is none."""
+    """Register the marker, and check the setting."""
     config.addinivalue_line(
         "markers",
-        "fake_api(**options): give the test an API server of its own, made with these options of "
-        "fakeapi.FakeApiServer",
+        "fake_api(**keywords): give the test its own fakeapi.FakeApiServer with these keywords",
     )
     scope = config.getini("fake_api_scope")
     if scope not in _SCOPES:
@@ -61,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FakeApi:
-    """A server as one test sees it. `kubeconfig` is a file whose namespace is the test's."""
+    """The server of one test; `kubeconfig` is the path of a file with the test's namespace."""
 
     def __init__(self, server: BackgroundServer, namespace: str, directory: Path) -> None:
         self.server = server
@@ -74,20 +73,19 @@ class FakeApi:
 
     @property
     def url(self) -> str:
-        """Where clients find the server."""
         return self.server.url
 
     @property
     def requests(self) -> tuple[HandledRequest, ...]:
-        """What clients have asked since the test began, the oldest first."""
+        """The requests since the test began, oldest first."""
         return tuple(self._requests)
 
     def load(self, objects: Iterable[Json | str | Path]) -> int:
-        """Store objects, or those in files and directories; how many. Raises LoadError."""
+        """Store objects and those in files and directories; return their number."""
         return self.server.load(objects)
 
     def close(self) -> None:
-        """Hear of no more requests."""
+        """Stop recording requests."""
         self.server.call(lambda _: self._stop_listening.close())
 
     def _listen(self, server: FakeApiServer) -> contextlib.ExitStack:
@@ -98,7 +96,7 @@ class FakeApi:
 
 @pytest.fixture(scope="session")
 def fake_api_server() -> Iterator[BackgroundServer]:
-    """The server that the tests of this session, or of this xdist worker, share."""
+    """The server of all tests of this session, or of this xdist worker."""
     from fakeapi.background import BackgroundServer
 
     with BackgroundServer() as server:
@@ -110,7 +108,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def fake_api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeApi]:
-    """An API server with a namespace for this test alone."""
+    """A server with a namespace of the test."""
     from fakeapi.background import BackgroundServer
 
     marker = request.node.get_closest_marker("fake_api")

@@ -122,8 +122,8 @@ SECURITY_OPTIONS: Final = [
     click.Option(
         ["--tls"],
         is_flag=True,
-        help="Serve HTTPS with a certificate made on the spot; its authority, and a certificate "
-        "of an administrator, are in the kubeconfig.",
+        help="Serve HTTPS with a new certificate; its authority, and an administrator's "
+        "certificate, are in the kubeconfig.",
     ),
     click.Option(
         ["--tls-cert-file"],
@@ -141,8 +141,8 @@ SECURITY_OPTIONS: Final = [
         ["--client-ca-file"],
         metavar="FILE",
         type=_FILE,
-        help="Believe certificates of clients that are signed by these: the common name is the "
-        "user, organizations are the groups.",
+        help="Accept client certificates of these authorities: the common name is the user, "
+        "organizations are the groups.",
     ),
     click.Option(
         ["--token-auth-file"],
@@ -160,41 +160,40 @@ SECURITY_OPTIONS: Final = [
     click.Option(
         ["--anonymous-auth/--no-anonymous-auth"],
         default=None,
-        help="Take requests from those who do not show who they are, as system:anonymous, though "
-        "there are ways to; by default with RBAC only.",
+        help="Accept requests without credentials as system:anonymous; by default with RBAC only.",
     ),
     click.Option(
         ["--authorization-mode"],
         type=click.Choice(MODES),
         default="AlwaysAllow",
         show_default=True,
-        help="Who may do what: everybody everything, or what roles say.",
+        help="Allow every request, or those that roles allow.",
     ),
     click.Option(
         ["--max-requests-inflight"],
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Answer 429 beyond that many requests at once that read; 0 is no limit.",
+        help="Answer 429 beyond this number of reading requests at once; 0 for no limit.",
     ),
     click.Option(
         ["--max-mutating-requests-inflight"],
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="The same for requests that write.",
+        help="Answer 429 beyond this number of writing requests at once; 0 for no limit.",
     ),
     click.Option(
         ["--max-request-bytes"],
         type=click.IntRange(min=1),
         default=BODY_BYTES_MAX,
         show_default=True,
-        help="How large the body of a request may be.",
+        help="Limit of the body of a request.",
     ),
     click.Option(
         ["--insecure-bind-anywhere"],
         is_flag=True,
-        help="Listen on other addresses than loopback though nobody has to show who he is.",
+        help="Allow addresses other than loopback without authentication.",
     ),
 ]
 STATE_OPTIONS: Final = [
@@ -202,44 +201,42 @@ STATE_OPTIONS: Final = [
         ["--snapshot"],
         metavar="FILE",
         type=_FILE,
-        help="Save the state to this file at the end and on SIGUSR1, and begin with what is in it "
-        "if it is there.",
+        help="Start from this snapshot if it exists; write it at the end and on SIGUSR1.",
     ),
     click.Option(
         ["--restore"],
         metavar="FILE",
         type=_FILE,
-        help="Begin with this snapshot, which must be there and is not written to.",
+        help="Start from this snapshot, which must exist and is not written.",
     ),
     click.Option(
         ["--data"],
         metavar="FILE",
         type=_FILE,
-        help="Keep the state in this SQLite file, every change before it is answered, and begin "
-        "with what is in it. A state that is found, here or in a snapshot, takes the place of "
-        "--load.",
+        help="Keep the state in this SQLite file, each change before its response, and start from "
+        "it. A state in this file or in a snapshot replaces --load.",
     ),
     click.Option(
         ["--keep-uids"],
         is_flag=True,
-        help="Leave what --load finds the uids it has, instead of new ones.",
+        help="Leave the objects of --load their uids, instead of new ones.",
     ),
     click.Option(
         ["--record"],
         metavar="FILE.jsonl",
         type=_FILE,
-        help="Write every change with its time to this file, anew, as JSON lines.",
+        help="Overwrite this file with every change and its time, as JSON lines.",
     ),
     click.Option(
         ["--replay"],
         metavar="FILE.jsonl",
         type=_FILE,
-        help="Make the changes of a recording again, once the server listens.",
+        help="Repeat the changes of a recording, once the server listens.",
     ),
     click.Option(
         ["--speed"],
         type=click.FloatRange(min=0),
-        help="How much faster than it was a recording is replayed, by default 1; 0 is all at once.",
+        help="Divide the pauses of the recording by this number, by default 1; 0 leaves none.",
     ),
 ]
 

@@ -19,8 +19,7 @@ from fakeapi.decoding.options import ListOptions, list_options
 from fakeapi.faults import statuses
 from fakeapi.faults.request_info import name_in, request_info
 from fakeapi.http import answers
-from fakeapi.http.connections import read_body
-from fakeapi.http.transport import broken
+from fakeapi.http.connections import broken, read_body
 from fakeapi.store.listing import listing
 from fakeapi.store.views import status_event
 from fakeapi.types.errors import ApiError, Expired, ResourceVersionTooLarge

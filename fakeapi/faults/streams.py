@@ -18,7 +18,7 @@ from fakeapi.faults import statuses
 from fakeapi.faults.model import INITIAL_EVENTS_END, OPENED
 from fakeapi.faults.request_info import EventInfo, request_info
 from fakeapi.faults.requests import initial_events
-from fakeapi.http.transport import break_off
+from fakeapi.http.connections import break_off
 from fakeapi.store.views import status_event
 from fakeapi.types.errors import Expired
 from fakeapi.types.objects import encode

@@ -1,4 +1,4 @@
-"""Answers: a status code, a body and a few headers, independent of the HTTP library."""
+"""Answers: status code, body and headers, independent of the HTTP library."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Answer(Record, frozen=True, weakref=True):
 
 
 def of(code: int, value: object) -> Answer:
-    """A JSON value as an answer."""
+    """Return the answer with a JSON value."""
     return Answer(code, encode(value))
 
 
 def of_error(error: ApiError) -> Answer:
-    """The Status of an error, with Retry-After if the client shall try again."""
+    """Return the Status of an error, with Retry-After if the client may retry."""
     if isinstance(error, BadTarget):
         return Answer(error.code, error.message.encode(), PLAIN_TEXT)
     headers = {}
@@ -51,13 +51,13 @@ def of_error(error: ApiError) -> Answer:
 
 
 def not_a_page() -> Answer:
-    """The answer to a path that nothing is known about; upstream's is plain text, too."""
+    """Return the answer to an unknown path: plain text, as upstream's."""
     return Answer(404, b"404 page not found\n", PLAIN_TEXT)
 
 
 @functools.cache
 def success(code: int) -> Answer:
-    """A Status that says only that it worked."""
+    """Return a Status of success without details."""
     return of(code, {**_SUCCESS, "code": code})
 
 
@@ -65,7 +65,7 @@ _SUCCESS: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "
 
 
 def deleted_status(kind: Kind, obj: Json) -> Answer:
-    """What a delete says about kinds that do not send the object back."""
+    """Return the Status of a delete, for kinds that do not return the deleted object."""
     details: Json = {"name": name_of(obj)}
     if kind.group:
         details["group"] = kind.group
@@ -75,7 +75,7 @@ def deleted_status(kind: Kind, obj: Json) -> Answer:
 
 
 def presented(answer: Answer, shown: Presentation) -> Answer:
-    """The answer of a verb in the form its client asked for. Raises NotAcceptable."""
+    """Return the answer of a verb in the negotiated form. Raises NotAcceptable."""
     accepted = shown.accepted
     if accepted.is_plain or answer.content_type != JSON:
         return answer
@@ -83,7 +83,7 @@ def presented(answer: Answer, shown: Presentation) -> Answer:
 
 
 def written(answer: Answer, accepted: Accepted) -> Answer:
-    """Return an answer in JSON as YAML, or indented, if its client asked for that."""
+    """Return an answer in JSON as YAML or indented, if that was negotiated."""
     if answer.content_type != JSON:
         return answer
     if accepted.media_type == YAML:
@@ -96,14 +96,14 @@ def written(answer: Answer, accepted: Accepted) -> Answer:
 
 
 def is_compressed_for(answer: Answer, accept_encoding: str) -> bool:
-    """Whether upstream would compress the answer for a client that accepts these encodings."""
+    """Return True if upstream compresses such an answer for this Accept-Encoding."""
     if len(answer.body) <= _GZIP_FROM_BYTES or "Content-Encoding" in answer.headers:
         return False
     return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
 def compressed(answer: Answer) -> Answer:
-    """The answer with its body as gzip. Pure and slow: may run in another thread."""
+    """Return the answer with a gzip body. It is slow, and may run in another thread."""
     headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     body = gzip.compress(answer.body, _GZIP_LEVEL, mtime=0)
     return msgspec.structs.replace(answer, body=body, headers=headers)

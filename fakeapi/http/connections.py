@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
+import socket
+import struct
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +21,6 @@ from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
 from fakeapi.http.answers import PLAIN_TEXT
-from fakeapi.http.transport import break_off
 from fakeapi.types.errors import EntityTooLarge, RequestTimedOut
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ _TOO_LARGE_RESPONSE: Final = (
     f"HTTP/1.1 {_TOO_LARGE}\r\nContent-Type: {PLAIN_TEXT}\r\n"
     f"Content-Length: {len(_TOO_LARGE)}\r\nConnection: close\r\n\r\n{_TOO_LARGE}"
 ).encode()
+#: Linger on, for no time: the kernel resets the connection.
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
@@ -107,17 +110,17 @@ class Connection(web.RequestHandler):
             self._unread = None
 
     def request_began(self) -> None:
-        """Stop the time for the head: it is complete."""
+        """Stop the timer of the head, which is complete."""
         self._requests += 1
         self._head_bytes = 0
         self._cancel_timer()
 
     def request_ended(self) -> None:
-        """Expect the next head."""
+        """Count the end of a request: more bytes are the head of the next one."""
         self._requests -= 1
 
     def _refuse_head(self, transport: asyncio.Transport) -> None:
-        """Answer before the head has ended; read on for a moment, so that the client reads too."""
+        """Answer before the head is complete; discard input for a moment, so that it is read."""
         self._is_refused = True
         transport.write(_TOO_LARGE_RESPONSE)
         if transport.can_write_eof():
@@ -138,7 +141,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer bytes that are not HTTP in Go's words, without a line in the log."""
+        """Answer malformed HTTP with Go's texts, and do not log it."""
         if status != HTTPStatus.BAD_REQUEST:
             return super().handle_error(request, status, exc, message)
         text = _TOO_LARGE if isinstance(exc, LineTooLong) else "400 Bad Request"
@@ -211,7 +214,7 @@ def _make_request(
 
 
 async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
-    """Answer a request that aiohttp takes for one; net/http is stricter."""
+    """Answer a request that aiohttp accepts; refuse those that net/http refuses."""
     connection = http.protocol
     assert isinstance(connection, Connection)
     connection.request_began()
@@ -229,7 +232,7 @@ async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResp
 
 
 def in_ascii(data: bytes) -> bytes:
-    """Escape the request line where it is UTF-8: net/http takes such targets, aiohttp does not."""
+    """Escape UTF-8 in the request line: net/http accepts such targets, aiohttp does not."""
     line, end, rest = data.partition(b"\r\n")
     if not end or line.isascii():
         return data
@@ -237,7 +240,7 @@ def in_ascii(data: bytes) -> bytes:
 
 
 def _goodbye(text: str) -> web.Response:
-    """A plain refusal, code first, after which nothing more is read."""
+    """Return a refusal in plain text that closes the connection; `text` begins with its code."""
     headers = {hdrs.CONTENT_TYPE: PLAIN_TEXT, hdrs.CONNECTION: "close"}
     response = web.Response(status=int(text[:3]), body=text.encode(), headers=headers)
     response.force_close()
@@ -266,3 +269,23 @@ async def read_body(http: web.BaseRequest, clock: Clock) -> bytes:
 
 def _cancel(task: asyncio.Task[bytes]) -> None:
     task.cancel()
+
+
+class Broken(web.StreamResponse):
+    """The response to a request whose connection was broken off."""
+
+
+def broken(http: web.BaseRequest, *, reset: bool) -> web.StreamResponse:
+    """Break off a request's connection, and return a response that is never sent."""
+    if http.transport is not None:
+        break_off(http.transport, reset=reset)
+    return Broken()
+
+
+def break_off(transport: asyncio.BaseTransport, *, reset: bool) -> None:
+    """End a connection at once: by a reset (RST), or as if it had been closed (FIN)."""
+    sock = transport.get_extra_info("socket")
+    if reset and sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    abort = getattr(transport, "abort", transport.close)
+    abort()

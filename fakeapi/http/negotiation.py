@@ -1,7 +1,7 @@
-"""What a client accepts: a media type, and the form objects shall take in it.
+"""Content negotiation: the media type of an answer, and the form of its objects.
 
-Upstream looks twice: its router takes any Accept header that names a media type of the route, its
-handlers then go through the clauses in order of preference and take the first they can serve.
+Upstream negotiates twice: its router accepts any Accept header that names a media type of the
+route; its handlers then take the first clause, in order of preference, that they can serve.
 
 Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go and handlers/rest.go of v0.36.3,
 munnerz/goautoneg, emicklei/go-restful route.go.
@@ -27,13 +27,13 @@ _PARTIAL: Final = ("PartialObjectMetadata", "PartialObjectMetadataList")
 #: Forms that objects can be converted into.
 TARGETS: Final = ("Table", *_PARTIAL)
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
-#: Browsers and the like get their JSON indented.
+#: User agents of people, who get indented JSON.
 _HUMAN_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accepted:
-    """What to answer with: a media type we write, and what objects are turned into.
+    """The form of an answer: its media type, and the type that objects are converted into.
 
     `target` is empty, Table, PartialObjectMetadata or PartialObjectMetadataList, `version` that of
     the meta API. Clients of protobuf get JSON: they decode by the answer's Content-Type.
@@ -46,7 +46,7 @@ class Accepted:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the body goes out as it was made."""
+        """True if the body needs no conversion."""
         return not self.target and not self.pretty and self.media_type == JSON
 
 
@@ -107,7 +107,7 @@ def negotiate(
 
 
 def streamable(accepted: Accepted) -> Accepted:
-    """The same for a watch, which is never YAML. Raises NotAcceptable."""
+    """Return the form of a watch, which is never YAML. Raises NotAcceptable."""
     if accepted.media_type == YAML:
         raise _only([f"{name};stream=watch" for name in _STREAMED])
     return accepted
@@ -143,7 +143,7 @@ def _quality(value: str) -> float:
 
 
 def _chosen(media_type: str, parameters: dict[str, str]) -> Accepted | None:
-    """The answer's form if these parameters can be served in that media type."""
+    """Return the form for a media type with these parameters, or None if it is not served."""
     if parameters.get("stream", "watch") != "watch" or parameters.get("sv", "v1") != "v1":
         return None
     if "stream" in parameters and media_type == YAML:
@@ -161,7 +161,7 @@ def _chosen(media_type: str, parameters: dict[str, str]) -> Accepted | None:
 
 
 def wants_indentation(query: Query, user_agent: str) -> bool:
-    """Whether a human reads the answer: `?pretty=true`, curl, a browser."""
+    """Return True if a person reads the answer: `?pretty=true`, curl, a browser."""
     asked = query.text("pretty")
     if asked:
         return asked.lower() in ("1", "t", "true")
@@ -169,7 +169,7 @@ def wants_indentation(query: Query, user_agent: str) -> bool:
 
 
 def included_object(query: Query) -> str:
-    """Which part of an object goes along with its row of a table. Raises BadRequest."""
+    """Return the part of an object that a row of a table includes. Raises BadRequest."""
     value = query.text("includeObject")
     if value not in _INCLUDED:
         raise BadRequest(

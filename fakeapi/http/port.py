@@ -1,4 +1,4 @@
-"""Where a server listens: a port that may be closed for a while and opened again."""
+"""The port of a server, which may be closed for a while and opened again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextvars
 import socket
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fakeapi.http.transport import break_off
+from fakeapi.http.connections import break_off
 
 if TYPE_CHECKING:
     import ssl
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["Port", "keep"]
 
 _BACKLOG: Final = 128
-#: How long the other end of a TLS connection may take to close it.
+#: Seconds for the client to close a TLS connection.
 _GOODBYE_SECONDS: Final = 0.25
 
-#: The connection whose request is being answered in this task, if it shall outlive an outage.
+#: The connection that this task answers, if it outlives an outage.
 _kept: Final[contextvars.ContextVar[asyncio.BaseTransport | None]] = contextvars.ContextVar(
     "kept", default=None
 )
 
 
 def keep(transport: asyncio.BaseTransport | None) -> None:
-    """A connection is not to be dropped by what this task, which answers it, does."""
+    """Exempt a connection from `drop_connections` calls of this task, which answers it."""
     _kept.set(transport)
 
 
@@ -37,13 +37,13 @@ class _Address(NamedTuple):
 
 
 class Port:
-    """The listening sockets of a server, and the connections that came in through them."""
+    """The listening sockets of a server, and the connections accepted from them."""
 
     def __init__(
         self, connections: web.Server, host: str, port: int, *, tls: ssl.SSLContext | None = None
     ) -> None:
         self._connections = connections
-        # A client that does not say goodbye must not keep the server from stopping.
+        # A client that does not close its connection must not delay the end of the server.
         self._wrapping: dict[str, Any] = (
             {} if tls is None else {"ssl": tls, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
         )
@@ -52,12 +52,11 @@ class Port:
         self._servers: list[asyncio.Server] = []
         self._addresses: list[_Address] = []
         self._opening: asyncio.Task[None] | None = None
-        #: Sockets that listen, and have no server to accept from them yet.
+        #: Listening sockets from which no server accepts yet.
         self._waiting: list[socket.socket] = []
 
     @property
     def number(self) -> int:
-        """The port's number, once it is open."""
         return self._port
 
     @property
@@ -66,7 +65,7 @@ class Port:
         return self._addresses[0].name[0]
 
     async def open(self) -> None:
-        """Begin to listen. Raises OSError if the address cannot be had."""
+        """Start to listen. Raises OSError if the address is not available."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             self._connections, self._host, self._port, **self._wrapping
@@ -92,7 +91,7 @@ class Port:
         self._opening = asyncio.ensure_future(self._accept())
 
     def drop_connections(self) -> None:
-        """Reset all connections, but for one that is kept."""
+        """Reset all connections except the one passed to `keep`."""
         kept = _kept.get()
         for handler in list(self._connections.connections):
             transport = handler.transport
@@ -100,7 +99,7 @@ class Port:
                 break_off(transport, reset=True)
 
     async def closed(self) -> None:
-        """Wait until nothing listens any more."""
+        """Wait until the sockets are closed."""
         for server in self._servers:
             await server.wait_closed()
 
@@ -123,6 +122,6 @@ def _listening_socket(address: _Address) -> socket.socket:
     if address.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     sock.setblocking(False)
-    sock.bind(address.name)
+    sock.bind(address.name)  # type: ignore[arg-type]  # the result of getsockname for such a socket
     sock.listen(_BACKLOG)
     return sock

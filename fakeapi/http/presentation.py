@@ -1,8 +1,7 @@
-"""Objects in the form a client asked for: whole, as their metadata only, or as rows of a table.
+"""Objects in the negotiated form: whole, as their metadata only, or as rows of a table.
 
-The verbs make whole objects; `Presentation` turns a body or an event into what was negotiated.
-Only requests that ask for it pay for it. Source: apiserver pkg/endpoints/handlers/response.go of
-v0.36.3.
+Verbs return whole objects; `Presentation` converts their bodies and events. Source: apiserver
+pkg/endpoints/handlers/response.go of v0.36.3.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ _decode = msgspec.json.Decoder(Json).decode
 
 
 class Presentation(MutableRecord):
-    """How the answer to one request shows objects of one kind."""
+    """The form of objects of one kind in the answer to one request."""
 
     kind: Kind
     accepted: Accepted
     clock: Clock
     includes: str = "Metadata"
-    #: A watch sends the columns of a table once.
+    #: True to send the columns of a table; a watch sends them once.
     headers: bool = True
 
     @property
     def is_whole(self) -> bool:
-        """Whether objects are shown as they are."""
+        """True if objects are not converted."""
         return not self.accepted.target
 
     def body(self, whole: bytes) -> bytes:
-        """An answer's body: an object, a list or a Status. Raises NotAcceptable."""
+        """Convert the body of an answer: an object, a list or a Status. Raises NotAcceptable."""
         if self.is_whole:
             return whole
         value = _decode(whole)
@@ -54,7 +53,7 @@ class Presentation(MutableRecord):
         return encode(self._list(value) if "items" in value else self._object(value))
 
     def event(self, whole: bytes) -> bytes:
-        """One line of a watch."""
+        """Convert an event of a watch, which is one line."""
         event = _decode(whole)
         obj = mapping(event.get("object"))
         if obj.get("kind") == "Status" or self.accepted.target == "PartialObjectMetadataList":
@@ -119,7 +118,7 @@ class Presentation(MutableRecord):
         return {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **obj}
 
     def _go_type(self, suffix: str) -> str:
-        """The type that upstream's message names."""
+        """Return Go's name of the type, for upstream's message."""
         if not self.kind.schema:
             return f"*unstructured.Unstructured{suffix}"
         group = self.kind.group
@@ -128,18 +127,16 @@ class Presentation(MutableRecord):
 
 
 class PresentedView:
-    """A view for one watch whose client asked for metadata or tables."""
+    """The view of a watch that sends metadata or tables."""
 
     def __init__(self, view: View, shown: Presentation) -> None:
         self._view = view
         self._shown = shown
 
     def added(self, revision: Revision) -> bytes:
-        """A synthetic ADDED event for an object that was there before the watch."""
         return self._shown.event(self._view.added(revision))
 
     def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
-        """A BOOKMARK event: everything up to that version has been sent."""
         return self._shown.event(
             self._view.bookmark(resource_version, ends_initial_events=ends_initial_events)
         )
@@ -150,7 +147,7 @@ class PresentedView:
 
 
 def presentation(kind: Kind, accepted: Accepted, query: Query, clock: Clock) -> Presentation:
-    """How to answer a request that accepts this. Raises BadRequest for a bad `includeObject`."""
+    """Return the presentation for a request. Raises BadRequest for a bad `includeObject`."""
     if accepted is PLAIN or not accepted.target:
         return Presentation(kind, accepted, clock)
     includes = included_object(query) if accepted.target == "Table" else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Size of the pieces of a large body; smaller bodies are written whole.
 PIECE_BYTES: Final = 64 * 1024
-#: Bytes at the start of a body that tell most lists apart: they hold the resource version.
+#: Bytes at the start of a body, part of its cache key: in lists they hold the resource version.
 _HEAD_BYTES: Final = 256
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 

@@ -1,4 +1,4 @@
-"""One request, from its head and its body to the verb that answers it; no I/O happens here.
+"""One request, from its head and body to its verb, without I/O.
 
 call = understood(registry, method, target, headers)     raises ApiError
 call.body = ...                                          once it has been read
@@ -73,7 +73,7 @@ class Call(MutableRecord):
 
     @property
     def is_watch(self) -> bool:
-        """True if the list is to be watched."""
+        """True if a list request is a watch."""
         return self.route.watch or self.query.flag("watch")
 
     @property
@@ -132,7 +132,7 @@ def understood(registry: Registry, method: str, target: str, headers: Mapping[st
 
 
 def with_indentation(accepted: Accepted, query: Query, headers: Mapping[str, str]) -> Accepted:
-    """Return the accepted form, indented if a person is likely to read it."""
+    """Return the form, indented if a person is likely to read it."""
     if negotiation.wants_indentation(query, headers.get(hdrs.USER_AGENT, "")):
         return dataclasses.replace(accepted, pretty=True)
     return accepted
@@ -145,7 +145,7 @@ def split_target(target: str) -> tuple[str, Query]:
         if _STRAY_PERCENT(path):
             raise BadTarget
         path = urllib.parse.unquote(path)
-    if ";" in query or "%" in query:  # Go's parser passes over what is not well formed
+    if ";" in query or "%" in query:  # Go's parser skips malformed parameters
         pairs = query.split("&")
         query = "&".join(pair for pair in pairs if ";" not in pair and not _STRAY_PERCENT(pair))
     if not query:

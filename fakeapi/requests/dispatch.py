@@ -1,4 +1,4 @@
-"""From a path and a method to the verb that answers it."""
+"""From path and method of a request to the function that answers it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Verb = Callable[[Registry, Call], Answer]
 
-#: Method and kind of path -> verb as discovery names it, and what does it.
+#: Functions by method, each with the verb that discovery lists.
 _COLLECTION: Final[dict[str, tuple[str, Verb]]] = {
     "POST": ("create", verbs.create),
     "DELETE": ("deletecollection", verbs.delete_collection),
@@ -65,7 +65,7 @@ _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("binding", "POST"): subresources.bind,
     ("eviction", "POST"): subresources.evict,
 }
-#: What else a create may be than to store an object.
+#: Functions that replace create for resources that are not stored.
 _CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind, **REVIEWS}
 
 
@@ -78,9 +78,9 @@ def document(
     state: Registry,
     request: DocumentRequest,
 ) -> Answer:
-    """The answer to a path that is not about objects. Raises ApiError.
+    """Return the answer to a path that names no resource. Raises ApiError.
 
-    Upstream's router looks at the method where versions are; elsewhere any will do.
+    As in upstream's router, paths of versions take only GET, others any method.
     """
     if found is None:
         return answers.not_a_page()
@@ -103,12 +103,12 @@ def document(
 
 
 def _is_version(found: DiscoveryRoute) -> bool:
-    """Whether it is about one version of a group, or the versions of the core group."""
+    """Return True for one version of a group, and for the versions of the core group."""
     return found.version is not None or found.group == ""
 
 
 def verb_of(method: str, route: routes.Route) -> Verb:
-    """What does that to something of a kind; lists and watches are elsewhere.
+    """Return the function for a method and route, except for lists and watches.
 
     Raises MethodNotAllowed.
     """
@@ -125,7 +125,7 @@ def verb_of(method: str, route: routes.Route) -> Verb:
 
 
 def options_of(request: Call) -> ListOptions:
-    """The options of a list or watch. Raises ApiError."""
+    """Return the options of a list or watch. Raises ApiError."""
     kind = request.route.kind
     watch = request.is_watch
     if ("watch" if watch else "list") not in kind.verbs:
@@ -135,7 +135,7 @@ def options_of(request: Call) -> ListOptions:
 
 
 async def list_objects(state: Registry, request: Call) -> Answer:
-    """A page of a list; waits a little for a version that is not there yet. Raises ApiError."""
+    """Return a page of a list; wait up to 3 s for a newer resourceVersion. Raises ApiError."""
     kind = request.route.kind
     options = options_of(request)
     version = wanted_version(options)
@@ -146,7 +146,7 @@ async def list_objects(state: Registry, request: Call) -> Answer:
 
 
 def watcher(state: Registry, request: Call, shown: Presentation) -> tuple[Watcher, float]:
-    """A watch that is ready to be served, and its time limit in seconds. Raises ApiError."""
+    """Return a watch that is ready to be served, and its limit in seconds. Raises ApiError."""
     kind = request.route.kind
     options = options_of(request)
     view: View | PresentedView = state.view(kind)
@@ -154,7 +154,7 @@ def watcher(state: Registry, request: Call, shown: Presentation) -> tuple[Watche
         view = PresentedView(state.view(kind), shown)
     made = Watcher(state.store, state.collection(kind), view, options, state.clock)
     streamable(shown.accepted)
-    # Without a wish of the client's upstream picks 30 to 60 minutes, so that not all end at once.
+    # Upstream's default is a random 30 to 60 minutes, so that not all watches end at once.
     timeout_seconds = float(options.timeout_seconds)
     if not timeout_seconds:
         timeout_seconds = state.ids.between(1800.0, 3600.0)

@@ -38,9 +38,9 @@ class Watch(NamedTuple):
 async def handle(
     registry: Registry, call: Call, read: Callable[[], Awaitable[bytes]], *, address: str
 ) -> Answer | Watch:
-    """Answer a call; only lists wait, and `read`, which returns the body. Raises ApiError.
+    """Answer a call. Raises ApiError.
 
-    `address` is the server's own, for documents that name it.
+    Only lists and `read`, which returns the body, wait. `address` is the server's, for documents.
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))

@@ -1,7 +1,7 @@
-"""What kubelets answer for: the logs of containers, commands in them, ports into them.
+"""Logs, exec, attach and portforward of pods, which only a kubelet can answer.
 
-There is no kubelet to ask, as containers do not run here. All that upstream looks at before it asks
-one is looked at; what comes then is a failure that says why.
+No container runs here. Requests are checked as upstream checks them before it calls the kubelet,
+and then fail with a message that names the reason.
 
 Source: pkg/registry/core/pod/{strategy,rest/log,rest/subresources}.go of Kubernetes v1.36.3.
 """
@@ -26,7 +26,7 @@ _PORTS: Final = "portforward"
 
 
 def log(state: Registry, request: Call) -> Answer:
-    """The log of a container: there is nothing in it before its pod has a node."""
+    """Answer a request for a log, which is empty before the pod has a node. Raises ApiError."""
     route = request.route
     errors = _option_errors(request.query)
     if errors:
@@ -40,7 +40,7 @@ def log(state: Registry, request: Call) -> Answer:
 
 
 def connect(state: Registry, request: Call) -> Answer:
-    """A command in a container, its input and output, or ports of a pod. Raises ApiError."""
+    """Refuse exec, attach and portforward. Raises ApiError."""
     route = request.route
     pod = state.find(route.kind, route.namespace, route.name).object
     asked = f"ports of pod {name_of(pod)}"
@@ -54,7 +54,7 @@ def connect(state: Registry, request: Call) -> Answer:
 
 
 def _container(pod: Json, wanted: str) -> str:
-    """The container that is meant. Raises BadRequest."""
+    """Return the name of the requested container. Raises BadRequest."""
     spec = mapping(pod.get("spec"))
     containers = mappings(spec.get("containers"))
     names = [text(c.get("name")) for field in _CONTAINERS for c in mappings(spec.get(field))]
@@ -80,7 +80,7 @@ def _unanswered(state: Registry, node: str, asked: str) -> NotFound | BadRequest
 
 
 def _option_errors(query: Query) -> list[FieldError]:
-    """What is wrong with how much of a log is wanted. Raises BadRequest."""
+    """Return errors in the options of a log. Raises BadRequest."""
     errors = []
     for name, least in (("tailLines", 0), ("limitBytes", 1)):
         number = query.integer(name)

@@ -1,8 +1,8 @@
-"""Reviews: objects that are asked and answered and never stored.
+"""Reviews: questions about users and permissions, answered in their status and never stored.
 
-    TokenReview, SelfSubjectReview                            who is it?
-    SubjectAccessReview, Local-, SelfSubjectAccessReview      may they do that?
-    SelfSubjectRulesReview                                    what may I do?
+    TokenReview, SelfSubjectReview                            the user of a token or request
+    SubjectAccessReview, Local-, SelfSubjectAccessReview      the permission for one action
+    SelfSubjectRulesReview                                    the permissions of the client
 
 Source: pkg/registry/{authentication,authorization} and pkg/apis/authorization/validation of
 Kubernetes v1.36.3.
@@ -41,7 +41,7 @@ _MET: Final = "spec.resourceAttributes"
 
 
 def _review(state: Registry, request: Call) -> Json:
-    """The review that was sent, decoded; whoever sent it owns its fields."""
+    """Return the review in the body, in its stored form."""
     options = write_options(request.query, "CreateOptions")
     review = verbs.decoded_body(state, request, options)
     pipeline.place(request.route.kind, request.route.namespace, review)
@@ -50,7 +50,7 @@ def _review(state: Registry, request: Call) -> Json:
 
 
 def _answered(state: Registry, request: Call, review: Json, status: Json) -> Answer:
-    """The same object with its status."""
+    """Return the answer: the review with its status."""
     kind = request.route.kind
     target = request.target(write_options(request.query, "CreateOptions"))
     review.pop("status", None)
@@ -167,7 +167,7 @@ def _user_in(spec: Json) -> User:
 
 
 def _asked(spec: Json) -> Attributes:
-    """What the review asks about; one of the two is there."""
+    """Return the attributes under review: of a resource, or of a path."""
     if "resourceAttributes" not in spec:
         asked = mapping(spec.get("nonResourceAttributes"))
         return Attributes(text(asked.get("verb")), text(asked.get("path")))
@@ -207,7 +207,7 @@ def _selector_errors(selector: Json, field: str) -> list[FieldError]:
 
 
 def _unread_selectors(asked: Json) -> list[str]:
-    """What to say about selectors that cannot be read; access is then asked for without them."""
+    """Return warnings for malformed selectors, which the decision ignores."""
     found = []
     raw = text(mapping(asked.get("fieldSelector")).get("rawSelector"))
     if raw and not selectors.is_field_selector(raw):

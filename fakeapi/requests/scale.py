@@ -1,9 +1,9 @@
 """The scale subresource: how many replicas a workload wants and has, the same for every kind.
 
-A `Scale` is made from the object and written back into it; where its numbers are is in the kind's
-row (`Kind.scale`), for custom resources as their definition says. A write is an update of the whole
-object: generation, validation and conflicts are those of the object. Who owns the number is worked
-out on the Scale and written into the object (apply/scaled.py).
+A `Scale` is made from the object and written back into it. `Kind.scale` has the paths of its
+numbers, for custom resources those of the definition. A write updates the whole object, with the
+generation, validation and conflicts of the object. Field owners are computed on the Scale and
+written into the object (apply/scaled.py).
 
 Source: pkg/registry/apps/deployment/storage/storage.go of Kubernetes v1.36.3 and
 apiextensions-apiserver pkg/registry/customresource/etcd.go of v0.36.3.
@@ -59,7 +59,7 @@ _SHARED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creat
 
 
 def get(state: Registry, request: Call) -> Answer:
-    """The scale of the object as it is now."""
+    """Return the Scale of the stored object."""
     kind, route = request.route.kind, request.route
     parse_resource_version(request.query.text("resourceVersion"), watch=True)
     existing = state.find(kind, route.namespace, route.name)
@@ -71,7 +71,7 @@ def get(state: Registry, request: Call) -> Answer:
 
 
 def update(state: Registry, request: Call) -> Answer:
-    """A whole Scale in place of what the object says now."""
+    """Replace the object's replicas by those of a whole Scale."""
     options, route = write_options(request.query, "UpdateOptions"), request.route
     unknown: list[str] = []
     wanted = bodies.decode_side_object(
@@ -90,7 +90,7 @@ def update(state: Registry, request: Call) -> Answer:
 
 
 def patch(state: Registry, request: Call) -> Answer:
-    """A change to the Scale as it is now."""
+    """Patch the Scale of the stored object."""
     kind, route = request.route.kind, request.route
     if request.content_type == APPLY_PATCH:
         return _apply(state, request)
@@ -112,7 +112,7 @@ def patch(state: Registry, request: Call) -> Answer:
 
 
 def _apply(state: Registry, request: Call) -> Answer:
-    """Server-side apply: the number becomes this manager's."""
+    """Apply a Scale: its manager owns the number of replicas."""
     kind, route = request.route.kind, request.route
     options = write_options(request.query, "PatchOptions", is_apply=True)
     config = bodies.apply_configuration(request.body)
@@ -122,7 +122,7 @@ def _apply(state: Registry, request: Call) -> Answer:
     live = _owned(scale_of(kind, existing.object), owners.of_scale())
     who = options.field_manager
     applied = manager.applied(live, config, who, state.now(), force=options.force)
-    if kind.structure is not None:  # nobody upstream converts to the version of a Scale
+    if kind.structure is not None:  # upstream cannot convert to the version of a Scale
         why = f"request to convert CR to an invalid group/version: {_KIND['apiVersion']}"
         raise UnreasonedFailure(manager.unconvertible_version(config, why))
     try:
@@ -134,7 +134,7 @@ def _apply(state: Registry, request: Call) -> Answer:
 
 
 def _entries(state: Registry, kind: Kind, obj: Json) -> ScaleEntries:
-    """The owners of the object; each version of it says where it has its replicas."""
+    """Return the field owners of a custom resource; each version has its path of replicas."""
     versions = {
         other.api_version: other.scale.replicas if other.scale else None
         for other in state.kinds
@@ -148,7 +148,7 @@ def _owned(scale: Json, listed: list[Json]) -> Json:
 
 
 def scale_of(kind: Kind, obj: Json) -> Json:
-    """The Scale of an object; numbers that are not there are 0, or left out where they may be."""
+    """Return the Scale of an object; missing numbers are 0, or omitted where optional."""
     paths, metadata = _paths(kind), metadata_of(obj)
     replicas = integer(_at(obj, paths.replicas))
     status: Json = {"replicas": integer(_at(obj, paths.status_replicas))}
@@ -164,7 +164,7 @@ def scale_of(kind: Kind, obj: Json) -> Json:
 
 
 def selector_text(selector: object) -> str:
-    """A selector in one line, by key: a LabelSelector, a bare map of labels, or a text already."""
+    """Return a selector as text, sorted by key: a LabelSelector, a map of labels, or a text."""
     if not isinstance(selector, dict):
         return text(selector)
     is_map = not ({"matchLabels", "matchExpressions"} & selector.keys())
@@ -195,7 +195,7 @@ def _at(obj: Json, path: tuple[str, ...]) -> object:
 
 
 def _with(obj: Json, path: tuple[str, ...], value: object) -> Json:
-    """A copy of the object with another value at the path."""
+    """Return a copy of the object with another value at the path."""
     inner = value if len(path) == 1 else _with(mapping(obj.get(path[0])), path[1:], value)
     return {**obj, path[0]: inner}
 
@@ -203,7 +203,7 @@ def _with(obj: Json, path: tuple[str, ...], value: object) -> Json:
 def _updated(
     state: Registry, request: Call, existing: Revision, wanted: Json, options: WriteOptions
 ) -> Answer:
-    """Write the wish; what it changes becomes the writer's. Raises ApiError."""
+    """Store the replicas of a Scale, owned by its writer. Raises ApiError."""
     kind = request.route.kind
     owners = _entries(state, kind, existing.object)
     live = _owned(scale_of(kind, existing.object), owners.of_scale())
@@ -221,7 +221,7 @@ def _write(
     options: WriteOptions,
     owners: list[Json],
 ) -> Answer:
-    """Write the wish and its owners into the object and store that. Raises ApiError."""
+    """Store the object with the replicas of a Scale and these owners. Raises ApiError."""
     kind = request.route.kind
     target = msgspec.structs.replace(request.target(options), manager=None)
     pipeline.check_name(target, wanted)

@@ -1,4 +1,4 @@
-"""What only pods can do: be bound to a node, and be evicted.
+"""Binding and eviction of pods.
 
 Source: pkg/registry/core/pod/storage/{storage,eviction}.go of Kubernetes v1.36.3.
 """
@@ -58,7 +58,7 @@ _BUDGET_SPENT: Final = "Cannot evict pod as it would violate the pod's disruptio
 
 
 def bind(state: Registry, request: Call) -> Answer:
-    """Give a pod its node: through pods/NAME/binding, or through the old bindings collection."""
+    """Bind a pod to a node: by pods/NAME/binding, or by the old bindings collection."""
     options = write_options(request.query, "CreateOptions")
     unknown: list[str] = []
     binding = bodies.decode_side_object(
@@ -122,7 +122,7 @@ def _check_binding_preconditions(target: Target, existing: Revision, binding: Js
 
 
 def _check_bindable(pod: Json) -> None:
-    """A pod is bound once, not while it is gated, and not when it is going."""
+    """Refuse to bind a pod that is bound, gated or terminating. Raises Conflict."""
     name, spec = name_of(pod), mapping(pod.get("spec"))
     if is_deleting(pod):
         why = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -136,7 +136,7 @@ def _check_bindable(pod: Json) -> None:
 
 
 def _bound(pod: Json, binding: Json, now: str) -> Json:
-    """The pod on its node: nomination gone, condition set, the binding's labels and annotations."""
+    """Return the bound pod: with its node, condition, labels and annotations, not nominated."""
     metadata, given = dict(metadata_of(pod)), metadata_of(binding)
     for field in ("annotations", "labels"):
         added = string_map(given.get(field))
@@ -158,7 +158,7 @@ def _bound(pod: Json, binding: Json, now: str) -> Json:
 
 
 def with_condition(status: Json, condition: Json, now: str) -> Json:
-    """The status with that condition; its time moves only if its status does."""
+    """Return the status with that condition; its transition time changes with its status only."""
     conditions: list[Json] = []
     stamped = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     found = False
@@ -209,13 +209,13 @@ def evict(state: Registry, request: Call) -> Answer:
 
 
 def _escapes_budgets(pod: Json) -> bool:
-    """Pods that do not run, or are going anyway, disturb nobody."""
+    """Return True for pods that no budget protects: finished, pending or terminating."""
     phase = mapping(pod.get("status")).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or is_deleting(pod)
 
 
 def _budget_of(state: Registry, namespace: str, pod: Json) -> Revision | None:
-    """The one budget that selects the pod. Raises UnreasonedFailure if there are several."""
+    """Return the budget that selects the pod. Raises UnreasonedFailure if there are several."""
     found = []
     collection = state.store.collection(_BUDGETS)
     for key in collection.sorted_keys(f"{namespace}/"):
@@ -235,7 +235,10 @@ def _budget_of(state: Registry, namespace: str, pod: Json) -> Revision | None:
 
 
 def _is_harmless(pod: Json, budget: Json) -> bool:
-    """KEP-3017: a pod that is not ready may go if the policy or the healthy rest allows it."""
+    """Return True for a pod that is not ready, if the policy or enough healthy pods allow it.
+
+    Source: KEP-3017.
+    """
     conditions = mappings(mapping(pod.get("status")).get("conditions"))
     if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
         return False
@@ -315,7 +318,7 @@ def _why_spent(name: str, status: Json) -> str:
 
 
 def _insufficient(status: Json, generation: int, now: str) -> list[Json]:
-    """The conditions of a budget whose last disruption was just taken."""
+    """Return the conditions of a budget without allowed disruptions."""
     condition: Json = {
         "type": "DisruptionAllowed",
         "status": "False",
@@ -333,7 +336,7 @@ def _insufficient(status: Json, generation: int, now: str) -> list[Json]:
 
 
 def _mark_and_delete(state: Registry, pods: Kind, pod: Revision, options: DeleteOptions) -> None:
-    """Say on the pod why it goes, then delete it as its grace period demands."""
+    """Set the condition DisruptionTarget, then delete the pod with its grace period."""
     deletion.check_preconditions(pods, pod, options)
     namespace, name = text(metadata_of(pod.object).get("namespace")), name_of(pod.object)
     if not options.dry_run:

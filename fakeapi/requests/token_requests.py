@@ -1,4 +1,4 @@
-"""serviceaccounts/token: a TokenRequest is answered with a token, and never stored.
+"""serviceaccounts/token: a TokenRequest is answered with a token and not stored.
 
 Source: pkg/registry/core/serviceaccount/storage/token.go of Kubernetes v1.36.3.
 """
@@ -37,7 +37,7 @@ _MOST_SECONDS: Final = 1 << 32
 
 
 def create_token(state: Registry, request: Call) -> Answer:
-    """A token for the service account of the URL. Raises ApiError."""
+    """Create a token for the service account of the URL. Raises ApiError."""
     options = write_options(request.query, "CreateOptions")
     wanted = bodies.decode_side_object(
         request.body,
@@ -69,7 +69,7 @@ def create_token(state: Registry, request: Call) -> Answer:
 
 
 def _account(state: Registry, request: Call, metadata: Json) -> Json:
-    """The service account; the request's metadata becomes its own. Raises ApiError."""
+    """Return the service account; copy its name and uid into the metadata. Raises ApiError."""
     route = request.route
     if metadata.get("name", route.name) != route.name:
         why = "must match the service account name if specified"
@@ -94,7 +94,7 @@ def _check_lifetime(seconds: int) -> None:
 
 
 def _bound(state: Registry, namespace: str, account: str, reference: object) -> Json:
-    """What the token says of the object it is bound to, and of a pod's node. Raises ApiError."""
+    """Return the claims about the bound object, and about a pod's node. Raises ApiError."""
     if not isinstance(reference, dict):
         return {}
     kind, version = text(reference.get("kind")), text(reference.get("apiVersion"))

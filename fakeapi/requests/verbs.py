@@ -59,7 +59,7 @@ _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
 def get(state: Registry, request: Call) -> Answer:
-    """One object as it is now."""
+    """Return one object."""
     route = request.route
     parse_resource_version(request.query.text("resourceVersion"), watch=True)
     revision = state.find(route.kind, route.namespace, route.name)
@@ -67,14 +67,14 @@ def get(state: Registry, request: Call) -> Answer:
 
 
 def decoded_body(state: Registry, request: Call, options: WriteOptions) -> Json:
-    """The object in the body of a create or update, in its stored form. Raises ApiError."""
+    """Return the stored form of the body of a create or update. Raises ApiError."""
     kind = request.route.kind
     value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
     return _decoded(kind, value, options, request)
 
 
 def create(state: Registry, request: Call) -> Answer:
-    """A new object."""
+    """Store a new object."""
     options = write_options(request.query, "CreateOptions")
     kind = request.route.kind
     obj = decoded_body(state, request, options)
@@ -83,7 +83,7 @@ def create(state: Registry, request: Call) -> Answer:
 
 
 def update(state: Registry, request: Call) -> Answer:
-    """A whole object in place of the stored one."""
+    """Replace the stored object."""
     options = write_options(request.query, "UpdateOptions")
     kind = request.route.kind
     obj = decoded_body(state, request, options)
@@ -91,14 +91,14 @@ def update(state: Registry, request: Call) -> Answer:
 
 
 def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
-    """The refusal of a patch of another type, which of built-in kinds the router sees first."""
+    """Return the refusal of a patch's media type; of built-in kinds it is the router's."""
     if kind.schema:
         return UnsupportedMediaType("415: Unsupported Media Type", details={})
     return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
 
 
 def patch(state: Registry, request: Call) -> Answer:
-    """A change to the stored object; without a resourceVersion it applies to whatever is there."""
+    """Patch the stored object; a patch without resourceVersion never conflicts."""
     kind, route = request.route.kind, request.route
     if request.content_type == APPLY_PATCH:
         return _apply(state, request)
@@ -125,7 +125,7 @@ def patch(state: Registry, request: Call) -> Answer:
 
 
 def _apply(state: Registry, request: Call) -> Answer:
-    """Server-side apply: the fields of the configuration become this manager's."""
+    """Server-side apply: the manager owns the fields of its configuration."""
     kind, route = request.route.kind, request.route
     options = write_options(request.query, "PatchOptions", is_apply=True)
     existing = state.newest(kind, route.namespace, route.name)
@@ -171,7 +171,7 @@ def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Cal
 
 
 def decoded_patch(raw: bytes) -> object:
-    """The JSON of a patch. Raises BadRequest."""
+    """Decode a patch. Raises BadRequest."""
     try:
         return load_json(raw)
     except ValueError as error:
@@ -179,7 +179,7 @@ def decoded_patch(raw: bytes) -> object:
 
 
 def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
-    """The object of that type after a patch of that media type. Raises ApiError."""
+    """Return the object after a patch; `type_name` is its schema. Raises ApiError."""
     if content_type == JSON_PATCH:
         result = json_patch(whole, change)
         if nests_too_deep(result):  # copy by copy it may double
@@ -196,9 +196,9 @@ def patched(whole: Json, change: object, content_type: str, type_name: str) -> J
 
 
 def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> Json:
-    """The stored form of the body of a create or update. Raises BadRequest.
+    """Return the stored form of a body. Raises BadRequest.
 
-    What is said twice or not known is an error, a warning or nothing.
+    Duplicate and unknown fields are errors, warnings or ignored, by `fieldValidation`.
     """
     dropped: list[str] = []
     try:
@@ -216,7 +216,7 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> J
 
 
 def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str], str]:
-    """What a body says twice, and its unknown fields; and all of it as one refusal puts it."""
+    """Return the duplicate and unknown fields of a body, and the text of a refusal with all."""
     if request.content_type == JSON:
         repeated = strictness.duplicates(request.body)
         if request.route.kind.schema:
@@ -233,7 +233,7 @@ def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str]
 def _decoded_result(
     kind: Kind, change: object, result: Json, options: WriteOptions, request: Call
 ) -> Json:
-    """The stored form of a patched object. Raises Invalid, which shows what was decoded."""
+    """Return the stored form of a patched object. Raises Invalid, whose text has the object."""
     dropped: list[str] = []
     try:
         obj = complete(kind, result, dropped)
@@ -249,7 +249,7 @@ def _decoded_result(
 def report_on_result(
     change: object, result: Json, unknown: list[str], options: WriteOptions, request: Call
 ) -> None:
-    """Warn of what a patch says twice or nobody knows. Raises Invalid if it is to be strict."""
+    """Warn of duplicate and unknown fields in a patch. Raises Invalid if validation is strict."""
     if request.content_type == JSON_PATCH:
         found = strictness.duplicates_in_patch(request.body, change)
     else:
@@ -262,7 +262,7 @@ def report_on_result(
 
 
 def undecodable_result(change: object, result: Json, why: str, request: Call) -> Invalid:
-    """The refusal of a patch whose outcome is no object of its kind."""
+    """Return the refusal of a patch whose result is not an object of the kind."""
     if request.content_type == STRATEGIC_PATCH:
         shown = gotext.plain(change)
     else:
@@ -279,7 +279,7 @@ def _written(state: Registry, kind: Kind, outcome: Written) -> Answer:
 
 
 def delete(state: Registry, request: Call) -> Answer:
-    """Delete one object, or mark it."""
+    """Delete one object, or mark it as terminating."""
     route = request.route
     options = _delete_options(request)
     outcome = deletion.delete(state, route.kind, route.namespace, route.name, options)
@@ -290,7 +290,7 @@ def delete(state: Registry, request: Call) -> Answer:
 
 
 def delete_collection(state: Registry, request: Call) -> Answer:
-    """Delete everything that is selected; the answer lists it as it was."""
+    """Delete the selected objects; the answer lists them."""
     kind = request.route.kind
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)

@@ -1,4 +1,4 @@
-"""The clocks: one that runs, and one that is moved."""
+"""The system's clock, and the clock moved by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from fakeapi import ManualClock, SystemClock
 
 
-def test_the_system_clock_tells_the_time_and_never_goes_back() -> None:
+def test_the_system_clock_never_decreases() -> None:
     clock = SystemClock()
     times = [clock.now() for _ in range(100)]
     assert times == sorted(times)

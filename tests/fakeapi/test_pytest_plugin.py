@@ -1,4 +1,4 @@
-"""The fixture `fake_api`, as tests that know nothing of us use it."""
+"""The fixture `fake_api`, used as in other projects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_test_finds_a_namespace_of_its_own_and_nothing_in_it(
     assert len({namespace for _, namespace in SEEN}) == len(SEEN)
 
 
-def test_it_tells_what_a_client_has_asked(fake_api: FakeApi) -> None:
+def test_it_records_the_requests_of_a_client(fake_api: FakeApi) -> None:
     maps = f"/api/v1/namespaces/{fake_api.namespace}/configmaps"
     send(fake_api, "POST", maps, config_map("one"))
     with pytest.raises(urllib.error.HTTPError):
@@ -101,7 +101,7 @@ def test_a_server_that_cannot_start_fails_the_test_with_its_words(
     pytester.runpytest(*PLAIN).stdout.fnmatch_lines(["*LoadError*nowhere.yaml*"])
 
 
-def test_every_test_gets_its_own_server_if_the_configuration_says_so(
+def test_the_configuration_gives_every_test_its_own_server(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makeini("[pytest]\nfake_api_scope = function\n")

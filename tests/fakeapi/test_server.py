@@ -24,18 +24,18 @@ def test_it_takes_at_most_eight_keywords() -> None:
     assert len(inspect.signature(FakeApiServer).parameters) <= 8
 
 
-async def test_it_listens_where_it_says(api: ApiClient, server: FakeApiServer) -> None:
+async def test_it_listens_at_its_url(api: ApiClient, server: FakeApiServer) -> None:
     assert server.url == f"http://127.0.0.1:{server.port}"
     assert (await api.get("/healthz")).body == "ok"
 
 
-async def test_several_servers_know_nothing_of_each_other(session: aiohttp.ClientSession) -> None:
+async def test_several_servers_are_independent(session: aiohttp.ClientSession) -> None:
     async with FakeApiServer() as first, FakeApiServer() as second:
         await ApiClient(session, first.url).create(CONFIG_MAPS, config_map("c"))
         assert (await ApiClient(session, second.url).get(CONFIG_MAPS)).names == []
 
 
-async def test_after_it_has_stopped_nobody_answers(session: aiohttp.ClientSession) -> None:
+async def test_a_stopped_server_refuses_connections(session: aiohttp.ClientSession) -> None:
     async with FakeApiServer() as server:
         url = server.url
         await session.get(f"{url}/healthz")

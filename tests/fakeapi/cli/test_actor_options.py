@@ -1,4 +1,4 @@
-"""`--actors` and `--provisioner`: what is chosen, and what is refused by name."""
+"""`--actors` and `--provisioner`: chosen actors, and refused names."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_recording_that_cannot_be_replayed_costs_no_other_file(tmp_path: Path)
         result = CliRunner().invoke(command, arguments)
         assert isinstance(result.exception, StateError)
         assert words in str(result.exception)
-        assert result.output == ""  # nobody was told of a server
+        assert result.output == ""  # no URL was printed
         assert record.read_text(encoding="utf-8") == "precious"
 
 
@@ -80,7 +80,7 @@ async def test_a_start_without_a_port_costs_no_file(tmp_path: Path) -> None:
         assert file.read_text(encoding="utf-8") == "precious"
     async with FakeApiServer(
         state=StateFiles(record=record), faults=FaultOptions(log=log)
-    ):  # nobody holds them
+    ):  # they are not locked
         assert record.read_text(encoding="utf-8").startswith('{"format"')
         assert log.read_text(encoding="utf-8").startswith('{"started_seconds"')
 
@@ -143,7 +143,7 @@ def test_a_speed_is_a_finite_number(tmp_path: Path, speed: str) -> None:
     assert "--speed" in result.output
 
 
-def test_uids_are_kept_of_what_is_loaded_only() -> None:
+def test_keep_uids_needs_load() -> None:
     result = CliRunner().invoke(command, ["--keep-uids"])
     assert result.exit_code == 2
     assert "--keep-uids is for --load" in result.output

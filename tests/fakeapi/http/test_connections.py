@@ -48,7 +48,7 @@ class Client:
         return code, body
 
     async def length(self) -> int:
-        """The length that the next answer says it has; it has no body."""
+        """Return the Content-Length of the next answer, which has no body."""
         return (await self._head())[1]
 
     async def rest(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What a client accepts decides the form of the answer: media types, metadata only, tables."""
+"""The Accept header decides the form of the answer: media types, metadata only, tables."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_refusal_is_a_status(api: ApiClient) -> None:
     assert (watch.code, yaml.safe_load(watch.body)["reason"]) == (406, "NotAcceptable")
 
 
-async def test_a_refusal_has_the_form_that_was_asked_for(
+async def test_a_refusal_has_the_negotiated_form(
     api: ApiClient, server: FakeApiServer, session: aiohttp.ClientSession
 ) -> None:
     missing = await ask(api, f"{CONFIG_MAPS}/none", YAML)
@@ -189,7 +189,7 @@ async def test_a_list_and_an_object_are_not_taken_for_each_other(api: ApiClient)
     )
 
 
-async def test_what_is_written_is_answered_in_the_form_asked_for(api: ApiClient) -> None:
+async def test_writes_are_answered_in_the_negotiated_form(api: ApiClient) -> None:
     made = await api.request("POST", PODS, pod("p"), headers={"Accept": PARTIAL})
     assert (made.code, made.body["kind"]) == (201, "PartialObjectMetadata")
     bound = await api.request(

@@ -1,8 +1,8 @@
 """Requests that are too large, too deep, too slow, or no HTTP: each gets its error, none a 500.
 
-What is expected is what kube-apiserver v1.36.3 answered to the same bytes, but for the bound on
-depth, which is 10,000 there, and where a test says so: aiohttp is harder to please than net/http,
-and refuses what no client sends. What is slow is read from the sources of net/http.
+Expected are the answers of kube-apiserver v1.36.3 to the same bytes. Exceptions: its limit of depth
+is 10,000, and aiohttp refuses some malformed requests, which no client sends, where net/http is
+lenient; those tests name it. Time limits are from the sources of net/http.
 """
 
 from __future__ import annotations
@@ -133,13 +133,13 @@ async def test_an_alias_is_written_out(api: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"\\ud800\xff", b"\\udc00\\ud800"])
-async def test_what_is_no_utf8_in_json_is_replaced(api: ApiClient, text: bytes) -> None:
+async def test_bytes_that_are_not_utf8_are_replaced_in_json(api: ApiClient, text: bytes) -> None:
     body = b'{"metadata":{"name":"c"},"data":{"a":"' + text + b'"}}'
     reply = await api.request("POST", CONFIG_MAPS, body)
     assert (reply.code, reply.body["data"]["a"]) == (201, "\ufffd\ufffd")
 
 
-async def test_what_is_no_utf8_in_a_name_is_invalid(api: ApiClient) -> None:
+async def test_bytes_that_are_not_utf8_make_a_name_invalid(api: ApiClient) -> None:
     reply = await api.request("POST", CONFIG_MAPS, b'{"metadata":{"name":"u\xff"}}')
     assert (reply.code, reply.causes) == (422, [("FieldValueInvalid", "metadata.name")])
 
@@ -197,7 +197,7 @@ async def test_quantities_that_take_forever_are_refused(api: ApiClient, amount: 
         POST + b"Content-Length: 99999999999999999999\r\n\r\n{}",
     ],
 )
-async def test_what_is_no_http_is_told_so(
+async def test_malformed_http_is_refused_with_gos_text(
     server: FakeApiServer, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await answer_to(server, raw)
@@ -223,10 +223,10 @@ async def test_what_is_no_http_is_told_so(
         POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}0\r\n\r\n",
     ],
 )
-async def test_what_is_hardly_http_is_refused_where_go_is_lenient(
+async def test_odd_http_is_refused_where_go_is_lenient(
     server: FakeApiServer, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """To broken chunks Go's server answers 500, to the rest what was asked for."""
+    """Go's server answers broken chunks with 500, and serves the other requests."""
     answer = await answer_to(server, raw)
     assert answer.partition(b" ")[2].startswith(b"400 Bad Request\r\n")
     assert not caplog.records
@@ -240,7 +240,7 @@ async def test_what_is_hardly_http_is_refused_where_go_is_lenient(
         (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 501),
     ],
 )
-async def test_what_is_not_implemented_is_told_so(
+async def test_unsupported_http_is_refused_with_gos_text(
     server: FakeApiServer, raw: bytes, code: int
 ) -> None:
     answer = await answer_to(server, raw)
@@ -292,7 +292,7 @@ async def test_a_body_may_be_larger_than_any_head(server: FakeApiServer) -> None
     assert answer.startswith(b"HTTP/1.1 422 ")
 
 
-async def test_a_body_ends_where_its_length_says(server: FakeApiServer) -> None:
+async def test_a_body_ends_after_its_content_length(server: FakeApiServer) -> None:
     answer = await answer_to(server, POST + b'Content-Length: 9\r\n\r\n{"metadat')
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"json parse error: Input data was truncated" in answer
@@ -314,7 +314,7 @@ async def test_what_follows_a_body_is_the_next_request(
 async def test_nonsense_right_after_a_body_spoils_the_request(
     server: FakeApiServer, api: ApiClient
 ) -> None:
-    """Go's server does what the first request says before it looks at the next."""
+    """Go's server answers the first request before it parses the next."""
     body = b'{"metadata":{"name":"c"}}'
     start = POST.replace(b"Connection: close\r\n", b"")
     raw = start + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"garbage\r\n\r\n"
@@ -384,7 +384,7 @@ async def test_an_unknown_field_that_is_there_twice_is_just_unknown(api: ApiClie
     ]
 
 
-async def test_a_patch_says_of_an_unknown_field_that_it_is_there_twice(api: ApiClient) -> None:
+async def test_a_patch_warns_of_an_unknown_field_that_is_duplicate(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     change = b'{"bogus":1,"bogus":2}'
     told = await api.request("PATCH", f"{CONFIG_MAPS}/c", change, content_type=MERGE)
@@ -394,7 +394,7 @@ async def test_a_patch_says_of_an_unknown_field_that_it_is_there_twice(api: ApiC
     ]
 
 
-async def test_http_1_0_is_served_once_unless_it_says_otherwise(server: FakeApiServer) -> None:
+async def test_http_1_0_is_served_once_without_keep_alive(server: FakeApiServer) -> None:
     answer = await answer_to(server, b"GET /healthz HTTP/1.0\r\n\r\n")
     assert answer.partition(b" ")[2].startswith(b"200 OK\r\n")
     assert answer.endswith(b"ok")
@@ -413,7 +413,7 @@ async def test_pipelined_requests_are_answered_in_order(server: FakeApiServer) -
     )
 
 
-async def test_a_body_may_come_in_chunks_and_when_it_is_asked_for(server: FakeApiServer) -> None:
+async def test_a_body_may_be_chunked_and_may_wait_for_100_continue(server: FakeApiServer) -> None:
     head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     body = b'{"metadata":{"name":"c"}}'
     chunked = b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"

@@ -39,7 +39,7 @@ async def test_a_bound_pod_has_its_node_and_the_condition(
 @pytest.mark.parametrize(
     ("subresource", "kind"), [("binding", "Binding"), ("eviction", "Eviction")]
 )
-async def test_unknown_fields_are_told_as_the_client_wishes(
+async def test_unknown_fields_follow_the_field_validation(
     api: ApiClient, subresource: str, kind: str
 ) -> None:
     await api.create(PODS, pod("p"))
@@ -88,7 +88,7 @@ async def test_the_pod_learns_the_zone_and_region_of_its_node(api: ApiClient) ->
     assert (await api.get(f"{PODS}/p")).body["metadata"]["labels"] == topology
 
 
-async def test_a_binding_that_does_not_say_node_teaches_no_zone(api: ApiClient) -> None:
+async def test_a_binding_without_the_kind_node_adds_no_zone(api: ApiClient) -> None:
     labels = {"topology.kubernetes.io/zone": "z1"}
     await api.create(NODES, {"metadata": {"name": "n1", "labels": labels}})
     await api.create(PODS, pod("p"))

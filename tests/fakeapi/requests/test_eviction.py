@@ -78,7 +78,7 @@ async def test_an_eviction_spends_one_disruption(api: ApiClient) -> None:
     )
 
 
-async def test_a_spent_budget_denies_without_telling_when_to_retry(api: ApiClient) -> None:
+async def test_a_spent_budget_denies_without_retry_after(api: ApiClient) -> None:
     await budget(api, allowed=0)
     await running_pod(api, "p")
     reply = await api.post(f"{PODS}/p/eviction", eviction("p"))
@@ -101,7 +101,7 @@ async def test_a_spent_budget_denies_without_telling_when_to_retry(api: ApiClien
         (1, {"reason": "x", "message": "m"}, "needs 1 healthy pods and has 1 currently"),
     ],
 )
-async def test_a_denial_says_what_the_budgets_condition_says(
+async def test_a_denial_has_the_message_of_the_budgets_condition(
     api: ApiClient, healthy: int, condition: dict[str, Any], words: str
 ) -> None:
     await budget(api, allowed=0)
@@ -115,7 +115,7 @@ async def test_a_denial_says_what_the_budgets_condition_says(
     assert reply.body["details"]["causes"][0]["message"].endswith(words)
 
 
-async def test_a_budget_nobody_has_observed_asks_for_ten_seconds(api: ApiClient) -> None:
+async def test_a_budget_that_is_not_observed_asks_for_ten_seconds(api: ApiClient) -> None:
     await budget(api, allowed=None)
     await running_pod(api, "p")
     reply = await api.post(f"{PODS}/p/eviction", eviction("p"))
@@ -162,7 +162,7 @@ async def test_a_pod_that_is_going_already_is_no_disruption(
         ("AlwaysAllow", 0, 201),
     ],
 )
-async def test_a_pod_that_is_not_ready_may_go_if_the_policy_says_so(
+async def test_a_pod_that_is_not_ready_is_evicted_if_the_policy_allows_it(
     api: ApiClient, policy: str | None, healthy: int, code: int
 ) -> None:
     await budget(api, allowed=0, **({"unhealthyPodEvictionPolicy": policy} if policy else {}))

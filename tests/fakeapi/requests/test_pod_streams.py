@@ -1,6 +1,6 @@
-"""Logs and commands: what is wrong with the request is said as upstream does, and then the truth.
+"""Logs and commands: upstream's errors for bad requests, and the refusal of good ones.
 
-What is said before a kubelet is asked is in exchanges/debug.yaml.
+The errors before upstream calls the kubelet are in exchanges/debug.yaml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ("POST", "portforward", "ports of pod p"),
     ],
 )
-async def test_there_is_no_kubelet_and_the_answer_says_so(
+async def test_the_answer_names_the_missing_kubelet(
     api: ApiClient, method: str, part: str, what: str
 ) -> None:
     spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}

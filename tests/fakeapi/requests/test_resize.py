@@ -1,4 +1,4 @@
-"""The resize subresource of pods: the cpu and memory of what is running, and nothing else."""
+"""The resize subresource of pods changes the cpu and memory of containers, and nothing else."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ REQUESTS = "spec.containers[0].resources.requests"
         ),
     ],
 )  # fmt: skip
-async def test_what_is_not_for_resizing_is_refused(
+async def test_changes_other_than_resources_are_refused(
     api: ApiClient, before: dict[str, Any], container: dict[str, Any], field: str, detail: str
 ) -> None:
     await api.create(PODS, before)
@@ -128,7 +128,7 @@ async def test_an_init_container_that_would_restart_cannot_be_resized(api: ApiCl
     assert (reply.code, reply.causes) == (422, [("FieldValueForbidden", "spec.initContainers[0]")])
 
 
-async def test_a_node_that_cannot_resize_says_so(api: ApiClient) -> None:
+async def test_a_node_that_cannot_resize_is_named(api: ApiClient) -> None:
     created = await api.create(PODS, sized())
     running = {"name": "c", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
     status = {"phase": "Running", "containerStatuses": [running]}

@@ -37,7 +37,7 @@ async def test_everything_is_allowed_and_the_answer_is_the_review_with_its_statu
     assert reply.body["status"] == {"allowed": True}
 
 
-async def test_the_rules_of_everybody_are_two_that_say_everything(api: ApiClient) -> None:
+async def test_without_rbac_two_rules_allow_everything(api: ApiClient) -> None:
     reply = await api.post(
         f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}
     )
@@ -48,7 +48,7 @@ async def test_the_rules_of_everybody_are_two_that_say_everything(api: ApiClient
     }
 
 
-async def test_whoever_asks_who_he_is_is_nobody_in_particular(api: ApiClient) -> None:
+async def test_without_authentication_the_user_is_anonymous(api: ApiClient) -> None:
     reply = await api.post(f"{AUTHENTICATION}/selfsubjectreviews", {})
     assert reply.code == 201
     assert reply.body["status"]["userInfo"] == {

@@ -57,7 +57,7 @@ async def test_a_patch_scales(api: ApiClient, content_type: str) -> None:
     assert same.version == scaled.version, "a write that changes nothing is none"
 
 
-async def test_a_put_scales_to_zero_and_minds_the_version(api: ApiClient) -> None:
+async def test_a_put_scales_to_zero_and_checks_the_version(api: ApiClient) -> None:
     await api.create(DEPLOYMENTS, workload())
     scale = (await api.get(f"{DEPLOYMENTS}/d/scale")).body
     scale["spec"] = {}

@@ -149,7 +149,7 @@ async def test_a_token_for_others_does_not_let_in_here(root: Client) -> None:
 
 
 @pytest.mark.parametrize("change", ["signature", "claims", "garbage"])
-async def test_a_changed_token_is_refused(root: Client, change: str) -> None:
+async def test_a_modified_token_is_refused(root: Client, change: str) -> None:
     header, claims, signature = (await token_for(root)).split(".")
     forged = {
         "signature": f"{header}.{claims}.{signature[:-2]}AA",
@@ -159,7 +159,9 @@ async def test_a_changed_token_is_refused(root: Client, change: str) -> None:
     assert (await root.having(forged[change]).get(PODS)).code == 401
 
 
-async def test_a_server_without_authentication_issues_and_verifies_tokens(api: ApiClient) -> None:
+async def test_a_server_without_authentication_issues_tokens(
+    api: ApiClient,
+) -> None:
     await api.create(ACCOUNTS, {"metadata": {"name": "bot"}})
     made = await api.post(f"{ACCOUNTS}/bot/token", {})
     review = await api.post(TOKENS, {"spec": {"token": made.body["status"]["token"]}})

@@ -1,4 +1,4 @@
-"""WatchList (KEP-3157): watches that begin with the state and say when it is complete.
+"""WatchList (KEP-3157): watches that begin with the state and mark its end.
 
 The table of combinations is RunWatchSemantics in apiserver pkg/storage/testing/watcher_tests.go.
 """
