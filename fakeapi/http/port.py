@@ -122,6 +122,6 @@ def _listening_socket(address: _Address) -> socket.socket:
     if address.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     sock.setblocking(False)
-    sock.bind(address.name)  # type: ignore[arg-type]  # the result of getsockname for such a socket
+    sock.bind(address.name)
     sock.listen(_BACKLOG)
     return sock
