@@ -15,6 +15,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import SeenFailures
@@ -205,13 +206,13 @@ class Attempt:
     def plugin_failed(self, status: Status) -> None:
         """Keep a plugin's exception for the story, and log its traceback.
 
-        Equal exceptions from one line of a plugin are logged once. An error of the API server is no
-        bug of a plugin.
+        Equal exceptions from one line of a plugin are logged once. A write that failed or was not
+        made is no bug of a plugin.
         """
         error = status.cause
         if not isinstance(error, PluginFailedError):
             return
-        if error.__cause__ is None or isinstance(error.__cause__, ClientError):
+        if error.__cause__ is None or isinstance(error.__cause__, ClientError | CallNotMade):
             return
         self._failure = PluginFailure(error.plugin, error.point, error.node_name, error.traceback())
         if self._records.seen_failures.is_new(error.plugin, error.__cause__):
