@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
     from fakeapi.apply.sets import FieldSet
     from fakeapi.apply.types import Type
-    from fakeapi.types.kind import Kind, KindTable, ResourceKey
+    from fakeapi.types.kind import Kind, KindTable
     from fakeapi.types.objects import Json
 
 _STATUS: Final = ("f:status",)
 _SPEC: Final = ("f:spec",)
 _METADATA: Final = ("f:metadata",)
-#: Has a status, but upstream declares no reset fields for its endpoints.
-_WITHOUT_RESETS: Final[ResourceKey] = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class _Served:
@@ -103,7 +101,7 @@ def _new_manager(table: KindTable, kind: Kind, subresource: str) -> FieldManager
 
 
 def _resets(kind: Kind, subresource: str) -> FieldSet:
-    if not kind.has_status or kind.resource_key == _WITHOUT_RESETS:
+    if not kind.has_status or not kind.declares_resets:
         return sets.LEAF
     if subresource == "ephemeralcontainers":  # resets the status, but upstream does not declare it
         return sets.LEAF

@@ -12,6 +12,7 @@ KINDS: Final = (
         namespaced=False, schema="apiextensions/v1.CustomResourceDefinition",
         short_names=("crd", "crds"), categories=("api-extensions",), subresources=("status",),
         generation=Generation.SPEC, unconditional_update=False, returns_deleted=True,
-        stored_version="apiextensions.k8s.io/v1beta1",  # as upstream calls it for older servers
+        declares_resets=False,
+        stored_version="apiextensions.k8s.io/v1beta1",  # upstream keeps this name for older servers
     ),
 )  # fmt: skip

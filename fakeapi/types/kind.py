@@ -68,7 +68,7 @@ STREAMS: Final = frozenset({"attach", "exec", "log", "portforward"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the scale subresource finds its numbers and its selector in the object."""
+    """Paths to the numbers and the selector of the scale subresource in an object."""
 
     replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
@@ -80,27 +80,27 @@ REPLICAS: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spe
 
 
 class Structure(Protocol):
-    """The type of a kind that is not in schema.json: a custom resource's, made at run time."""
+    """The type of a custom resource, made at run time; other types are in schema.json."""
 
     def complete(self, value: Json, dropped: list[str] | None = None) -> Json:
-        """The stored form: a fresh object without unknown fields, defaults filled in.
+        """Return the stored form: a new object with defaults and without unknown fields.
 
-        Paths of what it leaves out go to `dropped`. Raises DecodeError.
+        The paths of unknown fields are added to `dropped`. Raises DecodeError.
         """
 
     def unknown_fields(self, value: Json) -> list[str]:
-        """Paths of the fields that `complete` leaves out."""
+        """Return the paths of the fields that `complete` drops."""
 
     def validate(
         self, obj: Json, old: Json | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
-        """What is wrong with the object; on an update what was wrong before may stay."""
+        """Return the errors of the object; an update may keep errors that the old one has."""
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
         """Return the warnings for the writer of a valid object."""
 
     def open_api(self) -> Json:
-        """The type as an OpenAPI v3 schema, as clients are shown it."""
+        """Return the type as an OpenAPI v3 schema for clients."""
 
 
 def _nothing(obj: Json) -> None:
@@ -242,6 +242,8 @@ class Kind:
     deletes_gracefully: bool = False
     returns_deleted: bool = False
     garbage_policy: GarbagePolicy = GarbagePolicy.BACKGROUND
+    #: False if upstream declares no reset fields for managedFields of its endpoints.
+    declares_resets: bool = True
     #: The resource whose object of the same name is deleted with an object.
     deleted_with: ResourceKey | None = None
     stored_as: ResourceKey | None = None
@@ -256,20 +258,20 @@ class Kind:
     row_conditions: Callable[[Json], list[Json]] | None = None
     #: The header that answers carry while the version is deprecated.
     deprecation_warning: str = ""
-    #: Whether its definition is going, so that nothing of it is created any more.
+    #: True while its definition is being deleted: no object is created.
     is_ending: bool = False
     #: The apiVersion that discovery says objects are stored in, by default its own.
     stored_version: str = ""
 
-    #: Group and plural: what identifies the resource across versions.
+    #: Identifies the resource across its versions.
     resource_key: ResourceKey = dataclasses.field(init=False)
-    #: Whose collection the objects live in.
+    #: The resource whose collection stores the objects.
     storage_key: ResourceKey = dataclasses.field(init=False)
     #: The apiVersion of its objects.
     api_version: str = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out what every request asks for."""
+        """Compute the fields that every request reads."""
         key = (self.group, self.plural)
         object.__setattr__(self, "resource_key", key)
         object.__setattr__(self, "storage_key", self.stored_as or key)
@@ -280,43 +282,41 @@ class Kind:
 
     @property
     def singular_name(self) -> str:
-        """The singular resource name, by default the kind in lower case."""
         return self.singular or self.kind.lower()
 
     @property
     def list_kind_name(self) -> str:
-        """What a list of its objects is called."""
         return self.list_kind or f"{self.kind}List"
 
     @property
     def has_status(self) -> bool:
-        """Whether status is a subresource, apart from the object."""
+        """True if status is a subresource."""
         return "status" in self.subresources
 
 
 class KindTable:
-    """The kinds a server serves, found by the parts of a URL."""
+    """The kinds that a server serves, found by group, version and plural name."""
 
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
-        #: What others have worked out from the table; forgotten whenever it changes.
+        #: Values that other modules compute from the table; cleared whenever it changes.
         self.derived: dict[str, object] = {}
-        #: Called with each kind that is not served any more, or not in that way.
+        #: Called with each kind that is removed or replaced.
         self.listeners: dict[object, Callable[[Kind], None]] = {}
         self._versions: dict[tuple[str, str], dict[str, Kind]] = {}
         for kind in kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
-        """Serve one more kind from now on, in place of one with the same group, version, plural."""
+        """Add a kind; it replaces one with the same group, version and plural name."""
         served = self._versions.setdefault((kind.group, kind.version), {})
         before = served.get(kind.plural)
         served[kind.plural] = kind
         self.derived.clear()
         if before is not None and before is not kind:
-            self._tell(before)
+            self._call_listeners(before)
 
     def remove(self, kind: Kind) -> None:
-        """Serve that kind no longer; nothing happens if it is not served."""
+        """Remove a kind; a no-op if it is not served."""
         served = self._versions.get((kind.group, kind.version), {})
         before = served.pop(kind.plural, None)
         if before is None:
@@ -324,18 +324,18 @@ class KindTable:
         if not served:
             del self._versions[kind.group, kind.version]
         self.derived.clear()
-        self._tell(before)
+        self._call_listeners(before)
 
-    def _tell(self, kind: Kind) -> None:
+    def _call_listeners(self, kind: Kind) -> None:
         for listener in self.listeners.values():
             listener(kind)
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind behind a URL, None if it is not served."""
+        """Return a kind by the parts of its URL, None if it is not served."""
         return self._versions.get((group, version), {}).get(plural)
 
     def find_kind(self, api_version: str, kind: str) -> Kind | None:
-        """The kind an object of that apiVersion and kind belongs to, None if it is not served."""
+        """Return a kind by the apiVersion and kind of its objects, None if it is not served."""
         group, _, version = api_version.rpartition("/")
         for found in self._versions.get((group, version), {}).values():
             if found.kind == kind:
@@ -343,15 +343,15 @@ class KindTable:
         return None
 
     def in_version(self, group: str, version: str) -> list[Kind]:
-        """The kinds of one API version, empty if it is not served."""
+        """Return the kinds of one API version, empty if it is not served."""
         return list(self._versions.get((group, version), {}).values())
 
     def serves(self, group: str, version: str) -> bool:
-        """Whether anything of that API version is served."""
+        """True if the API version is served."""
         return (group, version) in self._versions
 
     def versions(self) -> list[tuple[str, str]]:
-        """The API versions served, in the order of the table."""
+        """Return the groups and versions that are served, in the order of the table."""
         return list(self._versions)
 
     def __iter__(self) -> Iterator[Kind]:
@@ -369,7 +369,7 @@ def value_at(*path: str) -> Callable[[Json], str]:
 
 NAME_FIELDS: Final = {"metadata.name": value_at("metadata", "name")}
 NAMESPACED_FIELDS: Final = {**NAME_FIELDS, "metadata.namespace": value_at("metadata", "namespace")}
-#: What every kind without a table of its own can be selected by.
+#: The fields for selectors of kinds that have no `fields`.
 DEFAULT_FIELDS: Final[Mapping[str, Callable[[Json], str]]] = NAMESPACED_FIELDS
 
 

@@ -1,10 +1,13 @@
-"""What the server fills in where an author said nothing."""
+"""Defaults: fields that the server sets if a client leaves them out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from fakeapi.kinds.built_in import BUILT_IN
+from fakeapi.types.kind import KindTable
 
 from ..objects import NODES, PODS, pod, with_resources
 
@@ -318,3 +321,160 @@ async def test_a_limit_range_completes_itself(api: ApiClient) -> None:
     (item,) = created["spec"]["limits"]
     assert item["default"] == {"cpu": "2"}
     assert item["defaultRequest"] == {"cpu": "2", "memory": "1Gi"}
+
+
+RBAC = "rbac.authorization.k8s.io"
+TARGET = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+NEVER_RESTARTED = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "filled"),
+    [
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET}},
+            {
+                "spec": {
+                    "minReplicas": 1,
+                    "metrics": [
+                        {
+                            "type": "Resource",
+                            "resource": {
+                                "name": "cpu",
+                                "target": {"type": "Utilization", "averageUtilization": 80},
+                            },
+                        }
+                    ],
+                }
+            },
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 80}]}]}},
+            {"spec": {"policyTypes": ["Ingress", "Egress"],
+                      "egress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}},
+        ),
+        (
+            f"/apis/{RBAC}/v1/namespaces/default/rolebindings",
+            {"roleRef": {"kind": "Role", "name": "r"},
+             "subjects": [{"kind": "User", "name": "u"},
+                          {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]},
+            {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
+             "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC},
+                          {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]},
+        ),
+        (
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            {"addressType": "IPv4", "endpoints": [], "ports": [{"port": 1}]},
+            {"ports": [{"name": "", "protocol": "TCP", "port": 1}]},
+        ),
+        (
+            "/apis/networking.k8s.io/v1/ingressclasses",
+            {"spec": {"controller": "a.b/c", "parameters": {"kind": "K", "name": "n"}}},
+            {"spec": {"parameters": {"kind": "K", "name": "n", "scope": "Cluster"}}},
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            {"spec": {"schedule": "* * * * *",
+                      "jobTemplate": {"spec": {"template": NEVER_RESTARTED}}}},
+            {"spec": {"concurrencyPolicy": "Allow", "suspend": False,
+                      "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}},
+        ),
+    ],
+    ids=lambda value: value.rpartition("/")[2] if isinstance(value, str) else "",
+)  # fmt: skip
+async def test_defaults_of_small_kinds(
+    api: ApiClient, path: str, given: dict[str, Any], filled: dict[str, Any]
+) -> None:
+    made = await api.create(path, {"metadata": {"name": "x"}, **given})
+    for part, values in filled.items():
+        shown = made[part]
+        if isinstance(values, dict):
+            shown = {name: shown.get(name) for name in values}
+        assert shown == values
+    again = await api.put(f"{path}/x", made)
+    assert again.version == int(made["metadata"]["resourceVersion"]), "twice changes nothing"
+
+
+async def test_the_pods_of_a_cron_job_have_their_defaults(api: ApiClient) -> None:
+    path = "/apis/batch/v1/namespaces/default/cronjobs"
+    spec = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": NEVER_RESTARTED}}}
+    made = await api.create(path, {"metadata": {"name": "x"}, "spec": spec})
+    pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert (pod["dnsPolicy"], pod["restartPolicy"]) == ("ClusterFirst", "Never")
+
+
+async def test_generations_of_plain_objects(api: ApiClient) -> None:
+    path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    given = {"metadata": {"name": "x"}, "addressType": "IPv4", "endpoints": []}
+    assert (await api.create(path, given))["metadata"]["generation"] == 1
+    labelled = await api.patch(f"{path}/x", {"metadata": {"labels": {"a": "b"}}})
+    assert labelled.body["metadata"]["generation"] == 2
+    noted = await api.patch(f"{path}/x", {"metadata": {"annotations": {"a": "b"}}})
+    assert noted.body["metadata"]["generation"] == 2
+
+
+KINDS = KindTable(BUILT_IN)
+
+
+def set_defaults(group: str, plural: str, obj: dict[str, Any]) -> None:
+    kind = KINDS.find(group, "v1", plural)
+    assert kind is not None
+    kind.rules.set_defaults(obj)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"podIP": "1.1.1.1"}, {"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]}),
+        ({"podIPs": [{"ip": "1.1.1.1"}]}, {"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]}),
+        (
+            {"podIP": "2.2.2.2", "podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]},
+            {"podIP": "2.2.2.2", "podIPs": [{"ip": "2.2.2.2"}]},
+        ),
+        ({"phase": "Running"}, {"phase": "Running"}),
+    ],
+)
+def test_the_address_of_a_pod_is_the_first_of_its_addresses(given: Any, expected: Any) -> None:
+    pod = {"status": given}
+    set_defaults("", "pods", pod)
+    assert pod["status"] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"podCIDR": "a"}, {"podCIDR": "a", "podCIDRs": ["a"]}),
+        ({"podCIDRs": ["a", "b"]}, {"podCIDR": "a", "podCIDRs": ["a", "b"]}),
+        ({"podCIDR": "c", "podCIDRs": ["a", "b"]}, {"podCIDR": "c", "podCIDRs": ["c"]}),
+        ({}, {}),
+    ],
+)
+def test_the_range_of_a_node_is_the_first_of_its_ranges(given: Any, expected: Any) -> None:
+    node = {"spec": given}
+    set_defaults("", "nodes", node)
+    assert node["spec"] == expected
+
+
+def test_strings_of_a_secret_become_data() -> None:
+    secret: dict[str, Any] = {"stringData": {"a": "b"}, "data": {"a": "eA==", "c": "ZA=="}}
+    set_defaults("", "secrets", secret)
+    assert secret == {"type": "Opaque", "data": {"a": "Yg==", "c": "ZA=="}}
+
+
+def test_claim_templates_have_a_kind() -> None:
+    stateful_set: dict[str, Any] = {"spec": {"volumeClaimTemplates": [{"metadata": {}}]}}
+    set_defaults("apps", "statefulsets", stateful_set)
+    template = stateful_set["spec"]["volumeClaimTemplates"][0]
+    assert (template["kind"], template["apiVersion"]) == ("PersistentVolumeClaim", "v1")
+
+
+def test_a_daemon_set_always_has_a_template_generation() -> None:
+    daemon_set: dict[str, Any] = {"metadata": {"name": "d"}}
+    set_defaults("apps", "daemonsets", daemon_set)
+    annotations = daemon_set["metadata"]["annotations"]
+    assert annotations == {"deprecated.daemonset.template.generation": "0"}
