@@ -162,7 +162,7 @@ function drawTable() {
   Object.assign(table, { column: table.columns[1], ascending: true, group: null });
   byId("node-filter").value = "";
   const longest = decision.table.nodes.reduce((length, node) => Math.max(length, names[node].length), 8);
-  const widths = { text: "17rem", filter: "7rem", score: "6.3rem" };
+  const widths = { text: decision.feasibleNodes ? "13rem" : "20rem", filter: "7rem", score: "6.1rem" };
   byId("node-table").querySelector("colgroup").replaceChildren(...table.columns.map((column, index) => {
     const made = element("col", "");
     made.style.width = index === 0 ? `${Math.min(longest, 50) + 3}ch` : widths[column.kind];
