@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 #: Seconds after which a client or a server that hangs is given up.
 PATIENCE_SECONDS = 60.0
-#: Where a kubectl may be that is not in PATH, besides $KUBECTL.
-_KUBECTLS = ("/tmp/ks/kubectl",)
 
 
 @functools.cache
 def kubectls() -> list[str]:
-    """Every kubectl there is: $KUBECTL, the one in PATH, and one built beside the project."""
-    candidates = [os.environ.get("KUBECTL", ""), shutil.which("kubectl") or "", *_KUBECTLS]
+    """Return every kubectl: $KUBECTL and the one in PATH."""
+    candidates = [os.environ.get("KUBECTL", ""), shutil.which("kubectl") or ""]
     found = [Path(name).resolve() for name in candidates if name and os.access(name, os.X_OK)]
     return [str(path) for path in dict.fromkeys(found)]
 

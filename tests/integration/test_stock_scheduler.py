@@ -1,6 +1,6 @@
 """The stock kube-scheduler v1.36.3 against the fake API server, as it comes: its own defaults.
 
-It runs where the binary is found: in $KUBE_SCHEDULER, on the PATH, or where this project builds it.
+It needs the binary, in $KUBE_SCHEDULER or in PATH.
 By default it writes protobuf, watches with initial events and elects a leader.
 """
 
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -22,13 +21,13 @@ from tests.fakeapi.objects import EVENTS, NODES, PODS, PRIORITY_CLASSES, pod, wi
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
 Json = dict[str, Any]
 
-BUILT = Path("/tmp/ks/kube-scheduler")
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 FOUND = os.environ.get("KUBE_SCHEDULER") or shutil.which("kube-scheduler")
-BINARY = FOUND or (str(BUILT) if BUILT.exists() else "")
+BINARY = FOUND or ""
 PATIENCE_SECONDS = 60.0
 
 pytestmark = [
