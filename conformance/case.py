@@ -314,6 +314,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     cluster: tuple[Item, ...] = ()
     faults: tuple[Json, ...] = ()
     config: Json | None = None
+    gates: dict[str, bool] = {}
     description: str = ""
     exact_time: bool = False
     raw: Json = {}
@@ -352,6 +353,7 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             description=str(raw.get("description", "")),
             exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
+            gates=msgspec.convert(raw.get("gates", {}), dict[str, bool]),
             cluster=msgspec.convert(raw.get("cluster", []), tuple[Item, ...]),
             faults=tuple(aimed(msgspec.convert(raw.get("faults", []), list[Json]))),
             steps=_steps(msgspec.convert(raw["steps"], list[Json]), "steps"),

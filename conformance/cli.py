@@ -106,7 +106,8 @@ def main() -> None:
     default="",
     help="The scheduler to judge: a "
     "command with {kubeconfig} and, for cases that configure it, {config} in it, and for cases "
-    "that read its metrics {port}. Our own scheduler if not given.",
+    "that read its metrics {port}, that set feature gates {feature-gates}. Our own scheduler if "
+    "not given.",
 )
 @click.option(
     "--metrics-url",

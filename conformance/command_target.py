@@ -1,8 +1,9 @@
 """A scheduler that is a command: its own process group, real time, and the last lines of output.
 
 The command is a template: `{kubeconfig}` is replaced by a kubeconfig file for the API server,
-`{config}` by a KubeSchedulerConfiguration file, `{port}` by a free port for metrics. Cases that
-need `{config}` or `{port}` are skipped if the command lacks it.
+`{config}` by a KubeSchedulerConfiguration file, `{port}` by a free port for metrics,
+`{feature-gates}` by the case's gates (`Name=true,...`, empty without any). Cases that need
+`{config}`, `{port}` or `{feature-gates}` are skipped if the command lacks it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ __all__ = ["CommandKind"]
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
 _PORT: Final = "{port}"
+_GATES: Final = "{feature-gates}"
 #: Below the range of ephemeral ports, so that no outgoing connection takes one meanwhile.
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
@@ -67,6 +69,7 @@ class CommandKind:
             raise InputError(f"--target-command: {self._words[0]}: no such command")
         self._options = options
         self._takes_config = any(_CONFIG in word for word in self._words)
+        self._takes_gates = any(_GATES in word for word in self._words)
         self._takes_port = any(_PORT in word for word in self._words)
         self._ports_in_use: set[int] = set()
         if not options.metrics_url.startswith(("http://", "https://")):
@@ -78,6 +81,8 @@ class CommandKind:
         """Return a reason to skip: a placeholder is missing, or the case waits too long."""
         if case.config is not None and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
+        if case.gates and not self._takes_gates:
+            return f"needs feature gates, and the command has no {_GATES}"
         if case.reads_metrics and _PORT in self._options.metrics_url and not self._takes_port:
             return f"reads metrics, and the command has no {_PORT} to serve them on"
         if case.exact_time:
@@ -132,10 +137,12 @@ class CommandKind:
         config = directory / "config.yaml"
         whole = configuration(surroundings.config, kubeconfig)
         config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in surroundings.gates.items())
         return [
             word.replace(_KUBECONFIG, str(kubeconfig))
             .replace(_CONFIG, str(config))
             .replace(_PORT, str(port))
+            .replace(_GATES, gates)
             for word in self._words
         ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 import tempfile
 import traceback
@@ -53,9 +54,11 @@ if TYPE_CHECKING:
 
 __all__ = ["run_case"]
 
-#: The interval between two checks of an expectation.
 #: As in upstream's scheduler tests: no controller would remove the finalizers of claims.
 _OPTIONS: Final = ServerOptions(disable_admission_plugins=["StorageObjectInUseProtection"])
+#: The kinds behind alpha gates have alpha versions.
+_ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
+#: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05
 _TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
 #: Created before the objects that refer to them.
@@ -157,10 +160,11 @@ class _Execution:
     async def run(self) -> None:
         """Run the whole case. Raises ConformanceError."""
         clock = self._kind.new_clock()
+        options = _ALPHA_OPTIONS if self._case.gates else _OPTIONS
         async with contextlib.AsyncExitStack() as stack:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
             server = await stack.enter_async_context(
-                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=_OPTIONS)
+                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=options)
             )
             stack.enter_context(self._event_log.following(server, clock))
             self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))
@@ -175,6 +179,7 @@ class _Execution:
                 clock=clock,
                 directory=Path(directory),
                 config=self._case.config,
+                gates=self._case.gates,
                 seed=self._rng.getrandbits(32),
                 reads_metrics=self._case.reads_metrics,
             )

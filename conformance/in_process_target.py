@@ -81,8 +81,8 @@ class RunInProcess(Protocol):
     ) -> AbstractAsyncContextManager[InProcessScheduler]:
         """Run a scheduler while the block runs.
 
-        `serve` is passed only to a function with that parameter, for cases that need it; `plugins`
-        only if the user has named some.
+        `serve` and `feature_gates` are passed only to a function with that parameter, for cases
+        that need it; `plugins` only if the user has named some.
         """
         ...
 
@@ -103,6 +103,7 @@ class InProcessKind:
         self._reference = reference
         parameters = inspect.signature(found).parameters
         self._serves = "serve" in parameters
+        self._takes_gates = "feature_gates" in parameters
         if plugins and "plugins" not in parameters:
             raise InputError(f"--plugin: {reference} has no parameter plugins")
         for plugin in plugins:
@@ -110,9 +111,11 @@ class InProcessKind:
         self._plugins = plugins
 
     def why_not(self, case: Case) -> str | None:
-        """Return a reason to skip: the case reads metrics and the scheduler serves none."""
+        """Return a reason to skip: the function lacks a parameter that the case needs."""
         if case.reads_metrics and not self._serves:
             return f"reads metrics, and {self._reference} has no parameter serve"
+        if case.gates and not self._takes_gates:
+            return f"needs feature gates, and {self._reference} has no parameter feature_gates"
         return None
 
     def new_clock(self) -> Clock:
@@ -132,6 +135,8 @@ class InProcessKind:
         options: dict[str, object] = {"serve": True} if surroundings.reads_metrics else {}
         if self._plugins:
             options["plugins"] = self._plugins
+        if surroundings.gates:
+            options["feature_gates"] = surroundings.gates
         with _capture_log(clock) as lines:
             async with contextlib.AsyncExitStack() as stack:
                 running = self._function(

@@ -17,6 +17,7 @@ import msgspec
 from .errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -67,6 +68,7 @@ class Surroundings:
     clock: Clock
     directory: Path
     config: Json | None
+    gates: Mapping[str, bool]
     seed: int
     reads_metrics: bool = False
     """Whether the case will read the scheduler's metrics: it should serve them, if it can."""

@@ -19,7 +19,14 @@ from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect
 from scheduler.clock import SystemClock
-from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.config import (
+    ConfigError,
+    default_config,
+    enabled_gates,
+    load_config,
+    validate_config,
+)
+from scheduler.config.feature_gates import parse_settings
 from scheduler.flags.leader_election import leader_election_flags
 from scheduler.flags.run import run_flags
 from scheduler.flags.serving import serving_flags
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
 
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.config.duration import Duration
     from scheduler.flags.leader_election import ElectionOverrides
     from scheduler.flags.run import RunOptions
@@ -82,14 +89,15 @@ def main(
     clock = SystemClock()
     try:
         serving.validate()
-        config = _configuration(options.config, election)
+        gates = enabled_gates(parse_settings(options.feature_gates))
+        config = _configuration(options.config, election, gates)
         connection = connect(
             kubeconfig=options.kubeconfig or config.client_connection.kubeconfig,
             master=options.master,
             clock=clock,
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(config, connection, options, serving, clock))
+            runner.run(_run(config, connection, options, serving, clock, gates))
     except _FAILURES as error:
         # Profiles come from the file; plugins of the command line are refused before.
         is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
@@ -111,10 +119,13 @@ def _plugin_classes() -> tuple[type[Plugin] | str, ...]:
     return click.get_current_context().find_object(tuple) or ()
 
 
-def _configuration(path: Path | None, election: ElectionOverrides) -> KubeSchedulerConfiguration:
+def _configuration(
+    path: Path | None, election: ElectionOverrides, gates: FeatureGates
+) -> KubeSchedulerConfiguration:
     """Return the configuration of the file and the flags. Raises `ConfigError`."""
-    config = election.applied_to(load_config(path, SCHEME) if path else default_config(SCHEME))
-    errors: list[Exception] = list(validate_config(config, SCHEME))
+    scheme = SCHEME._replace(gates=gates)
+    config = election.applied_to(load_config(path, scheme) if path else default_config(scheme))
+    errors: list[Exception] = list(validate_config(config, scheme))
     if config.extenders:
         errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
     if errors:
@@ -138,6 +149,7 @@ async def _run(
     options: RunOptions,
     serving: ServingOptions,
     clock: Clock,
+    gates: FeatureGates,
 ) -> None:
     app = SchedulerApp(
         config,
@@ -147,6 +159,7 @@ async def _run(
         seed=options.seed,
         tie_break=options.tie_break,
         max_in_unschedulable_pods_seconds=options.pod_max_in_unschedulable_pods_duration.seconds,
+        feature_gates=gates,
     )
     stopping = asyncio.Event()
     if serving.enabled:

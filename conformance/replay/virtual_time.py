@@ -79,6 +79,7 @@ async def replay_in_virtual_time(
                 clock=clock,
                 directory=Path(folder),
                 config=scheduler_config("", settings),
+                gates={},
                 seed=0,
             )
             try:

@@ -19,6 +19,7 @@ import msgspec
 from scheduler.assembly import debugging
 from scheduler.assembly.build import build
 from scheduler.assembly.live_answers import live_pod, live_state
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.metrics.exposition import Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
     from scheduler.queue import QueueStatistics
     from scheduler.runtime import Framework
@@ -53,8 +54,9 @@ class SchedulerApp:
 
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
-    event. `identity` is the name in the leader election, by default unique to the process. Raises
-    `PluginSetupError` for profiles that cannot work, and `ConfigError` for such an election.
+    event. `feature_gates` are those that are on. `identity` is the name in the leader election, by
+    default unique to the process. Raises `PluginSetupError` for profiles that cannot work, and
+    `ConfigError` for such an election.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class SchedulerApp:
         tie_break: str = "random",
         max_in_unschedulable_pods_seconds: float = 300.0,
         identity: str = "",
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
     ) -> None:
         self._parts: Final = build(
             config,
@@ -78,6 +81,7 @@ class SchedulerApp:
             tie_break=tie_break,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
             identity=identity,
+            feature_gates=feature_gates,
         )
         self._base: Final = self._parts.base
         self._url: Final = connection.base_url

@@ -28,7 +28,6 @@ from scheduler.client import (
     RestClient,
 )
 from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
-from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.client import Connection, Resource
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.handle import Lister
     from scheduler.framework.interface import Plugin
     from scheduler.runtime import Framework
@@ -139,8 +138,10 @@ class BaseParts:
         *,
         clock: Clock,
         seed: int | None,
+        feature_gates: FeatureGates,
     ) -> None:
         self.clock: Final = clock
+        self.feature_gates: Final = feature_gates
         self.rng: Final = random.Random(seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
@@ -165,7 +166,7 @@ class BaseParts:
             nominator=self.nominator,
             event_recorder=self.broadcaster.recorder(profile_name),
             api=self.dispatcher,
-            feature_gates=DEFAULT_FEATURE_GATES,
+            feature_gates=self.feature_gates,
             metrics=self.metrics,
             rng=self.rng,
             clock=self.clock,
@@ -206,9 +207,10 @@ def build(
     tie_break: str,
     max_in_unschedulable_pods_seconds: float,
     identity: str,
+    feature_gates: FeatureGates,
 ) -> BuiltScheduler:
     """Build a scheduler; the parameters are those of `SchedulerApp`."""
-    base = BaseParts(config, connection, clock=clock, seed=seed)
+    base = BaseParts(config, connection, clock=clock, seed=seed, feature_gates=feature_gates)
     election = LeaderElection.from_config(
         config,
         connection,

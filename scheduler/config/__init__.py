@@ -11,6 +11,7 @@ A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins
 from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
 from scheduler.config.duration import Duration
 from scheduler.config.encode import encode_config
+from scheduler.config.feature_gates import enabled_gates
 from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
@@ -59,6 +60,7 @@ __all__ = [
     "Scheme",
     "default_config",
     "default_plugins",
+    "enabled_gates",
     "encode_config",
     "load_config",
     "load_text",

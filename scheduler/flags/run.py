@@ -1,4 +1,4 @@
-"""The flags of one run of the scheduler: its API server, configuration, plugins and chance.
+"""The flags of one run of the scheduler: API server, configuration, plugins, gates and chance.
 
 Source: kube-scheduler `app/options/options.go`; `--plugin`, `--tie-break`, `--seed` and
 `--check-cache-every` are ours.
@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from scheduler.config.duration import Duration
+from scheduler.config.feature_gates import help_lines
 from scheduler.flags.types import DURATION, flag_group
 
 
@@ -24,6 +25,7 @@ class RunOptions:
     master: str
     config: Path | None
     plugins: tuple[str, ...]
+    feature_gates: tuple[str, ...]
     tie_break: str
     seed: int | None
     check_cache_every: Duration | None
@@ -52,6 +54,14 @@ _FLAGS: Final = (
         multiple=True,
         help="A plugin of your own, or the name of an installed one; enabled in every profile that "
         "does not mention it. May be given more than once.",
+    ),
+    click.option(
+        "--feature-gates",
+        metavar="NAME=true|false,...",
+        multiple=True,
+        help="Feature gates of kube-scheduler to set. May be given more than once. A gate is "
+        "refused if it would change decisions in a way that is not built.\n\n"
+        "\b\n" + "\n".join(["Options are:", *help_lines()]),
     ),
     click.option(
         "--tie-break",

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from scheduler.assembly.app import AppStatistics, SchedulerApp
 from scheduler.client import connect
-from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.config import (
+    ConfigError,
+    default_config,
+    enabled_gates,
+    load_config,
+    validate_config,
+)
 from scheduler.plugins import SCHEME
 
 if TYPE_CHECKING:
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
+
+_NO_SETTINGS: Final[Mapping[str, bool]] = MappingProxyType({})
 
 
 class RunningScheduler:
@@ -69,6 +78,7 @@ async def run_in_process(
     seed: int = 0,
     serve: bool = False,
     identity: str = "in-process",
+    feature_gates: Mapping[str, bool] = _NO_SETTINGS,
 ) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler until the `async with` block ends.
 
@@ -76,15 +86,24 @@ async def run_in_process(
     but no leader election. A file enables leader election unless it sets
     `leaderElection: {leaderElect: false}`; two schedulers with one lease need different
     identities. With `serve`, health, metrics and stories are served at `url`, over plain HTTP and
-    without authentication. Raises ConfigError for an invalid configuration.
+    without authentication. `feature_gates` are settings by name, as in `kubesched --feature-gates`.
+    Raises ConfigError for an invalid configuration and for gates that cannot be set.
     """
-    settings = load_config(config, SCHEME) if config else _without_election(default_config(SCHEME))
-    if errors := validate_config(settings, SCHEME):
+    gates = enabled_gates(feature_gates)
+    scheme = SCHEME._replace(gates=gates)
+    settings = load_config(config, scheme) if config else _without_election(default_config(scheme))
+    if errors := validate_config(settings, scheme):
         text = "; ".join(str(error) for error in errors)
         raise ConfigError(f"{config}: {text}" if config else text)
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
     app = SchedulerApp(
-        settings, connection, clock=clock, plugins=plugins, seed=seed, identity=identity
+        settings,
+        connection,
+        clock=clock,
+        plugins=plugins,
+        seed=seed,
+        identity=identity,
+        feature_gates=gates,
     )
     async with contextlib.AsyncExitStack() as stack:
         url = await _serve(stack, settings, app, clock) if serve else ""

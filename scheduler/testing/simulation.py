@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import tempfile
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import msgspec
@@ -75,8 +76,9 @@ class ApiServer(Protocol):
 class Simulation:
     """A scheduler that works on an API server whose clock is a `VirtualClock`.
 
-    `plugins` are enabled in the default profile, `args` are arguments of plugins by name. Raises
-    TypeError for a server with another clock, and `ConfigError` on entering.
+    `plugins` are enabled in the default profile, `args` are arguments of plugins by name,
+    `feature_gates` settings by name. Raises TypeError for a server with another clock, and
+    `ConfigError` on entering.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Simulation:
         plugins: Iterable[type[Plugin] | str] = (),
         args: Mapping[str, object] | None = None,
         seed: int = 0,
+        feature_gates: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
         if not isinstance(server.clock, VirtualClock):
             raise TypeError(
@@ -97,6 +100,7 @@ class Simulation:
         self._plugins: Final = tuple(plugins)
         self._args: Final = dict(args or {})
         self._seed: Final = seed
+        self._feature_gates: Final = feature_gates
         self._stack = contextlib.AsyncExitStack()
         self._scheduler: RunningScheduler | None = None
         self._client: RestClient | None = None
@@ -117,6 +121,7 @@ class Simulation:
                     config=config,
                     plugins=self._plugins,
                     seed=self._seed,
+                    feature_gates=self._feature_gates,
                 )
             )
             await self.idle()

@@ -136,6 +136,9 @@ def test_a_command_that_does_not_want_to_end_is_ended(
     assert outcome.verdict is Verdict.PASSED
 
 
+GATED = BOUND.replace("  cluster:", "  gates: {GenericWorkload: true}\n  cluster:")
+
+
 @pytest.mark.parametrize(
     ("text", "command", "reason"),
     [
@@ -155,6 +158,12 @@ def test_a_command_that_does_not_want_to_end_is_ended(
             BOUND.replace("  steps:\n", "  exact_time: true\n  steps:\n"),
             "true {kubeconfig}",
             "needs a clock that the suite moves",
+        ),
+        (GATED, "true {kubeconfig} --feature-gates={feature-gates}", None),
+        (
+            GATED,
+            "true {kubeconfig}",
+            "needs feature gates, and the command has no {feature-gates}",
         ),
         (ASKS, "true {kubeconfig} --port={port}", None),
         (
@@ -192,6 +201,14 @@ def test_a_command_is_given_a_port_and_its_metrics_are_read(tmp_path: Path) -> N
     wrong = run_one(case, options)  # the default is HTTPS, which this one does not speak
     assert wrong.verdict is Verdict.SKIPPED
     assert "GET https://127.0.0.1:2" in wrong.reason
+
+
+@pytest.mark.slow
+def test_a_command_gets_the_feature_gates_of_the_case(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, GATED.replace("true}", "true, GangScheduling: false}"))
+    fails = WATCHES + "sys.exit('gates ' + sys.argv[2])\n"
+    outcome = run_one(case, _options(tmp_path, fails, more="{feature-gates}"))
+    assert "gates GenericWorkload=true,GangScheduling=false" in outcome.reason
 
 
 def test_the_configuration_has_the_kubeconfig(tmp_path: Path) -> None:

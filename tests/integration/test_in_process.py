@@ -108,3 +108,15 @@ async def test_its_failure_is_raised_by_is_idle(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match=r"GET .*/version.*: Cannot connect"):
         async with run_in_process(kubeconfig=kubeconfig, clock=VirtualClock()) as scheduler:
             await _at_rest(scheduler)
+
+
+async def test_feature_gates_are_set_or_refused(api: Api, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    gates = {"SchedulerAsyncPreemption": False}
+    running = run_in_process(kubeconfig=kubeconfig, clock=VirtualClock(), feature_gates=gates)
+    async with running as scheduler:
+        await _at_rest(scheduler)
+    gates = {"GangScheduling": True}
+    with pytest.raises(ConfigError, match=r"features that are disabled: \[GenericWorkload\]"):
+        async with run_in_process(kubeconfig=kubeconfig, clock=VirtualClock(), feature_gates=gates):
+            pass

@@ -1,0 +1,373 @@
+"""Feature gates: those of kube-scheduler v1.36, how they are set, and those that are built.
+
+    settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
+    gates = enabled_gates(settings)               # raises ConfigError
+
+All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
+the gate and this program does not have that behaviour. The table is the output of the gates' own
+library, `GetAll` and `Dependencies`.
+Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
+`cli/flag/colon_separated_multimap_string_string.go`; `pkg/features/kube_features.go`.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.api import field
+from scheduler.api.field import quoted
+from scheduler.config.types import DEFAULT_FEATURE_GATES, ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scheduler.config.types import FeatureGates
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Stage(enum.Enum):
+    """The maturity of a feature, as the help shows it."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+    DEPRECATED = "DEPRECATED"
+
+
+class FeatureSpec(NamedTuple):
+    """A feature's stage and default; the gate of a locked feature only accepts its default."""
+
+    stage: Stage
+    default: bool
+    locked: bool = False
+
+
+_NAMES: Final = {
+    FeatureSpec(Stage.ALPHA, default=False): """
+        APIServingWithRoutine AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
+        CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR
+        ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
+        CloudControllerManagerWebhook ContainerStopSignals CrossNamespaceVolumeDataSource
+        DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
+        DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero
+        ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs
+        InPlacePodVerticalScalingExclusiveMemory KubeletInUserNamespace LoggingAlphaOptions
+        ManifestBasedAdmissionControlConfig MemoryQoS MutablePVNodeAffinity NativeHistograms
+        PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
+        PodLevelResourceManagers PodLogsQuerySplitStreams PodsAPI QOSReserved
+        ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi ShardedListAndWatch
+        StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
+        TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions
+        UserNamespacesHostNetworkSupport VolumeLimitScaling WindowsCPUAndMemoryAffinity
+        WorkloadAwarePreemption WorkloadWithJob
+    """,
+    FeatureSpec(Stage.BETA, default=True): """
+        APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
+        AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions
+        CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding
+        ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz
+        ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
+        DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+        DRAPartitionableDevices DRAResourceClaimDeviceStatus
+        DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
+        DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas
+        DetectCacheInconsistency EnvFiles ExtendWebSocketsToKubelet GracefulNodeShutdown
+        GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance HostnameOverride
+        InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
+        InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax
+        KubeletEnsureSecretPulledImages KubeletSeparateDiskGC
+        KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
+        LoggingBetaOptions MatchLabelKeysInPodTopologySpread
+        MatchLabelKeysInPodTopologySpreadSelectorMerge MutablePodResourcesForSuspendedJobs
+        MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+        NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching
+        PLEGOnDemandRelist PodDeletionCost PodLevelResources
+        PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
+        PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
+        ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
+        ResourceHealthStatusMessage RestartAllContainersOnContainerExits
+        RotateKubeletServerCertificate SchedulerAsyncPreemption SchedulerPopFromBackoffQ
+        ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate
+        StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+        StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+        StatefulSetSemanticRevisionComparison StorageVersionHash StrictIPCIDRValidation
+        StructuredAuthenticationConfigurationEgressSelector
+        StructuredAuthenticationConfigurationJWKSMetrics
+        TokenRequestServiceAccountUIDValidation TopologyManagerPolicyBetaOptions
+        TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
+        UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
+        WatchCacheInitializationPostStartHook WatchList WatchListClient
+        WindowsGracefulNodeShutdown
+    """,
+    FeatureSpec(Stage.BETA, default=False): """
+        ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
+        CoordinatedLeaderElection DRADeviceTaintRules
+        LocalStorageCapacityIsolationFSQuotaMonitoring MaxUnavailableStatefulSet
+        PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
+    """,
+    FeatureSpec(Stage.GA, default=True, locked=True): """
+        APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource
+        AuthorizeNodeWithSelectors AuthorizeWithSelectors BtreeWatchCache
+        CPUManagerPolicyOptions CRDValidationRatcheting CSIServiceAccountTokenSecrets
+        ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
+        DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation
+        ExecProbeTimeout ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume
+        InOrderInformers InPlacePodVerticalScaling JobBackoffLimitPerIndex JobManagedBy
+        JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI
+        KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources
+        KubeletPodResourcesGet KubeletTracing LogarithmicScaleDown
+        MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
+        NFTablesProxyMode NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
+        OrderedNamespaceDeletion PodLifecycleSleepAction PodLifecycleSleepActionAllowZero
+        PodObservedGenerationTracking PodSchedulingReadiness PreferSameTrafficDistribution
+        ProcMountType RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
+        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation
+        ResilientWatchCacheInitialization RetryGenerateName SELinuxChangePolicy
+        SELinuxMountReadWriteOncePod SchedulerQueueingHints SeparateTaintEvictionController
+        ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
+        ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo
+        SidecarContainers StreamingCollectionEncodingToJSON
+        StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
+        SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions
+        UserNamespacesSupport VolumeAttributesClass WinDSR WinOverlay
+    """,
+    FeatureSpec(Stage.GA, default=True): """
+        AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList
+        InformerResourceVersion MutatingAdmissionPolicy
+    """,
+    FeatureSpec(Stage.DEPRECATED, default=True, locked=True): """
+        AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
+    """,
+    FeatureSpec(Stage.DEPRECATED, default=True): """
+        DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods
+        ServiceCIDRStatusFieldWiping StorageNamespaceIndex
+    """,
+    FeatureSpec(Stage.DEPRECATED, default=False, locked=True): """
+        AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver
+        SeparateCacheWatchRPC
+    """,
+    FeatureSpec(Stage.DEPRECATED, default=False): """
+        AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests
+        ChangeContainerStatusOnKubeletRestart DeclarativeValidationTakeover KMSv1
+        KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
+    """,
+}
+
+#: Every gate of kube-scheduler v1.36.3 by name.
+FEATURES: Final[Mapping[str, FeatureSpec]] = MappingProxyType(
+    {name: spec for spec, names in _NAMES.items() for name in names.split()}
+)
+
+#: A feature that is on needs these features to be on.
+_DEPENDENCIES: Final = {
+    "AuthorizeNodeWithSelectors": "AuthorizeWithSelectors",
+    "ClusterTrustBundleProjection": "ClusterTrustBundle",
+    "DRAAdminAccess": "DynamicResourceAllocation",
+    "DRAConsumableCapacity": "DynamicResourceAllocation",
+    "DRADeviceBindingConditions": "DRAResourceClaimDeviceStatus DynamicResourceAllocation",
+    "DRADeviceTaintRules": "DRADeviceTaints",
+    "DRADeviceTaints": "DynamicResourceAllocation",
+    "DRAExtendedResource": "DynamicResourceAllocation",
+    "DRAListTypeAttributes": "DynamicResourceAllocation",
+    "DRANodeAllocatableResources": "DynamicResourceAllocation",
+    "DRAPartitionableDevices": "DynamicResourceAllocation",
+    "DRAPrioritizedList": "DynamicResourceAllocation",
+    "DRAResourceClaimGranularStatusAuthorization": (
+        "DRAResourceClaimDeviceStatus DynamicResourceAllocation"
+    ),
+    "DRAResourcePoolStatus": "DynamicResourceAllocation",
+    "DRASchedulerFilterTimeout": "DynamicResourceAllocation",
+    "DRAWorkloadResourceClaims": "DynamicResourceAllocation GenericWorkload",
+    "DeclarativeValidationBeta": "DeclarativeValidation",
+    "DeclarativeValidationTakeover": "DeclarativeValidation",
+    "DisableAllocatorDualWrite": "MultiCIDRServiceAllocator",
+    "ExtendWebSocketsToKubelet": "NodeDeclaredFeatures",
+    "GangScheduling": "GenericWorkload",
+    "GracefulNodeShutdownBasedOnPodPriority": "GracefulNodeShutdown",
+    "ImageVolumeWithDigest": "ImageVolume",
+    "InPlacePodLevelResourcesVerticalScaling": (
+        "InPlacePodVerticalScaling NodeDeclaredFeatures PodLevelResources"
+    ),
+    "InPlacePodVerticalScalingExclusiveCPUs": "InPlacePodVerticalScaling",
+    "InPlacePodVerticalScalingExclusiveMemory": "InPlacePodVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers": "InPlacePodVerticalScaling NodeDeclaredFeatures",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "MatchLabelKeysInPodTopologySpread",
+    "PodCertificateRequest": "AuthorizeNodeWithSelectors",
+    "PodLevelResourceManagers": "PodLevelResources",
+    "PodLifecycleSleepActionAllowZero": "PodLifecycleSleepAction",
+    "ProcMountType": "UserNamespacesSupport",
+    "ResourceHealthStatus": "DynamicResourceAllocation",
+    "ResourceHealthStatusMessage": "ResourceHealthStatus",
+    "RestartAllContainersOnContainerExits": "ContainerRestartRules NodeDeclaredFeatures",
+    "ServiceAccountTokenNodeBinding": "ServiceAccountTokenNodeBindingValidation",
+    "StaleControllerConsistencyDaemonSet": "AtomicFIFO",
+    "StaleControllerConsistencyJob": "AtomicFIFO",
+    "StaleControllerConsistencyReplicaSet": "AtomicFIFO",
+    "StaleControllerConsistencyStatefulSet": "AtomicFIFO",
+    "StorageVersionAPI": "APIServerIdentity",
+    "StructuredAuthenticationConfigurationEgressSelector": "StructuredAuthenticationConfiguration",
+    "StructuredAuthenticationConfigurationJWKSMetrics": "StructuredAuthenticationConfiguration",
+    "TopologyAwareWorkloadScheduling": "GenericWorkload",
+    "UnknownVersionInteroperabilityProxy": "APIServerIdentity",
+    "UserNamespacesHostNetworkSupport": "NodeDeclaredFeatures UserNamespacesSupport",
+    "WindowsGracefulNodeShutdown": "GracefulNodeShutdown",
+    "WorkloadAwarePreemption": "GangScheduling",
+    "WorkloadWithJob": "GenericWorkload",
+}
+
+#: Gates that set all gates of a stage that are not set by name.
+_STAGES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+_ALL: Final = {name: FeatureSpec(stage, default=False) for name, stage in _STAGES.items()}
+
+#: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
+_NOT_BUILT: Final = {
+    "CoordinatedLeaderElection": True,
+    "DRADeviceTaintRules": True,
+    "DRAListTypeAttributes": True,
+    "DRANodeAllocatableResources": True,
+    "DRAWorkloadResourceClaims": True,
+    "InPlacePodLevelResourcesVerticalScaling": False,
+    "NominatedNodeNameForExpectation": False,
+    "PodLevelResources": False,
+    "SchedulerPopFromBackoffQ": False,
+    "TaintTolerationComparisonOperators": True,
+}
+
+_COMPONENT: Final = "kube"
+#: As Go prints them.
+_GO: Final = {False: "false", True: "true"}
+#: The texts that Go reads as true and false.
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def help_lines() -> list[str]:
+    """Return the lines about the gates that may be set, as in kube-scheduler's help."""
+    shown = [
+        f"{_COMPONENT}:{name}=true|false ({spec.stage.value} - default={_GO[spec.default]})"
+        for name, spec in (*FEATURES.items(), *_ALL.items())
+        if spec.stage in (Stage.ALPHA, Stage.BETA)
+    ]
+    return sorted(shown)
+
+
+def parse_settings(values: Iterable[str]) -> dict[str, bool]:
+    """Parse the values of `--feature-gates`, one for each time the flag is given.
+
+    Of several settings of a gate the last one counts. Raises ConfigError.
+    """
+    settings: dict[str, bool] = {}
+    for name, value in _pairs(values):
+        if value is None:
+            raise ConfigError(f"missing bool value for {name}")
+        if value not in _BOOLEANS:
+            raise ConfigError(
+                f"invalid value of {name}={value}, "
+                f"err: strconv.ParseBool: parsing {quoted(value)}: invalid syntax"
+            )
+        settings[name] = _BOOLEANS[value]
+    return settings
+
+
+def _pairs(values: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield names and values; the component before the colon may be left out everywhere."""
+    components: set[str] = set()
+    for pair in ",".join(values).split(","):
+        if not pair:
+            continue
+        before, colon, after = pair.partition(":")
+        component, setting = (before.strip(), after.strip()) if colon else ("", pair.strip())
+        components.add(component)
+        if component not in ("", _COMPONENT):
+            raise ConfigError(f"component not registered: {component}")
+        if len(components) > 1:
+            raise ConfigError(
+                "set kube feature gates with default empty prefix or kube: prefix consistently, "
+                "do not mix use"
+            )
+        name, equals, value = setting.partition("=")
+        if setting:
+            yield name.strip(), value.strip() if equals else None
+
+
+def enabled_gates(settings: Mapping[str, bool]) -> FeatureGates:
+    """Return the gates that are on with these settings.
+
+    Raises ConfigError for gates that do not exist, that are locked or depend on others that are
+    off, and for behaviour that is not built.
+    """
+    _check_names(settings)
+    values = _with_stages(settings)
+    errors = [*_locked(settings)] or [*_missing_dependencies(values)] or [*_not_built(values)]
+    if errors:
+        raise ConfigError(field.aggregate(errors))
+    _warn(settings)
+    on = {name for name, value in values.items() if value}
+    return (DEFAULT_FEATURE_GATES | on) - (values.keys() - on)
+
+
+def _check_names(settings: Mapping[str, bool]) -> None:
+    for name in settings:
+        if name not in FEATURES and name not in _STAGES:
+            raise ConfigError(f"unrecognized feature gate: {name}")
+
+
+def _with_stages(settings: Mapping[str, bool]) -> dict[str, bool]:
+    """Return the values of all gates that are set by name or by their stage."""
+    values = {
+        name: settings[all_gates]
+        for all_gates, stage in _STAGES.items()
+        if all_gates in settings
+        for name, spec in FEATURES.items()
+        if spec.stage is stage
+    }
+    return values | {name: value for name, value in settings.items() if name not in _STAGES}
+
+
+def _locked(settings: Mapping[str, bool]) -> Iterator[ConfigError]:
+    for name, value in settings.items():
+        spec = FEATURES.get(name)
+        if spec is not None and spec.locked and value != spec.default:
+            yield ConfigError(
+                f"cannot set feature gate {name} to {_GO[value]}, "
+                f"feature is locked to {_GO[spec.default]}"
+            )
+
+
+def _missing_dependencies(values: Mapping[str, bool]) -> Iterator[ConfigError]:
+    def is_on(name: str) -> bool:
+        return values.get(name, FEATURES[name].default)
+
+    for name, dependencies in _DEPENDENCIES.items():
+        disabled = [other for other in dependencies.split() if not is_on(other)]
+        if disabled and is_on(name):
+            yield ConfigError(
+                f"{name} is enabled, but depends on features that are disabled: "
+                f"[{' '.join(disabled)}]"
+            )
+
+
+def _not_built(values: Mapping[str, bool]) -> Iterator[ConfigError]:
+    for name, value in _NOT_BUILT.items():
+        if values.get(name) is value:
+            yield ConfigError(
+                f"cannot set feature gate {name} to {_GO[value]}, "
+                "this behaviour is not built into kubesched"
+            )
+
+
+def _warn(settings: Mapping[str, bool]) -> None:
+    for name, value in settings.items():
+        stage = FEATURES[name].stage if name in FEATURES else None
+        if stage in (Stage.GA, Stage.DEPRECATED):
+            _log.warning(
+                '"Warning: setting %s feature gate. It will be removed in a future release." '
+                'featureGate="%s" value=%s',
+                *("GA" if stage is Stage.GA else "deprecated", name, _GO[value]),
+            )

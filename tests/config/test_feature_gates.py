@@ -1,0 +1,125 @@
+"""Feature gates are set with kube-scheduler's rules and texts, confirmed on its v1.36.3."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from scheduler.config import DEFAULT_FEATURE_GATES, ConfigError, enabled_gates
+from scheduler.config.feature_gates import FEATURES, help_lines, parse_settings
+
+
+def gates_of(*values: str) -> frozenset[str]:
+    return enabled_gates(parse_settings(values))
+
+
+def test_without_settings_the_gates_are_the_defaults() -> None:
+    assert gates_of() == gates_of("") == gates_of(",") == gates_of("kube:") == DEFAULT_FEATURE_GATES
+
+
+def test_the_gates_that_are_on_by_default_are_on_by_default_upstream() -> None:
+    assert all(FEATURES[name].default for name in DEFAULT_FEATURE_GATES)
+
+
+def test_a_gate_is_turned_on_and_off_and_the_last_setting_counts() -> None:
+    assert gates_of("GenericWorkload=true") == DEFAULT_FEATURE_GATES | {"GenericWorkload"}
+    assert gates_of("GenericWorkload=1,GangScheduling=T") >= {"GenericWorkload", "GangScheduling"}
+    assert "SchedulerAsyncPreemption" not in gates_of("SchedulerAsyncPreemption=FALSE")
+    assert "GenericWorkload" not in gates_of("GenericWorkload=true", "GenericWorkload=false")
+    assert "GenericWorkload" in gates_of("kube: GenericWorkload = true ")
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("Bogus=true", "unrecognized feature gate: Bogus"),
+        ("GenericWorkload", "missing bool value for GenericWorkload"),
+        (
+            "GenericWorkload=maybe",
+            "invalid value of GenericWorkload=maybe, "
+            'err: strconv.ParseBool: parsing "maybe": invalid syntax',
+        ),
+        ("foo:X=true", "component not registered: foo"),
+        ("a:b:c=true", "component not registered: a"),
+        (
+            "kube:GenericWorkload=true,GangScheduling=true",
+            "set kube feature gates with default empty prefix or kube: prefix consistently, "
+            "do not mix use",
+        ),
+        (
+            "DynamicResourceAllocation=false",
+            "cannot set feature gate DynamicResourceAllocation to false, feature is locked to true",
+        ),
+        (
+            "SidecarContainers=false,SchedulerQueueingHints=false",
+            "[cannot set feature gate SidecarContainers to false, feature is locked to true, "
+            "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true]",
+        ),
+        (
+            "GangScheduling=true",
+            "GangScheduling is enabled, but depends on features that are disabled: "
+            "[GenericWorkload]",
+        ),
+        (
+            "TaintTolerationComparisonOperators=true",
+            "cannot set feature gate TaintTolerationComparisonOperators to true, "
+            "this behaviour is not built into kubesched",
+        ),
+    ],
+)
+def test_an_invalid_setting_is_refused_with_upstreams_text(value: str, error: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        gates_of(value)
+    assert str(raised.value) == error
+
+
+def test_all_alpha_sets_the_alpha_gates_that_are_not_set_by_name() -> None:
+    not_built = (
+        "DRAListTypeAttributes",
+        "DRANodeAllocatableResources",
+        "DRAWorkloadResourceClaims",
+        "TaintTolerationComparisonOperators",
+    )
+    with pytest.raises(ConfigError) as raised:
+        gates_of("AllAlpha=true")
+    assert all(name in str(raised.value) for name in not_built)
+    off = ",".join(f"{name}=false" for name in (*not_built, "StorageCapacityScoring"))
+    gates = gates_of(f"{off},AllAlpha=true")
+    assert gates >= DEFAULT_FEATURE_GATES | {"GangScheduling", "WorkloadAwarePreemption"}
+    assert "StorageCapacityScoring" not in gates
+
+
+def test_all_beta_is_refused_where_the_scheduler_would_decide_otherwise() -> None:
+    with pytest.raises(ConfigError, match="SchedulerPopFromBackoffQ to false"):
+        gates_of(
+            "AllBeta=false,ContainerRestartRules=true,GracefulNodeShutdown=true,APIServerIdentity=true"
+        )
+
+
+def test_gates_of_other_components_are_accepted() -> None:
+    assert gates_of("WorkloadWithJob=true,GenericWorkload=true,QOSReserved=true,WatchList=false")
+
+
+@pytest.mark.parametrize(
+    ("setting", "stage"),
+    [("DynamicResourceAllocation=true", "GA"), ("KMSv1=true", "deprecated")],
+)
+def test_gates_that_will_go_are_accepted_with_a_warning(
+    setting: str, stage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    gates_of(setting)
+    name = setting.partition("=")[0]
+    assert caplog.messages == [
+        f'"Warning: setting {stage} feature gate. It will be removed in a future release." '
+        f'featureGate="{name}" value=true'
+    ]
+
+
+def test_the_help_lists_the_gates_that_may_be_set() -> None:
+    lines = help_lines()
+    assert len(lines) == 149
+    assert "kube:GangScheduling=true|false (ALPHA - default=false)" in lines
+    assert "kube:AllBeta=true|false (BETA - default=false)" in lines
+    assert not any("DynamicResourceAllocation=" in line for line in lines)
