@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from scheduler.client.kinds import GroupVersionResource, resource_named
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import (
@@ -57,6 +58,24 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
         registry.register(plugin_class)
         names.append(plugin_class.name)
     return registry, names
+
+
+def untyped_kinds_of(plugins: Iterable[type[Plugin] | str]) -> frozenset[GroupVersionResource]:
+    """Return the kinds without a type of ours that these or announced plugins read.
+
+    Raises `PluginSetupError`.
+    """
+    registry, _ = plugin_registry(plugins)
+    found = set()
+    for plugin in registry.classes():
+        for kind in (*plugin.reads, *plugin.required):
+            try:
+                named = resource_named(kind)
+            except ValueError as error:
+                raise PluginSetupError(f'plugin "{plugin.name}": reads: {error}') from error
+            if isinstance(named, GroupVersionResource):
+                found.add(named)
+    return frozenset(found)
 
 
 def build_profiles(

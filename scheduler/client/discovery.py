@@ -49,7 +49,7 @@ class DiscoveredKind:
         self._resource: Resource[Unstructured] | None = None
 
     async def list(self, options: ListOptions) -> Page[Unstructured]:
-        resource = self._resource or await self._discover()
+        resource = self._resource or await self.discover()
         try:
             return await self._client.list_page(resource, options)
         except NotFound:
@@ -58,12 +58,13 @@ class DiscoveredKind:
             raise
 
     async def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[Unstructured], None]:
-        resource = self._resource or await self._discover()
+        resource = self._resource or await self.discover()
         async with contextlib.aclosing(self._client.watch(resource, options)) as stream:
             async for event in stream:
                 yield event
 
-    async def _discover(self) -> Resource[Unstructured]:
+    async def discover(self) -> Resource[Unstructured]:
+        """Look the kind up. Raises `KindNotFound`."""
         name, path = self._name, self._name.discovery_path
         try:
             body = await self._client.request("GET", path, subject=Subject(name.group_resource))

@@ -14,7 +14,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.assembly.profiles import find_plugins_in_working_directory, untyped_kinds_of
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
@@ -38,9 +38,10 @@ from scheduler.reports.model import Report
 from scheduler.runtime import FrameworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from scheduler.api.core import Pod
+    from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.reports.decision import Decision
     from scheduler.reports.model import PodReport
@@ -197,7 +198,8 @@ def main(
             answers = _Answers(_scenario_reports(scenarios, plugin, only))
         else:
             settings = load_config(config, SCHEME) if config else default_config(SCHEME)
-            cluster = _cluster(manifests, kubeconfig=kubeconfig or "", master=master)
+            kinds = untyped_kinds_of(plugin)
+            cluster = _cluster(manifests, kinds, kubeconfig=kubeconfig or "", master=master)
             answers = _cluster_answers(settings, cluster, plugin, only)
         if server:
             answers = answers._replace(pods=_with_stories(answers.pods, port))
@@ -254,14 +256,20 @@ def _with_stories(pods: Iterable[PodReport], port: SchedulerPort) -> Iterator[Po
         yield replace(report, story=stories.get(report.pod))
 
 
-def _cluster(manifests: Iterable[Path], *, kubeconfig: str, master: str) -> Cluster:
+def _cluster(
+    manifests: Iterable[Path],
+    kinds: Collection[GroupVersionResource],
+    *,
+    kubeconfig: str,
+    master: str,
+) -> Cluster:
     if manifests:
-        cluster, ignored = read_manifests(manifests)
-        for path, kinds in ignored.items():
-            counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+        cluster, ignored = read_manifests(manifests, kinds)
+        for path, numbers in ignored.items():
+            counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
             click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
         return cluster
-    return asyncio.run(read_api_server(kubeconfig, master, SystemClock()))
+    return asyncio.run(read_api_server(kubeconfig, master, SystemClock(), kinds))
 
 
 def _cluster_answers(

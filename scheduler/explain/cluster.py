@@ -14,12 +14,15 @@ from msgspec.structs import replace
 from scheduler.api import resources
 from scheduler.api.core import ContainerPort, Node, Pod, ResourceRequirements
 from scheduler.client import NODES, PODS, ApiObject, NotFound, RestClient, connect
+from scheduler.client.discovery import DiscoveredKind
+from scheduler.client.errors import KindNotFound
 from scheduler.client.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scheduler.api.core import Container, PodSpec, Quantities
+    from scheduler.client.kinds import GroupVersionResource
     from scheduler.clock import Clock
 
 #: Phases of pods that have ended and occupy no resources.
@@ -31,15 +34,20 @@ class ClusterError(ValueError):
 
 
 class Cluster(NamedTuple):
-    """The objects that decisions depend on. `others` maps the plural of a kind to its objects."""
+    """The objects that decisions depend on. `others` maps the key of a kind to its objects."""
 
     nodes: list[Node]
     pods: list[Pod]
     others: dict[str, list[ApiObject]]
 
 
-async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster:
-    """Read all objects from an API server once. Raises the client's errors."""
+async def read_api_server(
+    kubeconfig: str, master: str, clock: Clock, kinds: Iterable[GroupVersionResource]
+) -> Cluster:
+    """Read all objects from an API server once, those of further `kinds` too.
+
+    Raises the client's errors.
+    """
     connection = connect(kubeconfig=kubeconfig, master=master, clock=clock)
     async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
         nodes = await client.list_all(NODES)
@@ -50,6 +58,10 @@ async def read_api_server(kubeconfig: str, master: str, clock: Clock) -> Cluster
                 # A server without this kind has no objects of it.
                 with contextlib.suppress(NotFound):
                     others[plural] = list((await client.list_all(resource)).items)
+        for name in kinds:
+            with contextlib.suppress(KindNotFound):
+                found = await DiscoveredKind(client, name).discover()
+                others[name.key] = list((await client.list_all(found)).items)
     running = [pod for pod in pods.items if pod.status.phase not in ENDED]
     return Cluster(list(nodes.items), running, others)
 

@@ -21,8 +21,9 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta, Struct
+from scheduler.api.unstructured import Unstructured
 from scheduler.client import NODES, PODS, object_key
-from scheduler.client.kinds import KINDS_BY_NAME, Resource
+from scheduler.client.kinds import KINDS_BY_NAME, GroupVersionResource, Resource
 from scheduler.explain.cluster import (
     ENDED,
     Cluster,
@@ -33,7 +34,7 @@ from scheduler.explain.cluster import (
 from scheduler.explain.yaml_reader import YamlError, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.client import ApiObject
@@ -77,12 +78,15 @@ class Manifests(NamedTuple):
     ignored: Mapping[Path, Counter[str]]
 
 
-def read_manifests(paths: Iterable[Path]) -> Manifests:
-    """Read manifests. Pods that have ended are left out: they occupy nothing.
+def read_manifests(
+    paths: Iterable[Path], kinds: Collection[GroupVersionResource] = ()
+) -> Manifests:
+    """Read manifests, with the objects of further `kinds` that plugins read.
 
-    Raises `ClusterError`, which names file, document and field, or `OSError`.
+    Pods that have ended are left out: they occupy nothing. Raises `ClusterError`, which names
+    file, document and field, or `OSError`.
     """
-    reading = _Reading()
+    reading = _Reading(kinds)
     with _no_garbage_collection():
         for path in paths:
             for document in _documents(path):
@@ -93,13 +97,17 @@ def read_manifests(paths: Iterable[Path]) -> Manifests:
 class _Reading:
     """Collects objects, and checks them against each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Collection[GroupVersionResource]) -> None:
+        self._kinds: Final = kinds
         self._objects: Final[dict[str, list[Any]]] = {NODES.plural: [], PODS.plural: []}
         self._ignored: Final[dict[Path, Counter[str]]] = {}
         self._documents: Final[dict[tuple[str, str], _Document]] = {}
 
     def add(self, document: _Document) -> None:
         resource = _resource(document)
+        if resource is None and (name := _api_name(document)) in self._kinds:
+            self._objects.setdefault(name.key, []).append(_unstructured(document))
+            return
         if resource is None:
             counts = self._ignored.setdefault(document.path, Counter())
             counts[str(document.value["kind"])] += 1
@@ -254,6 +262,33 @@ def _resource(document: _Document) -> Resource[Any] | None:
     if str(version).rpartition("/")[0] != resource.group:
         return None
     raise document.error(f'apiVersion: expected "{resource.api_version}", got "{version}"')
+
+
+def _api_name(document: _Document) -> GroupVersionResource:
+    """Return the name of a kind without a type of ours; the plural is guessed from the kind.
+
+    Source: `UnsafeGuessKindToResource` in apimachinery.
+    """
+    group, _, version = str(document.value.get("apiVersion", "")).rpartition("/")
+    singular = str(document.value["kind"]).lower()
+    if singular.endswith("y"):
+        plural = f"{singular[:-1]}ies"
+    else:
+        plural = f"{singular}{'es' if singular.endswith('s') else 's'}"
+    return GroupVersionResource(group, version, plural)
+
+
+def _unstructured(document: _Document) -> Unstructured:
+    """Return the object; one of the core group without a namespace is in `default`."""
+    fields = dict(document.value)
+    if "/" not in str(fields.get("apiVersion", "")):
+        fields["metadata"] = {"namespace": "default", **(fields.get("metadata") or {})}
+    try:
+        found = Unstructured(fields)
+    except msgspec.ValidationError as error:
+        raise document.error(f"metadata: {error}") from error
+    _check_name(document, found.metadata.name)
+    return found
 
 
 def _check_name(document: _Document, name: str) -> None:

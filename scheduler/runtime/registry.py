@@ -21,7 +21,7 @@ from scheduler.runtime.extension_points import check_methods, require_extension_
 from scheduler.runtime.plugin_args import decode_plugin_args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import msgspec
 
@@ -45,6 +45,9 @@ class Registry:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
+
+    def classes(self) -> Collection[type[Plugin]]:
+        return self._classes.values()
 
     def register(self, plugin_class: type[Plugin]) -> None:
         """Add a plugin class; raises `PluginSetupError` if its name is taken or it is malformed."""

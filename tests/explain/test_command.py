@@ -248,6 +248,25 @@ def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
     assert "OnlySmall" in result.output
 
 
+OBJECTS = """---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: limits}, data: {pods: "3"}}
+---
+{apiVersion: example.com/v1, kind: Quota, metadata: {name: q, namespace: default}, spec: {pods: 5}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: s}}
+"""
+
+
+def test_objects_that_a_plugin_reads_are_kept_and_others_are_named(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text("utf-8") + OBJECTS, "utf-8")
+    plugin = "tests.explain.reads_quota:ReadsQuota"
+    result = explain("--manifests", str(manifest), "--plugin", plugin)
+    assert "limit 3, quotas [5]" in result.stdout
+    assert result.stderr == f"kubesched-explain: {manifest}: no decision depends on 1 Secret\n"
+    result = explain("--manifests", str(manifest))
+    assert "no decision depends on 1 ConfigMap, 1 Quota, 1 Secret" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -54,6 +54,16 @@ async def test_pods_that_run_take_room_and_those_that_are_over_do_not(
         assert events["items"] == []
 
 
+async def test_kinds_that_a_plugin_reads_come_from_the_server(server: FakeApiServer) -> None:
+    config = {"kind": "ConfigMap", "metadata": {"name": "limits"}, "data": {"pods": "3"}}
+    server.load([{"apiVersion": "v1", **config}])
+    async with Api.of(server) as api:
+        await api.node("a")
+        await api.pod("waits")
+        result = await _explain(server, "--plugin", "tests.explain.reads_quota:ReadsQuota")
+    assert "limit 3, quotas []" in result.stdout  # the server has no quotas
+
+
 async def test_decisions_come_with_the_stories_of_a_running_scheduler(
     server: FakeApiServer, tmp_path: Path
 ) -> None:
