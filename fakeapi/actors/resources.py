@@ -59,6 +59,9 @@ CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeCl
 STORAGE_CLASSES: Final = Resource(
     "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False
 )
+VOLUME_ATTRIBUTES_CLASSES: Final = Resource(
+    "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass", namespaced=False
+)
 DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io",
     "v1",

@@ -1,6 +1,9 @@
-"""Finalizers that keep claims that pods use, and volumes that are bound, from being deleted.
+"""Finalizers that keep objects of storage from being deleted while they are used.
 
-Source: pkg/controller/volume/{pvcprotection,pvprotection} of Kubernetes v1.36.3.
+Claims are used by pods, volumes by the claims they are bound to, VolumeAttributesClasses by claims
+and volumes.
+
+Source: pkg/controller/volume/{pvcprotection,pvprotection,vacprotection} of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.objects import has_ended, key_of, node_of, phase_of, spec_of
-from fakeapi.actors.resources import CLAIMS, PODS, VOLUMES
+from fakeapi.actors.resources import CLAIMS, PODS, VOLUME_ATTRIBUTES_CLASSES, VOLUMES
+from fakeapi.quota.scopes import attributes_classes_of
 from fakeapi.types.objects import (
     Json,
     finalizers_of,
@@ -28,10 +32,14 @@ if TYPE_CHECKING:
 
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+_CLASS_FINALIZER: Final = "kubernetes.io/vac-protection"
 
 
 class VolumeProtection(Controller):
-    """Adds and removes the finalizers. Keys are `claim namespace/name` and `volume name`."""
+    """Adds and removes the finalizers.
+
+    Keys are `claim namespace/name`, `volume name` and `class name`.
+    """
 
     name = "volume-protection-controller"
 
@@ -40,26 +48,30 @@ class VolumeProtection(Controller):
         self._claims = self.informer(CLAIMS)
         self._volumes = self.informer(VOLUMES)
         self._pods = self.informer(PODS)
-        self._claims.subscribe(lambda old, new: self.queue.add(f"claim {key_of(new or old or {})}"))
-        self._volumes.subscribe(
-            lambda old, new: self.queue.add(f"volume {key_of(new or old or {})}")
-        )
+        self._classes = self.informer(VOLUME_ATTRIBUTES_CLASSES)
+        self._claims.subscribe(self._claim_changed)
+        self._volumes.subscribe(self._volume_changed)
         self._pods.subscribe(self._pod_changed)
+        self._classes.subscribe(
+            lambda old, new: self.queue.add(f"class {key_of(new or old or {})}")
+        )
 
     async def sync(self, key: str) -> None:
-        """Add or remove the finalizer of one claim or volume."""
-        kind, _, name = key.partition(" ")
-        if kind == "claim":
-            claim = self._claims.objects.get(name)
-            if claim is not None:
-                await self._keep(CLAIMS, claim, _CLAIM_FINALIZER, used=self._is_used(claim))
-            return
-        volume = self._volumes.objects.get(name)
-        if volume is not None:
-            bound = phase_of(volume) == "Bound"
-            await self._keep(VOLUMES, volume, _VOLUME_FINALIZER, used=bound)
+        """Add or remove the finalizer of one object."""
+        which, _, name = key.partition(" ")
+        if which == "claim":
+            if (claim := self._claims.objects.get(name)) is not None:
+                await self._protect(CLAIMS, claim, _CLAIM_FINALIZER, used=self._has_pod(claim))
+        elif which == "volume":
+            if (volume := self._volumes.objects.get(name)) is not None:
+                bound = phase_of(volume) == "Bound"
+                await self._protect(VOLUMES, volume, _VOLUME_FINALIZER, used=bound)
+        elif (attributes := self._classes.objects.get(name)) is not None:
+            used = self._is_class_used(name)
+            resource = VOLUME_ATTRIBUTES_CLASSES
+            await self._protect(resource, attributes, _CLASS_FINALIZER, used=used)
 
-    async def _keep(self, resource: Resource, obj: Json, finalizer: str, *, used: bool) -> None:
+    async def _protect(self, resource: Resource, obj: Json, finalizer: str, *, used: bool) -> None:
         present = finalizers_of(obj)
         if is_deleting(obj):
             if used or finalizer not in present:
@@ -71,7 +83,7 @@ class VolumeProtection(Controller):
             wanted = [*present, finalizer]
         await self.patch(resource, obj, {"metadata": {"finalizers": wanted}}, if_unchanged=True)
 
-    def _is_used(self, claim: Json) -> bool:
+    def _has_pod(self, claim: Json) -> bool:
         """True if a bound pod uses the claim."""
         name = name_of(claim)
         return any(
@@ -79,10 +91,30 @@ class VolumeProtection(Controller):
             for pod in self._pods.of_namespace(namespace_of(claim))
         )
 
+    def _is_class_used(self, name: str) -> bool:
+        """True if a volume or a claim uses the VolumeAttributesClass."""
+        return any(
+            name == _attributes_class_of(volume) for volume in self._volumes.objects.values()
+        ) or any(name in attributes_classes_of(claim) for claim in self._claims.objects.values())
+
+    def _claim_changed(self, old: Json | None, new: Json | None) -> None:
+        self.queue.add(f"claim {key_of(new or old or {})}")
+        for name in attributes_classes_of(old or {}):
+            self.queue.add(f"class {name}")
+
+    def _volume_changed(self, old: Json | None, new: Json | None) -> None:
+        self.queue.add(f"volume {key_of(new or old or {})}")
+        if name := _attributes_class_of(old or {}):
+            self.queue.add(f"class {name}")
+
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
         for pod in (old, new):
             for name in claims_of(pod or {}):
                 self.queue.add(f"claim {namespace_of(pod or {})}/{name}")
+
+
+def _attributes_class_of(volume: Json) -> str:
+    return text(spec_of(volume).get("volumeAttributesClassName"))
 
 
 def claims_of(pod: Json) -> Iterator[str]:

@@ -79,7 +79,7 @@ class AdmissionChain:
         for check in steps:
             check(review)
 
-    def afresh(self) -> AdmissionChain:
+    def for_another_store(self) -> AdmissionChain:
         """Return new instances of the same plugins, for another store."""
         return AdmissionChain(type(plugin)() for plugin in self.plugins)
 

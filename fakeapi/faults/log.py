@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.faults.model import Delay, Fault, FaultError, When
-from fakeapi.loading.kept_files import open_locked, truncate, write_all
+from fakeapi.locked_file import open_locked, truncate, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -81,7 +81,7 @@ def _copy(state: Registry) -> Registry:
     for collection in state.store.collections():
         copied = store.collection(collection.resource)
         copied.begin(store.resource_version, dict(collection.revisions))
-    kinds, admission = KindTable(tuple(state.kinds)), state.admission.afresh()
+    kinds, admission = KindTable(tuple(state.kinds)), state.admission.for_another_store()
     copy = dataclasses.replace(state, kinds=kinds, store=store, admission=admission, views={})
     for follow in copy.controllers:
         follow(copy)

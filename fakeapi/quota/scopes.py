@@ -40,7 +40,7 @@ def is_terminating(pod: Json) -> bool:
 def _meets(selector: Json, resource: ResourceKey, obj: Json) -> bool:
     scope = selector.get("scopeName")
     if resource == CLAIMS:
-        return scope == "VolumeAttributesClass" and _has(selector, _attributes_classes(obj))
+        return scope == "VolumeAttributesClass" and _has(selector, attributes_classes_of(obj))
     if resource != PODS:
         return False
     spec = mapping(obj.get("spec"))
@@ -65,7 +65,8 @@ def _has(selector: Json, names: list[str]) -> bool:
     return operator == "NotIn" and (not names or any(name not in values for name in names))
 
 
-def _attributes_classes(claim: Json) -> list[str]:
+def attributes_classes_of(claim: Json) -> list[str]:
+    """Return the names of the VolumeAttributesClasses that a claim wants, has, or changes to."""
     status = mapping(claim.get("status"))
     named = (
         mapping(claim.get("spec")).get("volumeAttributesClassName"),

@@ -37,7 +37,7 @@ class Admission(Protocol):
     def validate(self, review: Review) -> None:
         """Let the plugins validate the finished object. Raises ApiError if one denies it."""
 
-    def afresh(self) -> Admission:
+    def for_another_store(self) -> Admission:
         """Return the same plugins for another store, without the state of this one."""
 
     def follow(self, registry: Registry, /) -> None:

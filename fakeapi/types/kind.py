@@ -50,7 +50,7 @@ CLIENT_METADATA: Final = ("annotations", "finalizers", "labels", "ownerReference
 
 
 class GarbagePolicy(enum.Enum):
-    """What a delete without options does to dependents."""
+    """The effect on dependents of a delete without options."""
 
     BACKGROUND = "background"
     ORPHAN = "orphan"
@@ -260,7 +260,7 @@ class Kind:
     deprecation_warning: str = ""
     #: True while its definition is being deleted: no object is created.
     is_ending: bool = False
-    #: The apiVersion that discovery says objects are stored in, by default its own.
+    #: The storage version in discovery (storageVersionHash), by default the own apiVersion.
     stored_version: str = ""
 
     #: Identifies the resource across its versions.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+ATTRIBUTES_CLASSES = "/apis/storage.k8s.io/v1/volumeattributesclasses"
 MAKER = VolumeOptions(provisioners=frozenset({"my.csi"}))
 
 
@@ -140,6 +141,54 @@ async def test_an_unbound_pod_keeps_no_claim() -> None:
         await c.api.delete(f"{CLAIMS}/c")
         await c.settle()
         assert await c.code(f"{CLAIMS}/c") == 404
+
+
+def attributes_class(name: str) -> Json:
+    return {"metadata": {"name": name}, "driverName": "my.csi", "parameters": {"iops": "100"}}
+
+
+async def test_an_unused_volume_attributes_class_is_deleted() -> None:
+    async with cluster(garbage_collector=True) as c:
+        await c.create(ATTRIBUTES_CLASSES, attributes_class("gold"))
+        found = await c.read(f"{ATTRIBUTES_CLASSES}/gold")
+        assert found["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+        await c.api.delete(f"{ATTRIBUTES_CLASSES}/gold")
+        await c.settle()
+        assert await c.code(f"{ATTRIBUTES_CLASSES}/gold") == 404
+
+
+async def test_a_volume_attributes_class_stays_while_a_claim_uses_it() -> None:
+    async with cluster(garbage_collector=True) as c:
+        await c.create(ATTRIBUTES_CLASSES, attributes_class("gold"))
+        wanted = claim("wanted")
+        wanted["spec"]["volumeAttributesClassName"] = "gold"
+        await c.create(CLAIMS, wanted)
+        await c.create(CLAIMS, claim("current"))
+        status = {"status": {"currentVolumeAttributesClassName": "gold"}}
+        await c.api.patch(f"{CLAIMS}/current/status", status)
+        await c.api.delete(f"{ATTRIBUTES_CLASSES}/gold")
+        for name in ("wanted", "current"):
+            await c.settle()
+            assert await c.code(f"{ATTRIBUTES_CLASSES}/gold") == 200
+            await c.api.delete(f"{CLAIMS}/{name}")
+        await c.settle()
+        assert await c.code(f"{ATTRIBUTES_CLASSES}/gold") == 404
+
+
+async def test_a_volume_attributes_class_stays_while_a_volume_uses_it() -> None:
+    async with cluster(garbage_collector=True) as c:
+        await c.create(ATTRIBUTES_CLASSES, attributes_class("gold"))
+        made = volume("v", "10Gi")
+        del made["spec"]["hostPath"]
+        csi = {"driver": "my.csi", "volumeHandle": "h"}
+        made["spec"].update(csi=csi, volumeAttributesClassName="gold")
+        await c.create(VOLUMES, made)
+        await c.api.delete(f"{ATTRIBUTES_CLASSES}/gold")
+        await c.settle()
+        assert await c.code(f"{ATTRIBUTES_CLASSES}/gold") == 200
+        await c.api.delete(f"{VOLUMES}/v")
+        await c.settle()
+        assert await c.code(f"{ATTRIBUTES_CLASSES}/gold") == 404
 
 
 def zoned(mode: str) -> Json:

@@ -1,4 +1,4 @@
-"""Files that a server writes while it runs: fault logs and recordings.
+"""A file that one server at a time writes while it runs: a fault log or a recording.
 
 `open_locked` keeps the content of the file; the server calls `truncate` once it has its port.
 """
