@@ -16,7 +16,9 @@ def test_the_import_of_the_package_imports_nothing_else() -> None:
         "import sys, scheduler; "
         "print([m for m in sys.modules if m.startswith(('scheduler.', 'numpy', 'msgspec'))])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert found.stdout == "[]\n"
 
 
