@@ -126,7 +126,7 @@ def test_most_functions_are_short() -> None:
     assert lengths[len(lengths) * 9 // 10] <= 35
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     mute = [_name(path) for path in SOURCES if not ast.get_docstring(_tree(path))]
     assert not mute
 

@@ -1,4 +1,4 @@
-"""What a plugin author writes, checked by mypy: the author's view must not break.
+"""Plugins as an author writes them, checked by mypy: their annotations must stay valid.
 
 The plugins are those of README.md and of the design, with annotations.
 """

@@ -58,7 +58,7 @@ class World(NamedTuple):
 
 
 class Picky:
-    """Hears of everything, and is helped by everything."""
+    """Registers for all events; each of them moves its pods."""
 
     name = "Picky"
 
@@ -190,7 +190,7 @@ async def test_a_pod_held_at_permit_is_rejected_when_it_goes(world: World) -> No
     world.pods.on_delete(pod, final_state_unknown=False)
     status = await world.waiting_pods.wait_on_permit(pod.metadata.uid)
     assert status == unschedulable("removed")
-    # Its binding cycle forgets it, and tells the others once more when it has.
+    # Its binding cycle forgets it later, and then sends another event to the other pods.
     assert world.cache.is_assumed_pod(pod)
 
 
@@ -253,7 +253,9 @@ def test_a_heartbeat_is_no_event(world: World) -> None:
     assert world.events == []
 
 
-def test_pods_hear_of_a_lost_node_while_it_can_still_be_looked_at(world: World) -> None:
+def test_the_event_of_a_deleted_node_is_handled_while_the_node_is_in_the_cache(
+    world: World,
+) -> None:
     world.wait_for_an_event(make_pod("pod"))
     node = make_node("node")
     world.nodes.on_add(node, is_initial=True)

@@ -1,4 +1,4 @@
-"""Which events every plugin registers for, and which registrations a change of an object reaches.
+"""The events that every plugin registers for, and the registrations that a change reaches.
 
 The table is upstream's `EventsToRegister`, v1.36.3, with the default feature gates.
 """
@@ -145,7 +145,7 @@ GATED = make_pod("p", scheduling_gates=["g"])
 CLAIMED = replace(
     POD, status=core.PodStatus(resource_claim_statuses=(core.PodResourceClaimStatus("c", "x"),))
 )
-#: All that are asked when a node comes.
+#: The plugins whose hints run when a node is added.
 ABOUT_NODES = {
     *("NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts"),
     *("NodeResourcesFit", "VolumeRestrictions", "VolumeBinding", "VolumeZone"),

@@ -1,4 +1,4 @@
-"""Which kinds plugins make the scheduler watch, and that changes of them bring pods back."""
+"""Plugins make the scheduler watch kinds, and changes of these kinds move pods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _profiles(plugin: type[Plugin]) -> dict[str, Framework]:
     return build_profiles(default_config(SCHEME), FakeHandle().make, plugins=[plugin])
 
 
-def test_what_is_read_and_what_is_waited_for_is_watched() -> None:
+def test_kinds_that_plugins_read_or_register_for_are_watched() -> None:
     watched = {kind.resource.plural: kind for kind in kinds_to_watch(_profiles(Picky))}
     assert "services" in watched
     actions = watched["storageclasses"].events[EventResource.STORAGE_CLASS]

@@ -58,7 +58,7 @@ def _node_affinity(colour: str) -> Mapping[str, object]:
     }
 
 
-#: What the pods of a workload say, by its name; asked for a colour.
+#: The affinity of the pods of a workload, by its name; the argument is a colour.
 AFFINITIES = {
     "anti-affinity": _anti_affinity,
     "affinity": _required,

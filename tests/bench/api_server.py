@@ -1,8 +1,8 @@
-"""How fast the fake API server is: writes, lists, memory, and what a watcher costs.
+"""Speed of the fake API server: writes, lists, memory, and the cost of a watcher.
 
 Server and clients are processes of their own. Rates are per second of the server's own CPU time, so
-that a machine busy with other things still says what one core can do; on an idle one they are what
-a clock would say. `python -m tests.bench.api_server` prints the table.
+that other work on the machine does not change them much; on an idle machine they are rates by the
+clock. `python -m tests.bench.api_server` prints the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STORED_PODS = 10_000
 GROWTH_STORED = (1000, 2000, 5000, 10_000, 20_000)
 GROWTH_WRITES = 2000
 WATCHERS_MANY = 1000
-#: Writes that many watchers hear of.
+#: Writes while many watchers are open.
 HEARD_WRITES = 100
 _ADDITIONS = 3_000_000
 _KIBIBYTES_PER_PAGE = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -50,11 +50,11 @@ class Server:
     port: int
 
     def cpu_seconds(self) -> float:
-        """What it has computed so far."""
+        """Return the CPU time used so far."""
         return int(Path(f"/proc/{self.pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
 
     def resident_mebibytes(self) -> float:
-        """What it holds in memory."""
+        """Return the resident memory."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="utf-8").split()[1])
         return pages * _KIBIBYTES_PER_PAGE / 1024
 
@@ -241,7 +241,7 @@ async def stored_mebibytes() -> float:
 
 
 async def growth_exponent() -> float:
-    """How the cost of a write grows with what is stored: 0 is not at all, 1 linearly.
+    """Return the exponent by which a write's cost grows with the stored objects: 1 is linear.
 
     Up and down again, so that a machine that gets slower or faster meanwhile does not pass for it.
     """
@@ -257,7 +257,7 @@ async def growth_exponent() -> float:
 
 
 async def cost_of_watchers() -> tuple[float, float, float]:
-    """Of each of many watchers: KiB, milliseconds to open, microseconds for each event it hears."""
+    """Return per watcher, of many: KiB, milliseconds to open, microseconds for each event."""
     with running_server() as server:
         before = server.cpu_seconds()
         await send_all(server, creates(0, HEARD_WRITES), 201)  # about what the nodes cost
@@ -278,7 +278,7 @@ async def cost_of_watchers() -> tuple[float, float, float]:
 
 
 def million_additions_per_second() -> float:
-    """How fast this machine is just now, so that numbers of different days can be compared."""
+    """Return the current speed of this machine, to compare numbers of different days."""
     start, total = time.process_time(), 0
     for number in range(_ADDITIONS):
         total += number

@@ -1,4 +1,4 @@
-"""How the time of a cycle grows with the number of nodes."""
+"""Growth of the time of a cycle with the number of nodes."""
 
 from __future__ import annotations
 

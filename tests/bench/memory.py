@@ -1,4 +1,4 @@
-"""How much memory a scheduler takes for a large cluster: what it holds, without HTTP.
+"""Memory of a scheduler for a large cluster: its objects, without HTTP.
 
 Pods and nodes arrive as the JSON a list brings, are decoded, kept by the informers' stores, counted
 by the cache and copied to the snapshot, in a process of its own.

@@ -1,4 +1,4 @@
-"""What keeping the state costs: pod creates with and without a database or a recording.
+"""The cost of persistent state: pod creates with and without a database or a recording.
 
 Rates are per second of the server's CPU time, as in `api_server`, one watch open; each is the
 median of several servers, taken in turn so that a machine that gets busier does so for all.
@@ -22,7 +22,7 @@ WRITES = 3000
 WARM_UP = 200
 ROUNDS = 5
 CONNECTIONS = (1, 8, 64)
-#: What is measured, and the flags that make it so; FILE is a new file each time.
+#: The flags of each measured variant; FILE is a new file each time.
 KEPT = {
     "nothing": (),
     "--data": ("--data", "FILE"),

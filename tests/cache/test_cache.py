@@ -46,7 +46,7 @@ def test_an_assumed_pod_counts_before_anybody_else_knows(cache: Cache) -> None:
     assert cache.statistics() == CacheStatistics(nodes=1, pods=1, assumed_pods=1)
 
 
-def test_a_confirmed_pod_is_what_the_informer_says(cache: Cache) -> None:
+def test_a_confirmed_pod_is_the_pod_of_the_informer(cache: Cache) -> None:
     cache.add_node(make_node("n"))
     cache.assume_pod(_pod(cpu="1"))
     confirmed = _pod(cpu="2", labels={"seen": "yes"})
@@ -79,7 +79,7 @@ def test_a_forgotten_pod_no_longer_counts(cache: Cache) -> None:
     cache.assume_pod(_pod())
 
 
-def test_forgetting_a_pod_nobody_knows_is_no_mistake(cache: Cache) -> None:
+def test_forgetting_an_unknown_pod_is_no_error(cache: Cache) -> None:
     cache.forget_pod(_pod())
 
 
@@ -180,7 +180,7 @@ def test_a_removed_node_is_gone_for_the_snapshot(cache: Cache) -> None:
     assert cache.nodes == {}
 
 
-def test_a_node_nobody_knows_cannot_be_removed(cache: Cache) -> None:
+def test_an_unknown_node_cannot_be_removed(cache: Cache) -> None:
     with pytest.raises(CacheError, match=r"^node n is not found$"):
         cache.remove_node(make_node("n"))
 

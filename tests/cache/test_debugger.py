@@ -1,4 +1,4 @@
-"""What cache and API disagree about, and a dump that a person can read."""
+"""The differences of cache and API, and the dump in the log."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def table(name: str) -> list[Any]:
 
 
 def sources(*names: str) -> Counter[str]:
-    """How many cases of each of upstream's tables there are, each counted once."""
+    """Return the number of cases of each of upstream's tables, each counted once."""
     cases = {case["source"] for name in names for case in read(name) if "source" in case}
     return Counter(source.partition("#")[0] for source in cases - {"own"})
 

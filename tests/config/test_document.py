@@ -31,5 +31,5 @@ def test_a_bare_word_means_what_it_means_to_go_yaml(
     assert type(resolved) is type(value)
 
 
-def test_what_is_not_a_number_is_a_float_all_the_same() -> None:
+def test_nan_is_a_float() -> None:
     assert math.isnan(float(resolve_scalar(".nan") or 0))

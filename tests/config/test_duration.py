@@ -62,14 +62,14 @@ def test_durations_are_read_and_written_as_go_does(
         ("1" * 5000 + "s", f'time: invalid duration "{"1" * 5000}s"'),
     ],
 )
-def test_what_is_no_duration_is_refused_in_gos_words(text: str, error: str) -> None:
+def test_an_invalid_duration_is_refused_with_the_text_of_go(text: str, error: str) -> None:
     with pytest.raises(ValueError, match="time: ") as caught:
         Duration.parse(text)
     assert str(caught.value) == error
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_what_is_written_reads_back_the_same(nanoseconds: int) -> None:
+def test_a_duration_that_is_written_and_parsed_again_is_the_same(nanoseconds: int) -> None:
     assert Duration.parse(str(Duration(nanoseconds))) == Duration(nanoseconds)
 
 

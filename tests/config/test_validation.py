@@ -69,7 +69,7 @@ def test_arguments_are_checked_under_the_gates_that_are_on() -> None:
     assert error.path == "profiles[0].pluginConfig[0].args.bindingTimeout"
 
 
-def test_arguments_nobody_decoded_do_not_match_their_plugin() -> None:
+def test_arguments_that_were_not_decoded_do_not_match_their_plugin() -> None:
     """A configuration made by hand must use the plugin's own type."""
     config = default_config(SCHEME)
     profile = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""A small HTTP client for tests: sends exactly what it is told and parses what comes back."""
+"""A small HTTP client for tests: sends requests unchanged and parses the answers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ async def server(clock: ManualClock) -> AsyncIterator[FakeApiServer]:
     # Objects share parts in the store: no write may change a stored object in place.
     for collection in running._registry.store.collections():
         for revision in collection.revisions.values():
-            with contextlib.suppress(TypeError):  # a test stored what is no JSON
+            with contextlib.suppress(TypeError):  # a test stored a value that is not JSON
                 assert msgspec.json.decode(revision.json()) == revision.object
 
 

@@ -2,7 +2,7 @@
 
 `exchanges/NAME.yaml` is written by hand: a list of
 
-    name: what is shown when it fails
+    name: shown when the exchange fails
     request: METHOD /path?query         ${ns} is a fresh namespace, ${VARIABLE} what was saved
     type: merge | strategic | json-patch | apply | yaml | another media type
     agent: user agent                   by default `probe/1`
@@ -138,7 +138,7 @@ def parsed(text: str) -> Any:
 
 
 def outcome(script: Script, exchange: Exchange, code: int, text: str, headers: Any) -> Exchange:
-    """What is compared of an answer."""
+    """Return the parts of an answer that are compared."""
     body = parsed(text)
     script.save(exchange, body)
     found: Exchange = {"name": exchange["name"], "code": code, "body": script.masked(body)}

@@ -5,7 +5,7 @@
 DIRECTORY holds the binaries `kube-apiserver` (v1.36.3) and `etcd` (3.6). Both are Go programs that
 `go build` makes from a module that requires `k8s.io/kubernetes v1.36.3` and repeats its `replace`
 lines: `k8s.io/kubernetes/cmd/kube-apiserver` and `go.etcd.io/etcd/server/v3`. It prints the URL and
-the token that others want on their command line, and runs until it is told to stop.
+the token that others want on their command line, and runs until a signal ends it.
 
 The server allows everything to the one who has the token. Of the admission plugins that are on by
 default three are off, as in ours: no controller is here to make the accounts of ServiceAccount, or

@@ -72,7 +72,7 @@ async def test_admission_does_what_scheduling_depends_on(api: ApiClient) -> None
 
 
 async def test_what_kubectl_validates_by_is_served(api: ApiClient) -> None:
-    """In both versions: each kind that takes patches says so, and that it can be asked strictly."""
+    """In OpenAPI v2 and v3: each patch has the parameters fieldValidation and dryRun."""
     assert (await api.get("/openapi/v2")).body["swagger"] == "2.0"
     index = (await api.get("/openapi/v3")).body["paths"]
     for group in (await api.get("/apis")).body["groups"]:

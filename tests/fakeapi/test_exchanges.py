@@ -52,7 +52,7 @@ async def test_answers_are_those_of_the_real_server(
     different = []
     for exchange in exchanges.read(name):
         sending = asyncio.create_task(_send(session, server.url, exchange, script.filled(exchange)))
-        if "watch=" in exchange["request"]:  # it lasts as long as the clock says
+        if "watch=" in exchange["request"]:  # it ends by the clock
             await eventually(lambda task=sending: task.done() or server.statistics().watchers > 0)
             clock.advance(2)
         answer = await sending

@@ -17,7 +17,7 @@ def recorded_failures() -> list[exchanges.Exchange]:
 
 
 @pytest.mark.slow
-def test_whatever_it_is_asked_it_bears() -> None:
+def test_random_requests_do_not_break_the_server() -> None:
     with running_server() as server:
         findings = fuzz(server, requests=400, seed=7)
     assert findings.problems == []

@@ -51,7 +51,7 @@ def test_what_was_deleted_is_gone() -> None:
     assert state.find(NAMES) is None
 
 
-def test_a_key_is_told_from_others_of_the_same_name() -> None:
+def test_keys_of_the_same_name_are_different() -> None:
     state = CycleState()
     state.write(NAMES, ["a"])
     assert state.find(StateKey[list[str]]("Names")) is None

@@ -108,7 +108,7 @@ def test_only_everything_that_happens_to_everything_is_a_wildcard() -> None:
     assert not ClusterEvent(R.NODE, A.ALL).is_wildcard
 
 
-def test_a_plugin_that_names_no_events_hears_of_every_kind_without_a_wildcard() -> None:
+def test_a_plugin_that_names_no_events_is_registered_for_every_kind_without_a_wildcard() -> None:
     assert [hint.event.resource for hint in events.ALL_EVENTS] == [
         "Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "storage.k8s.io/CSINode",
         "storage.k8s.io/CSIDriver", "storage.k8s.io/CSIStorageCapacity",

@@ -1,4 +1,4 @@
-"""What makes a class a plugin, and what authors can import."""
+"""The interface of plugins, and the names that authors can import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Child(Renamed):
     pass
 
 
-def test_a_plugin_is_named_after_its_class_unless_it_says_otherwise() -> None:
+def test_a_plugin_has_the_name_of_its_class_by_default() -> None:
     assert Guard.name == "Guard"
     assert Renamed.name == "example.com/Guard"
 
@@ -27,13 +27,13 @@ def test_a_plugin_does_not_inherit_its_name() -> None:
     assert Child.name == "Child"
 
 
-def test_a_plugin_tells_its_name() -> None:
+def test_the_repr_of_a_plugin_has_its_name() -> None:
     assert repr(Renamed()) == "<plugin example.com/Guard>"
 
 
-def test_a_plugin_takes_no_arguments_unless_it_says_which() -> None:
+def test_a_plugin_takes_no_arguments_by_default() -> None:
     assert Guard.Args is None
 
 
-def test_the_door_offers_what_it_says() -> None:
+def test_all_exported_names_exist() -> None:
     assert all(hasattr(framework, name) for name in framework.__all__)

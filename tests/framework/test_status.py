@@ -132,7 +132,7 @@ def test_reject_by_finds_nothing_where_nothing_holds() -> None:
 
 
 def _together(verdicts: Sequence[tuple[str, Status]]) -> list[Status | None]:
-    """What `reject_together` promises, one node at a time."""
+    """The specification of `reject_together`, one node at a time."""
     nodes: list[Status | None] = []
     for flags in zip(*(text for text, _ in verdicts), strict=True):
         holding = [v for (_, v), flag in zip(verdicts, flags, strict=True) if flag == "x"]

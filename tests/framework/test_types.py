@@ -1,4 +1,4 @@
-"""What travels between queue, cycle and plugins; above all the text of a fit error."""
+"""Types that queue, cycle and plugins exchange; above all the text of a fit error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NOT_NEEDED = "preemption: 0/3 nodes are available: 3 Preemption is not helpful."
             "0/3 nodes are available: 1 failed Filter-1, 2 failed Filter-2. "
             "preemption: 0/3 nodes are available: 3 Preemption is not helpful.",
         ),
-        # All nodes have the PreFilter's status; counting it as well would say it twice.
+        # All nodes have the PreFilter's status; counting it as well would repeat it.
         (_error(3, ONE, ONE, ONE, pre_filter="no claim"), "0/3 nodes are available: no claim."),
         (
             _error(3, pre_filter="no claim", post_filter="not found"),

@@ -1,10 +1,10 @@
-"""Ask `kubesched-fakeapi` at random, from its own OpenAPI documents, and look how it bears that.
+"""Send random requests to `kubesched-fakeapi`, made from its own OpenAPI documents.
 
     python -m tests.fuzz.api_server --requests 20000 --seed 1
 
 The server is a process of its own. After each batch it must be alive, quick and no larger than its
 event log and caches explain; no answer may be a 5xx that upstream would not give, and nothing may
-be written to stderr. What is wrong is printed with the request in bytes, and the exit code is 1.
+be written to stderr. Each failure is printed with the request in bytes, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PROBLEMS_MAX: Final = 20
 
 @dataclasses.dataclass
 class Findings:
-    """What was seen."""
+    """The results of a run."""
 
     requests: int = 0
     codes: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
@@ -77,22 +77,22 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """True if the process runs."""
         return self._process.poll() is None
 
     def complaints(self) -> str:
-        """What it wrote to stderr."""
+        """Return the text on stderr."""
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
     def mebibytes(self) -> float:
-        """What it holds in memory."""
+        """Return the resident memory."""
         statm = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="utf-8")
         return int(statm.split()[1]) * _PAGE_BYTES / 2**20
 
 
 @contextlib.contextmanager
 def running_server() -> Iterator[Server]:
-    """`kubesched-fakeapi`, as a user starts it; it must stop when it is told to."""
+    """Run `kubesched-fakeapi` as a user starts it; it must stop after SIGTERM."""
     with tempfile.TemporaryDirectory() as directory:
         errors = Path(directory) / "stderr"
         command = [sys.executable, "-m", "fakeapi", "--event-log-size", str(_EVENT_LOG)]
@@ -114,7 +114,7 @@ def running_server() -> Iterator[Server]:
 
 
 def fuzz(server: Server, *, requests: int, seed: int) -> Findings:
-    """Send that many requests and say what was found."""
+    """Send that many requests and return the findings."""
     chance = random.Random(seed)
     connection = Connection(server.port, patience_seconds=LATENCY_SECONDS_MAX * 2)
     findings = Findings()
@@ -167,12 +167,12 @@ def _ask(connection: Connection, asker: Asker, findings: Findings) -> None:
 
 
 def _ends(asked: Asked) -> bool:
-    """Whether it is worth while to read a watch to its end."""
+    """True if the watch ends soon enough to be read to its end."""
     return asked.takes_time and "timeoutSeconds=1" in asked.target and "1e9" not in asked.target
 
 
 def _wrong_with(answer: Answer) -> str:
-    """What is wrong with an answer; upstream fails at times, too, but only as failures.py says."""
+    """Return the error in an answer, or nothing; failures that upstream has too are allowed."""
     if not answer.code:
         return f"no answer ({answer.body.decode()})"
     if answer.code < 500:
@@ -186,7 +186,7 @@ def _wrong_with(answer: Answer) -> str:
 
 
 def prepare(connection: Connection) -> None:
-    """Store what there is to find; what is there already stays."""
+    """Store objects that requests can find; existing ones stay."""
     definition = {
         **custom_resources.definition(),
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -198,7 +198,7 @@ def prepare(connection: Connection) -> None:
 
 
 def asker_for(connection: Connection, chance: random.Random) -> Asker:
-    """Read what may be asked for."""
+    """Read the served resources, and return an asker for them."""
     documents = _get(connection, "/openapi/v3")["paths"]
     resources = []
     for path in documents:
@@ -237,7 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--dump-500", type=Path, help="write answers 500 and what was asked here")
+    parser.add_argument("--dump-500", type=Path, help="write answers 500 and their requests here")
     options = parser.parse_args()
     began = time.monotonic()
     with running_server() as server:

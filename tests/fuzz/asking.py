@@ -1,4 +1,4 @@
-"""Requests at random for what a server's own OpenAPI documents say that it serves."""
+"""Random requests for the resources in a server's own OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Asked:
     takes_time: bool
 
     def __str__(self) -> str:
-        """What to paste into a report."""
+        """Return the text for a report."""
         return f"{self.raw[:3000]!r}"
 
 
@@ -172,7 +172,7 @@ def resources_of(document: Json, chance: random.Random) -> list[Resource]:
 
 
 class Asker:
-    """Makes one request after another; told what was answered, it knows what is there."""
+    """Makes one request after another; `learn` adds objects from answers to the next requests."""
 
     def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
         self._chance = chance
@@ -180,7 +180,7 @@ class Asker:
         self._seen: dict[str, Json] = {}
 
     def learn(self, asked: Asked, body: bytes) -> None:
-        """An object that was answered may be sent again, changed."""
+        """Keep the object of an answer, to send it again with changes."""
         if asked.resource is None or len(body) > 20_000:
             return
         try:

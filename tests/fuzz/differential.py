@@ -43,7 +43,7 @@ _SHOWN: Final = 220
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What is compared of an answer."""
+    """The parts of an answer that are compared."""
 
     code: int
     reason: str
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def outcome(answer: Answer) -> Outcome:
-    """What an answer is, without what differs from run to run; of protobuf the code only."""
+    """Return the parts to compare, without values that differ by run; of protobuf the code."""
     if answer.code < 400 or b"k8s\0" in answer.body[:4]:
         return Outcome(answer.code, "", (), "")
     try:
@@ -88,7 +88,7 @@ class Pair:
         self._names: dict[bytes, bytes] = {}
 
     def ask(self, asked: Asked) -> tuple[Answer, Answer]:
-        """What each answers."""
+        """Send the request to both; return their answers."""
         ends = asked.takes_time and "timeoutSeconds=1" in asked.target
         ours = self._ours.exchange(asked.method, asked.raw, reads_streams=ends)
         real = self._real.exchange(asked.method, self._translated(asked.raw), reads_streams=ends)
@@ -97,7 +97,7 @@ class Pair:
         return ours, real
 
     def forget(self, asked: Asked, ours: Answer, real: Answer) -> None:
-        """Delete from both what was asked about."""
+        """Delete the object of the request from both."""
         path = asked.target.partition("?")[0]
         if asked.resource is None or asked.method in ("GET", "HEAD"):
             return
@@ -148,14 +148,14 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 def is_comparable(asked: Asked) -> bool:
-    """Whether the answer rests on the request alone, and asking leaves both servers whole."""
+    """True if the answer depends on the request only, and both servers stay usable."""
     if asked.method == "FOO" or asked.resource is None:  # aiohttp's parser refuses FOO
         return False
     if asked.method in ("GET", "HEAD", "OPTIONS"):
         return True
     path = asked.resource.path
     if asked.method == "DELETE" and "/namespaces/{name}" in path:
-        return False  # nobody finishes that there
+        return False  # the real server has no controller that finishes it
     return "customresourcedefinitions" not in path or "dryRun=All" in asked.target
 
 
@@ -191,7 +191,7 @@ def compare(pair: Pair, asker: Asker, *, requests: int) -> list[dict[str, Any]]:
 
 
 def report(found: list[dict[str, Any]]) -> str:
-    """What is different, the most frequent first."""
+    """Return the differences as text, the most frequent first."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for each in found:
         ours, real = each.get("seen", (each["ours"], each["real"]))

@@ -1,7 +1,7 @@
 """The answers 500 that are upstream's own: plain Go errors, for which it has no better code.
 
 Each shape is on record: tests/fakeapi/exchanges has an answer of the real server that matches it,
-and test_fuzz.py sees to that. Whatever else is answered with 500 is a defect of this server.
+and test_fuzz.py checks it. Any other answer 500 is a defect of this server.
 """
 
 from __future__ import annotations

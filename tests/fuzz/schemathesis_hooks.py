@@ -1,4 +1,4 @@
-"""What schemathesis has to know about an API server; it is no requirement of this project.
+"""Hooks for schemathesis, to test an API server; it is no requirement of this project.
 
     kubesched-fakeapi --port 8001 &
     SCHEMATHESIS_HOOKS=tests.fuzz.schemathesis_hooks schemathesis run \\
@@ -27,5 +27,5 @@ def only_upstreams_failures(_context: Any, response: Any, _case: Any) -> None:
 
 @_schemathesis.hook  # type: ignore[untyped-decorator]
 def filter_query(_context: Any, query: dict[str, Any] | None) -> bool:
-    """Whether a request with these parameters ends."""
+    """Return True if a request with these parameters ends."""
     return not query or "watch" not in query

@@ -1,4 +1,4 @@
-"""Objects that are right, one of each important kind; what is asked is made from them."""
+"""Valid objects, one of each important kind, from which requests are made."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Values:
         return changed
 
     def junk(self) -> Any:
-        """A value that nobody asked for."""
+        """Return a value that does not fit any schema."""
         return copy.deepcopy(self._chance.choice(_JUNK))
 
     def patch_operations(self, value: Any) -> list[Any]:

@@ -9,8 +9,7 @@ reader. A block whose commands print nothing has no rule.
     ----
     what they print
 
-`pytest tests/golden --rewrite` puts what is printed now in place of what was printed then. Read the
-diff, and commit it only if you understand it.
+`pytest tests/golden --rewrite` replaces the recorded output with the new one. Read the diff, and commit it only if you understand it.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def node(name: str) -> Node:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - what is waited for is in no one's hands here
+        while not condition():  # noqa: ASYNC110 - the condition has no event to wait for
             await asyncio.sleep(0.001)
 
 
@@ -100,21 +100,21 @@ def names(informer: Informer[Pod]) -> list[str]:
 
 
 class Listener:
-    """What an informer's handler hears, in few words."""
+    """The changes that an informer's handler gets, in a few words."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
-        self.heard: list[str] = []
+        self.changes: list[str] = []
         informer.add_event_handler(
-            on_add=lambda obj, *, is_initial: self._hear("add", obj),
-            on_update=lambda _, obj: self._hear("update", obj),
-            on_delete=lambda obj, *, final_state_unknown: self._hear(
+            on_add=lambda obj, *, is_initial: self._record("add", obj),
+            on_update=lambda _, obj: self._record("update", obj),
+            on_delete=lambda obj, *, final_state_unknown: self._record(
                 "lose" if final_state_unknown else "delete", obj
             ),
         )
 
-    def _hear(self, verb: str, obj: Pod) -> None:
+    def _record(self, verb: str, obj: Pod) -> None:
         where = f" on {obj.spec.node_name}" if obj.spec.node_name else ""
-        self.heard.append(f"{verb} {obj.metadata.name}{where}")
+        self.changes.append(f"{verb} {obj.metadata.name}{where}")
 
 
 @contextlib.asynccontextmanager
@@ -178,7 +178,7 @@ async def create(client: RestClient, resource: Any, obj: Any) -> Any:
 # --- requests ---
 
 
-async def test_what_is_created_can_be_fetched_listed_and_deleted(client: RestClient) -> None:
+async def test_a_created_object_can_be_fetched_listed_and_deleted(client: RestClient) -> None:
     created = await create(client, PODS, pod("p", app="web"))
     fetched = await client.get(PODS, "p", namespace="default")
     listed = await client.list_page(PODS, ListOptions(label_selector="app=web"))
@@ -234,7 +234,9 @@ async def test_an_update_from_an_old_state_is_a_conflict(client: RestClient) -> 
         await client.request("PUT", path, body=LEASES.encode(lease))
 
 
-async def test_an_object_that_breaks_a_rule_is_invalid_and_says_where(client: RestClient) -> None:
+async def test_an_object_that_breaks_a_rule_is_invalid_and_the_error_names_the_field(
+    client: RestClient,
+) -> None:
     with pytest.raises(Invalid) as caught:
         await client.create(NODES, node("Not A Name"))
 
@@ -297,10 +299,10 @@ async def test_an_informer_follows_a_pods_life(
         created = await create(client, PODS, pod("b"))
         await client.bind(created, "n1")
         await client.delete(PODS, "a", namespace="default")
-        await eventually(lambda: listener.heard[-1] == "delete a")
+        await eventually(lambda: listener.changes[-1] == "delete a")
 
     # An unbound pod is marked as deleted, and gone, in one go.
-    assert listener.heard == ["add a", "add b", "update b on n1", "update a", "delete a"]
+    assert listener.changes == ["add a", "add b", "update b on n1", "update a", "delete a"]
 
 
 async def test_a_pod_that_leaves_the_selection_is_deleted_from_it(
@@ -313,7 +315,7 @@ async def test_a_pod_that_leaves_the_selection_is_deleted_from_it(
         await eventually(lambda: not informer.lister.list())
 
     # The object is the last one inside the selection: not bound yet.
-    assert listener.heard == ["add a", "delete a"]
+    assert listener.changes == ["add a", "delete a"]
 
 
 async def test_a_watch_that_ran_out_of_time_is_resumed_where_it_was(clock: VirtualClock) -> None:
@@ -328,13 +330,13 @@ async def test_a_watch_that_ran_out_of_time_is_resumed_where_it_was(clock: Virtu
         watches, lists = counted_requests(client)
         for number in range(3):
             await client.create(PODS, pod(f"p{number}"))
-            await eventually(lambda n=number: len(listener.heard) == n + 1)  # type: ignore[misc]
-            # Longer than a watch lasts. The client's own clock says that it was no short watch.
+            await eventually(lambda n=number: len(listener.changes) == n + 1)  # type: ignore[misc]
+            # Longer than a watch lasts. By the client's own clock it was no short watch.
             clock.advance_nowait(600)
             server_clock.advance(600)
             await eventually(lambda n=number: len(watches) == n + 1)  # type: ignore[misc]
 
-    assert listener.heard == ["add p0", "add p1", "add p2"]
+    assert listener.changes == ["add p0", "add p1", "add p2"]
     assert lists == []
 
 
@@ -347,7 +349,7 @@ async def test_bookmarks_keep_a_quiet_informer_up_to_date(
         version = str(server.send_bookmarks())
         await eventually(lambda: informer.last_resource_version == version)
 
-    assert listener.heard == []
+    assert listener.changes == []
 
 
 @pytest.mark.slow  # the server gives a watch a second to end
@@ -355,7 +357,7 @@ async def test_bookmarks_keep_a_quiet_informer_up_to_date(
 async def test_a_server_with_another_past_is_listed_anew(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture, watch_list: bool
 ) -> None:
-    """Versions go on, but the new server knows nothing of the old ones: 410, and a list."""
+    """Versions go on, but the new server does not have the old ones: 410, and a list."""
     caplog.set_level(logging.INFO)
     before = await FakeApiServer().__aenter__()
     async with (
@@ -366,7 +368,7 @@ async def test_a_server_with_another_past_is_listed_anew(
     ):
         for name in ("a", "b"):
             await client.create(PODS, pod(name))
-        await eventually(lambda: len(listener.heard) == 2)
+        await eventually(lambda: len(listener.changes) == 2)
         await before.__aexit__()
         # Refused while the server is away: the client pauses, and does not list.
         await advance_until(lambda: "pods: pausing" in caplog.text, clock)
@@ -376,7 +378,7 @@ async def test_a_server_with_another_past_is_listed_anew(
             after.compact()
             await advance_until(lambda: names(informer) == ["b", "c"], clock)
 
-    assert listener.heard == ["add a", "add b", "lose a", "update b", "add c"]
+    assert listener.changes == ["add a", "add b", "lose a", "update b", "add c"]
     assert "began anew" not in caplog.text
 
 
@@ -396,7 +398,7 @@ async def test_a_server_whose_versions_went_back_is_taken_anew(
         informed(client, clock, watch_list=watch_list) as (informer, _),
     ):
         await client.create(PODS, pod("a"))
-        await client.create(NODES, node("n"))  # of that version only a bookmark tells
+        await client.create(NODES, node("n"))  # only a bookmark has this version
         version = str(before.send_bookmarks())
         await eventually(lambda: informer.last_resource_version == version)
         await before.__aexit__()

@@ -1,4 +1,4 @@
-"""Claims, device classes, and a DynamicResources plugin that knows of them."""
+"""Claims, device classes, and a DynamicResources plugin that reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dynamic_resources(
 
 
 def lister(objects: Iterable[ApiObject]) -> Store[Any]:
-    """What an informer would know: these objects."""
+    """Return a lister of these objects."""
     return Store(objects)
 
 

@@ -104,9 +104,9 @@ def scores(plugin: ScoreNodesPlugin, pod: Pod, snapshot: Snapshot) -> dict[str, 
 def hint(
     plugin: EnqueueExtensions, pod: Pod, *, old: object = None, new: object = None
 ) -> str | None:
-    """What a plugin's hint says of a change to a pod or node; None if it did not ask for it.
+    """Return the answer of a plugin's hint to a change of a pod or node.
 
-    `Queue` also where a plugin wants to hear of an event but has no hint for it.
+    None if the plugin has not registered for the event, `Queue` if it has, without a hint.
     """
     for event in events_of(old, new):
         for registered in plugin.events_to_register():

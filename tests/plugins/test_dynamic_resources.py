@@ -118,8 +118,8 @@ async def test_when_it_fits_nowhere_there_is_nothing_to_deallocate() -> None:
         assert verdict_of(status) == ("Unschedulable", ("no new claims to deallocate",))
 
 
-async def test_after_a_cycle_that_ended_before_it_was_asked_it_has_no_answer() -> None:
-    """The error is why upstream's message then ends in `not found`, and nobody is preempted."""
+async def test_without_pre_filter_its_other_methods_fail() -> None:
+    """With this error upstream's message ends in `not found`, and no pod is preempted."""
     plugin, info, state = dynamic_resources(), PodInfo(make_pod()), CycleState()
     with pytest.raises(CycleStateError, match="not found"):
         await plugin.post_filter(state, info, NO_STATUSES)

@@ -1,4 +1,4 @@
-"""Which features a pod needs, and which of those that a node declares are known."""
+"""Features that a pod needs, and known features among those that a node declares."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def test_the_features_are_those_of_1_36() -> None:
         ({"resources": {"requests": {"cpu": "1"}}}, set()),
     ],
 )
-def test_a_pods_spec_says_what_it_needs(spec: dict[str, object], needed: set[str] | None) -> None:
+def test_the_needed_features_are_inferred_from_the_spec(
+    spec: dict[str, object], needed: set[str] | None
+) -> None:
     expected = {RESTARTS, HOST_USERS} if needed is None else needed
     found = DEFAULT_FEATURES.infer_for_pod_scheduling(msgspec.convert(spec, PodSpec), (1, 36, 3))
     assert found == expected
@@ -99,6 +101,6 @@ def test_beyond_its_last_version_a_feature_is_taken_for_granted(
         (("a", "a", "b"), "ab"),
     ],
 )
-def test_features_that_nobody_knows_mean_nothing(declared: Sequence[str], known: str) -> None:
+def test_unknown_features_are_ignored(declared: Sequence[str], known: str) -> None:
     registry = FeatureRegistry(Feature(name, lambda spec: True) for name in "dcba")
     assert registry.known_among(declared) == set(known)

@@ -1,4 +1,4 @@
-"""What the framework offers to plugins that judge all nodes at once."""
+"""Functions of the framework for plugins that filter and score all nodes at once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_worse_code_stands() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 70])
-def test_combinations_of_any_number_of_flags_are_told_apart(count: int) -> None:
+def test_each_combination_of_flags_has_a_code_of_its_own(count: int) -> None:
     rows = list(itertools.islice(itertools.product((False, True), repeat=count), 40))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     codes, combinations = encode_flags(columns)
@@ -102,7 +102,7 @@ def test_a_column_can_be_mapped_by_a_rule() -> None:
     assert codes.map(lambda value: 5).tolist() == [5, 5, 5, 5]
 
 
-def test_a_value_out_of_use_is_not_asked_about() -> None:
+def test_a_rule_is_not_called_for_a_value_that_is_out_of_use() -> None:
     column: Interned[str] = Interned(2)
     column.set(0, "a")
     column.set(1, "b")

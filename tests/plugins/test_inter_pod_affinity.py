@@ -193,7 +193,7 @@ def test_namespaces_are_looked_up_in_every_cycle() -> None:
     term = about("db", namespaceSelector={"matchLabels": {"env": "x"}})
     preference = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
     waiting = pod(affinity={**far(term), **preference})
-    kept = PodInfo(waiting).kind  # what is worked out for a kind lives as long as the kind
+    kept = PodInfo(waiting).kind  # results that are kept for a kind live as long as the kind
     for there, out, score in (
         (None, 0, []),
         (namespace("team"), 0, []),
@@ -239,7 +239,7 @@ def test_scores_are_cut_off_after_division_in_floats() -> None:
     assert list(found.values()) == [100, 8, 33, 0]
 
 
-def test_malformed_terms_are_told_together() -> None:
+def test_all_malformed_terms_are_in_one_message() -> None:
     bad = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
     snapshot = cluster()
     plugin, info = plugin_in(snapshot), PodInfo(pod(affinity={**near(bad), **far(bad)}))
@@ -274,7 +274,7 @@ def test_a_weight_out_of_range_is_refused() -> None:
     )
 
 
-def test_it_hears_of_pods_that_come_go_and_change_and_of_nodes_that_come_and_change() -> None:
+def test_it_registers_for_added_deleted_and_changed_pods_and_for_added_and_changed_nodes() -> None:
     events = plugin_in(cluster()).events_to_register()
     assert [entry.event for entry in events] == [
         ClusterEvent(

@@ -107,7 +107,7 @@ def test_another_pods_needs_are_no_help() -> None:
     assert hint(build(NodeDeclaredFeatures), RESTARTING, old=make_pod("other"), new=other) == SKIP
 
 
-def test_with_its_feature_gate_off_it_says_nothing() -> None:
+def test_with_its_feature_gate_off_it_rejects_nothing() -> None:
     handle = FakeHandle()
     handle.feature_gates -= {"NodeDeclaredFeatures"}
     plugin = cast(

@@ -60,7 +60,7 @@ def test_of_init_containers_only_sidecars_count(restart_policy: str | None, coun
     assert rejected(NodePorts(), wanting, snapshot) == ({"n": TAKEN} if counts else {})
 
 
-def test_nodes_are_told_apart() -> None:
+def test_only_nodes_on_which_the_port_is_taken_are_rejected() -> None:
     others = [pod("TCP//80", name="one", node_name="a"), pod("TCP//81", name="two", node_name="c")]
     snapshot = snapshot_of([make_node("a"), make_node("b"), make_node("c")], others)
     assert rejected(NodePorts(), pod("TCP//80"), snapshot) == {"a": TAKEN}

@@ -82,7 +82,7 @@ def test_a_scalar_resource_counts_if_the_pod_asks_for_it() -> None:
     assert scores(plugin, pod(gpu=1), snapshot_of(nodes, running)) == {"a": 75, "b": 76}
 
 
-def test_a_scalar_resource_that_nobody_asks_for_does_not() -> None:
+def test_a_scalar_resource_that_the_pod_does_not_ask_for_does_not_count() -> None:
     nodes = [node("a", 3500, 40000, 8), node("b", 3500, 40000)]
     plugin = build(NodeResourcesBalancedAllocation, THREE)
     assert scores(plugin, LARGE, snapshot_of(nodes)) == {"a": 56, "b": 56}

@@ -156,7 +156,7 @@ def test_native_resources_cannot_be_ignored() -> None:
     assert rejected(plugin, pod("11m"), snapshot_of([node()]))
 
 
-def test_a_waiting_pod_is_measured_by_its_spec_whatever_its_status_says() -> None:
+def test_a_waiting_pod_needs_the_requests_of_its_spec_not_of_its_status() -> None:
     wanting = pod("5m")
     given = ContainerStatus("c", resources=ResourceRequirements(requests={"cpu": "50m"}))
     reported = Pod(wanting.metadata, wanting.spec, PodStatus(container_statuses=(given,)))
@@ -221,7 +221,7 @@ def offering(pods: str = "1", **offered: str) -> Node:
         (offering(memory="4", **{GPU: "2"}), offering(memory="4", cpu="9", **{GPU: "2"}), SKIP),
     ],
 )
-def test_a_node_that_offers_more_of_what_is_wanted_may_help(
+def test_a_node_that_offers_more_of_a_requested_resource_may_help(
     old: Node | None, new: Node, expected: str
 ) -> None:
     """`Test_isSchedulableAfterNodeChange`, `TestHaveAnyRequestedResourcesIncreased`."""

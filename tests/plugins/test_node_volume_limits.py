@@ -203,7 +203,7 @@ def test_many_nodes_have_room_in_the_books() -> None:
 
 
 def supposed(world: World, pod: Pod, *, gone: Pod | None = None, come: Pod | None = None) -> Any:
-    """Whether node a takes the pod if another goes or comes."""
+    """Return True if node a accepts the pod when another pod is removed or added."""
     world.cache.update_snapshot(world.snapshot)
     info, state, nodes = PodInfo(pod), CycleState(), world.snapshot.nodes
     assert world.plugin.pre_filter(state, info, nodes) is None
@@ -233,7 +233,7 @@ def test_a_pod_that_would_come_takes_room() -> None:
     assert supposed(world, POD, come=user("two", "c0")) is True
 
 
-def test_what_an_attachment_holds_stays_attached_whoever_comes_and_goes() -> None:
+def test_a_volume_with_an_attachment_counts_with_and_without_its_pod() -> None:
     world = World(attachment("one", "c1", "a"), attachment("two", "c2", "a"))
     leaving = user("one", "c1")
     world.run(leaving)
@@ -252,9 +252,7 @@ def test_a_missing_claim_keeps_the_pod_out_with_or_without_a_csi_node() -> None:
     assert world.verdicts(pod_with_claims("gone")) == {"a": verdict, "b": verdict}
 
 
-def test_a_running_pod_whose_volumes_cannot_be_told_fails_the_cycle_where_there_are_limits() -> (
-    None
-):
+def test_a_running_pod_with_an_invalid_claim_fails_the_cycle_where_there_are_limits() -> None:
     strange = make_pod("odd", node_name="a", volumes=[{"name": "v", "ephemeral": {}}])
     world = World(make_claim("odd-v"))
     world.run(strange)

@@ -85,7 +85,7 @@ def two_zones(*pods: Pod) -> Snapshot:
 # Filter.
 
 
-def test_of_two_constraints_that_turn_a_node_down_the_first_is_told() -> None:
+def test_the_first_of_two_constraints_that_reject_a_node_is_the_reason() -> None:
     snapshot = two_zones(web(node="a1"))
     rack = over("rack")
     zone_first = rejected(build(snapshot), web(over(skew=1), rack), snapshot)
@@ -122,7 +122,7 @@ def test_counts_follow_the_cluster_from_cycle_to_cycle() -> None:
     assert found == [{}, {"a": TOO_SKEWED}, {}, {"b": TOO_SKEWED}]
 
 
-def test_without_a_selector_nobody_counts_though_match_label_keys_names_a_label() -> None:
+def test_without_a_selector_no_pod_counts_even_with_match_label_keys() -> None:
     snapshot = two_zones(*(web(name=f"w{i}", node="a1") for i in range(3)))
     pod = web(over(labelSelector=None, matchLabelKeys=["app"]))
     assert rejected(build(snapshot), pod, snapshot) == {}
@@ -267,7 +267,7 @@ def test_a_hint_for_a_pod_with_a_malformed_selector_fails() -> None:
         hint(build(), malformed, new=make_node("n"))
 
 
-def test_the_events_it_hears_of() -> None:
+def test_the_events_it_registers_for() -> None:
     pods, nodes = (event for event, _ in build().events_to_register())
     pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
     assert pods == (EventResource.POD, pod_actions | ActionType.DELETE, "")

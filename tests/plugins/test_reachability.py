@@ -1,4 +1,4 @@
-"""What each node gets of many things that some nodes can reach."""
+"""The first of many volumes that each node can reach."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_conditions_of_any_kind_count_alike() -> None:
     assert ranks([]) == [0, 0, 0, 0]
 
 
-def test_what_a_node_has_given_away_is_passed_over() -> None:
+def test_a_volume_that_is_taken_on_a_node_is_skipped() -> None:
     nodes = snapshot_of(NODES).nodes
     in_b = (within(ZONE, "b"),)
     reachable = FirstReachable([in_b, in_b, in_b, ALL_NODES, ALL_NODES])

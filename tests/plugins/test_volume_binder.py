@@ -1,4 +1,4 @@
-"""PreBind of VolumeBinding: what is written, how long is waited, what is given back."""
+"""PreBind of VolumeBinding: writes, timeouts, and objects that are released."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Binding:
         return asyncio.ensure_future(self.plugin.pre_bind(self.state, self.pod, "node-1"))
 
     async def fails(self, *, after_seconds: float) -> str:
-        """What PreBind says when it gives up, at that very time."""
+        """Return the error of PreBind, which must fail after exactly this time."""
         work = self.start()
         await self.api.clock.advance(after_seconds - 0.1)
         assert not work.done()
@@ -274,7 +274,7 @@ async def test_what_was_written_counts_until_its_new_state_has_come_in() -> None
     work.cancel()
 
 
-async def test_assumed_objects_that_nobody_asks_for_again_are_forgotten() -> None:
+async def test_outdated_assumed_objects_are_dropped() -> None:
     binding = Binding(*STATIC)
     claims = binding.plugin.binder.claims
     for number in range(1000):

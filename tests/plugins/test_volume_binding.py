@@ -138,7 +138,7 @@ def test_a_pod_goes_where_its_bound_volume_can_be_reached() -> None:
     assert cycle.all_bound
 
 
-def test_the_first_bound_claim_that_does_not_fit_says_why() -> None:
+def test_the_first_bound_claim_that_does_not_fit_is_the_reason() -> None:
     near, gone = make_claim("near", volume_name="volume"), make_claim("gone", volume_name="gone")
     objects = (near, gone, make_volume(node="node-1"))
     cycle = Cycle(pod_with_claims("near", "gone"), *objects)
@@ -178,7 +178,7 @@ def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zone
         regional.rejected()
 
 
-def test_a_volume_that_no_driver_could_handle_is_no_error_where_nobody_gets_that_far() -> None:
+def test_a_volume_that_no_driver_could_handle_is_no_error_after_an_earlier_rejection() -> None:
     far, odd = make_claim("far", volume_name="far"), make_claim("odd", volume_name="odd")
     cycle = Cycle(
         pod_with_claims("far", "odd"),
@@ -286,7 +286,7 @@ def test_a_malformed_selector_is_an_error_only_if_a_node_gets_that_far() -> None
     assert cycle.rejected() == dict.fromkeys(("node-0", "node-1", "node-2"), (NO_VOLUME,))
 
 
-def test_what_is_taken_for_one_pod_is_not_offered_to_the_next() -> None:
+def test_a_volume_reserved_for_one_pod_is_not_offered_to_the_next() -> None:
     first = Cycle(
         pod_with_claims("one"),
         make_claim("one"),
@@ -371,7 +371,7 @@ def test_bad_arguments_are_refused(args: dict[str, object], complaint: str) -> N
         plugin_with(VolumeBinding, handle_with(ClusterObjects()), args)
 
 
-def test_the_plugin_hears_of_whatever_could_bring_volumes_within_reach() -> None:
+def test_the_plugin_registers_for_all_events_that_could_make_volumes_reachable() -> None:
     plugin = plugin_with(VolumeBinding, handle_with(ClusterObjects()))
     registered = {entry.event.resource: entry.event for entry in plugin.events_to_register()}
     assert registered.keys() == {

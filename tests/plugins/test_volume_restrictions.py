@@ -159,7 +159,7 @@ def test_a_disk_is_named_before_a_claim() -> None:
 
 
 def dry_run(plugin: Any, pod: Pod, gone: Pod, *, row: int) -> list[bool]:
-    """Which nodes take the pod if another is gone from one of them, in that node's world."""
+    """Return for each node if it accepts the pod when another pod is removed from `row`."""
     info, state, nodes = PodInfo(pod), CycleState(), plugin.handle.snapshot.nodes
     assert not isinstance(plugin.pre_filter(state, info, nodes), Status)
     what_if, supposed = WhatIf(nodes), state.clone()
@@ -182,8 +182,8 @@ def test_where_the_user_of_a_disk_goes_it_is_free() -> None:
     assert dry_run(plugin_in([other]), pod_with(gce()), other, row=1) == [True, True]
 
 
-def test_in_a_dry_run_claims_are_told_by_name_alone() -> None:
-    """As upstream does: `conflictingPVCRefCountForPod` knows no namespaces."""
+def test_in_a_dry_run_claims_of_other_namespaces_with_the_same_name_count() -> None:
+    """As upstream: `conflictingPVCRefCountForPod` does not compare namespaces."""
     user = pod_with(claim_source(), name="user", node_name="a")
     stranger = pod_with(claim_source(), name="stranger", node_name="b", namespace="elsewhere")
     plugin = plugin_in([user, stranger], once())

@@ -98,9 +98,7 @@ def test_all_volumes_must_be_there() -> None:
         ),
     ],
 )
-def test_a_claim_whose_place_cannot_be_told_keeps_the_pod_out(
-    objects: list[Any], reason: str
-) -> None:
+def test_a_claim_whose_zone_is_unknown_rejects_the_pod(objects: list[Any], reason: str) -> None:
     verdict = (UNRESOLVABLE, (reason,))
     plugin = plugin_in(*objects)
     assert judged(plugin, pod_with_claims("one")) == dict.fromkeys(

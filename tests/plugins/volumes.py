@@ -54,7 +54,7 @@ _PLURALS = {resource.type: plural for plural, resource in KINDS.items()}
 
 
 class ClusterObjects:
-    """What informers know, to be changed at will; `listers` is for `FakeHandle`."""
+    """The objects in the informers' stores; tests change them. `listers` is for `FakeHandle`."""
 
     def __init__(self, *objects: ApiObject) -> None:
         self.listers: dict[str, Store[Any]] = {plural: Store() for plural in KINDS}
@@ -66,17 +66,17 @@ class ClusterObjects:
             self.listers[_PLURALS[type(obj)]].put(obj)
 
     def remove(self, obj: ApiObject) -> None:
-        """An object is gone."""
+        """Remove an object."""
         metadata = obj.metadata
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
         self.listers[_PLURALS[type(obj)]].remove(key)
 
 
 class VolumeApi(FakeHandle):
-    """A handle whose writes go to an API server that refuses what is out of date.
+    """A handle whose writes go to an API server that refuses outdated objects.
 
-    `server` has the objects as they are, `known` as informers know them; whatever is written is
-    known at once, unless `silent`.
+    `server` has the current objects, `known` those of the informers, which get each write at once
+    unless `silent`.
     """
 
     def __init__(self, server: ClusterObjects, known: ClusterObjects) -> None:
@@ -94,7 +94,7 @@ class VolumeApi(FakeHandle):
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Likewise a claim."""
+        """Write a claim; raises Conflict."""
         return self._update(claim)
 
     def _update(self, obj: V) -> V:
@@ -232,7 +232,7 @@ def make_class(
     provisioner: str = "kubernetes.io/no-provisioner",
     topologies: tuple[Mapping[str, tuple[str, ...]], ...] = (),
 ) -> StorageClass:
-    """A storage class; nobody makes its volumes unless there is a provisioner."""
+    """Return a storage class; without a provisioner, volumes are not created for it."""
     terms = [
         {"matchLabelExpressions": [{"key": k, "values": v} for k, v in term.items()]}
         for term in topologies
@@ -246,7 +246,7 @@ def make_class(
 
 
 def make_driver(name: str, *, counts_storage: bool | None = True) -> CSIDriver:
-    """A driver that tells how much storage is left, or does not."""
+    """Return a driver that publishes its storage capacity, or does not."""
     return CSIDriver(ObjectMeta(name=name), CSIDriverSpec(storage_capacity=counts_storage))
 
 
@@ -258,7 +258,7 @@ def make_pool(
     largest: str | None = None,
     nodes: Mapping[str, object] | None = None,
 ) -> CSIStorageCapacity:
-    """What is left of a class on nodes with some labels; by default on all nodes."""
+    """Return the capacity left for a class on nodes with some labels, by default on all nodes."""
     return CSIStorageCapacity(
         metadata=ObjectMeta(name=name, namespace="default"),
         storage_class_name=storage_class,

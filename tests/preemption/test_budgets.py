@@ -73,7 +73,7 @@ def test_a_pod_is_charged_to_every_budget_it_falls_under_even_where_one_is_viola
         budget(going=("a",)),
     ],
 )
-def test_some_budgets_have_nothing_to_say(other: PodDisruptionBudget) -> None:
+def test_some_budgets_do_not_apply(other: PodDisruptionBudget) -> None:
     assert violating(pods("a"), other) == []
 
 

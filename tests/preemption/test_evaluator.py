@@ -66,7 +66,7 @@ async def test_the_pod_is_looked_at_as_it_now_is() -> None:
     )
 
 
-async def test_a_pod_that_is_gone_preempts_nobody() -> None:
+async def test_a_deleted_pod_preempts_no_pod() -> None:
     scene = Scene(running("a", "x"))
     scene.handle.listers["pods"] = FakeLister()
     _, status = await scene.post_filter()

@@ -1,4 +1,4 @@
-"""How victims go: told, deleted, or called back, in the background or not."""
+"""Victims are rejected, deleted or cancelled, in the background or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pod is spared before another, and which node loses least."""
+"""The order in which pods are spared, and the node that loses least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever has happened, cache and snapshot say what the objects there are say themselves.
+"""After any history, cache and snapshot agree with the objects that exist.
 
 A history is a list of numbers; each is one call, or a look at the snapshot. Calls that do not fit
 the state must be refused and change nothing. The model is plain dictionaries of objects.
@@ -184,7 +184,7 @@ class History:
         return fits
 
     def expected(self, name: str) -> dict[str, Any]:
-        """What a plugin should see of a node, from its object and its pods' alone."""
+        """Return the state of a node for plugins, computed from its object and its pods' only."""
         node = self.nodes[name]
         pods = [pod for pod in self.pods.values() if pod.spec.node_name == name]
         offered = resources.node_allocatable(node.status.allocatable)
@@ -212,7 +212,7 @@ class History:
 
 
 def seen(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
-    """What plugins do see of each node, asked of all nodes at once."""
+    """Return the state of each node that plugins see, read for all nodes at once."""
     nodes = snapshot.nodes
     images = {name: found for name in IMAGES if (found := nodes.image(name)) is not None}
     zones, disks, taints, ports = (
@@ -241,7 +241,7 @@ def seen(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
 @pytest.mark.slow
 @SETTINGS
 @given(st.lists(st.integers(0, KINDS * 4 * 64 - 1), min_size=20, max_size=60))
-def test_after_any_history_cache_and_snapshot_say_what_the_objects_say(numbers: list[int]) -> None:
+def test_after_any_history_cache_and_snapshot_agree_with_the_objects(numbers: list[int]) -> None:
     history = History()
     for number in numbers:
         history.step(number)

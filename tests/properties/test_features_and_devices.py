@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures and DynamicResources say of all nodes what is said of each in turn."""
+"""NodeDeclaredFeatures and DynamicResources decide alike for all nodes and for each in turn."""
 
 from __future__ import annotations
 

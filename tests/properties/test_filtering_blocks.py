@@ -1,4 +1,4 @@
-"""Filters over many nodes at once, however they are cut up, say what they say of one at a time."""
+"""Filters give the same verdicts for nodes one by one and in blocks of any size."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ NODE = st.integers(0, NODES_MAX - 1)
 @given(
     _plugins(), st.lists(NODE, max_size=6), st.lists(NODE, max_size=4), st.permutations(range(12))
 )
-def test_filters_say_the_same_of_nodes_together_and_one_by_one(
+def test_filters_give_the_same_verdicts_for_nodes_together_and_one_by_one(
     classes: list[type[Plugin]], running: list[int], expected: list[int], order: list[int]
 ) -> None:
     snapshot = snapshot_of(

@@ -1,4 +1,4 @@
-"""Every plugin, over all nodes at once, says what its reference says of each node in turn."""
+"""Every plugin, over all nodes at once, agrees with its reference on each node in turn."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ wholes = st.one_of(
 
 @st.composite
 def shares(draw: st.DrawFn) -> tuple[int, int]:
-    """A part of a whole; often one that is within a unit of a whole percentage."""
+    """A part of a whole; often within a unit of a whole percentage."""
     whole = draw(wholes)
     near = draw(st.integers(0, 100)) * whole // 100 + draw(st.integers(-1, 1))
     part = draw(st.sampled_from((near, draw(st.integers(0, whole)))))

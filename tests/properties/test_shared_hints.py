@@ -1,4 +1,4 @@
-"""What plugins say their hints depend on is all that they depend on.
+"""The hints of a plugin depend on nothing but `hints_depend_on`.
 
 Pods with equal `hints_depend_on` must be answered alike by every hint of the plugin, whatever the
 event, unless it is about one of them. Pods and events come from random clusters, each pod with

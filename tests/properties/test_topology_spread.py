@@ -1,4 +1,4 @@
-"""PodTopologySpread over all nodes at once says what its reference says of each node in turn."""
+"""PodTopologySpread over all nodes at once agrees with its reference on each node in turn."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _expression(key: str, operator: str, *values: str) -> core.LabelSelectorRequ
     return core.LabelSelectorRequirement(key, operator, values)
 
 
-#: Most pods are alike, most nodes have all labels, most constraints are about what is there: where
+#: Most pods are alike, most nodes have all labels, most constraints match pods that exist: where
 #: hardly anything matches, no domain is fuller than another one.
 WEB = {"app": "web", "tier": "a", "rev": "1"}
 POD_LABELS = [WEB, WEB, WEB, {**WEB, "rev": "2"}, {**WEB, "tier": "b"}, {"app": "db"}, {}]
@@ -260,7 +260,7 @@ def status_codes_after(
 
 @thorough
 @given(clusters(), incoming_pods(HARD), st.data())
-def test_a_dry_run_tells_each_world_what_upstream_tells_its_copy(
+def test_a_dry_run_changes_each_world_as_upstream_changes_its_copy(
     cluster: Cluster, pod: Pod, data: st.DataObject
 ) -> None:
     changes = data.draw(changes_to(cluster, may_leave=True))

@@ -1,4 +1,4 @@
-"""VolumeBinding says of all nodes at once what its reference says of each in turn."""
+"""VolumeBinding over all nodes at once agrees with its reference on each node in turn."""
 
 from __future__ import annotations
 

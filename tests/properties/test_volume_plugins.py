@@ -1,4 +1,4 @@
-"""VolumeRestrictions, NodeVolumeLimits and VolumeZone say what their references say.
+"""VolumeRestrictions, NodeVolumeLimits and VolumeZone agree with their references.
 
 In the snapshot, in worlds in which pods come and go on one node, and after all kinds of changes.
 """
@@ -137,7 +137,7 @@ class World:
 
 
 def answers(plugin: Any, pod: Pod, world: World) -> dict[str, Answer]:
-    """What a plugin says of every node, each asked about on its own."""
+    """Return the verdicts of a plugin for every node, each filtered on its own."""
     info, state, nodes = PodInfo(pod), CycleState(), world.snapshot.nodes
     answer = plugin.pre_filter(state, info, nodes)
     if isinstance(answer, Status):
@@ -253,8 +253,8 @@ def test_in_a_dry_run_each_node_is_judged_with_the_pods_it_would_have(rng: rando
         supposed = state.clone()
         for row, other, sign in changes:
             if hasattr(plugin, "add_pod"):
-                tell = plugin.add_pod if sign > 0 else plugin.remove_pod
-                tell(supposed, pod, PodInfo(other), what_if.node(row))
+                change = plugin.add_pod if sign > 0 else plugin.remove_pod
+                change(supposed, pod, PodInfo(other), what_if.node(row))
         for row, node in enumerate(world.snapshot.nodes):
             found = judged(plugin, supposed, pod, what_if.nodes.slice(row, row + 1))
             others = [(other, sign) for r, other, sign in changes if r == row]

@@ -126,7 +126,7 @@ class Player:
         return self.state(result.uid)
 
     def metrics(self) -> dict[str, float]:
-        """What upstream's metrics say of the whole script, as the recorder prints it."""
+        """Return the metrics of the whole script in the form that the recorder prints."""
         queue = self.queue
         counted: dict[str, float] = {}
         for (pool, event), count in queue.incoming_pods.items():

@@ -1,4 +1,4 @@
-"""Active pods, and what is in flight. Cases stem from `Test_InFlightPods` and `TestClose`."""
+"""Active pods and pods in flight. Cases stem from `Test_InFlightPods` and `TestClose`."""
 
 from __future__ import annotations
 
@@ -260,8 +260,8 @@ def test_pods_that_are_equal_to_less_leave_in_the_order_in_which_they_came() -> 
     assert [info.pod_info.name for info in iter(active_q.pop, None)] == names
 
 
-def test_a_pod_that_changes_after_it_has_left_disturbs_nobody() -> None:
-    """A place in the heap outlives the pod's stay; it must not move with the pod."""
+def test_a_deleted_pod_that_changes_does_not_affect_the_order_of_the_others() -> None:
+    """The heap keeps the entry of a deleted pod for a while; its sort key must not change."""
     active_q = ActiveQueue(sort_key_from_less(less))
     infos = [waiting(make_pod(f"p{n}"), timestamp=START + n) for n in range(8)]
     for info in infos:

@@ -1,5 +1,7 @@
-"""What is counted. Cases stem from `TestSchedulerPodsMetric`, `TestIncomingPodsMetrics` and
-`TestUnschedulablePodsMetric`."""
+"""Counts of pods and of events.
+
+Cases stem from `TestSchedulerPodsMetric`, `TestIncomingPodsMetrics`, `TestUnschedulablePodsMetric`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.queue.world import PROFILE, START, LabelGate, World, queue, waiting
 TIMEOUT = EVENT_UNSCHEDULABLE_TIMEOUT
 POD_UPDATE = ClusterEvent(EventResource.POD, ActionType.UPDATE)
 
-#: A queueable pod, one that is not, and one that came later.
+#: A queueable pod, a pod that is not queueable, and a pod that is added later.
 X, Y, Z = "x", "y", "z"
 
 

@@ -127,7 +127,7 @@ def test_the_gating_plugin_is_remembered_and_asked_first() -> None:
     world.queue.check()
 
 
-def test_a_gated_pod_hears_only_of_events_that_its_gate_has_registered_for() -> None:
+def test_a_gated_pod_is_moved_only_by_events_that_its_gate_has_registered_for() -> None:
     gate = LabelGate(name="gate")
     world = World({NODE_ADD: [("other", never)], PV_ADD: [("gate", queue)]}, gates=[gate])
     world.add(make_pod("p", labels={"p": ""}))
@@ -139,7 +139,7 @@ def test_a_gated_pod_hears_only_of_events_that_its_gate_has_registered_for() -> 
     assert world.places == {"active": ["p"]}
 
 
-def test_pre_enqueue_is_not_asked_again_when_the_backoff_is_over() -> None:
+def test_pre_enqueue_is_not_run_again_when_the_backoff_is_over() -> None:
     gate = LabelGate("p")
     world = World(gates=[gate])
     pod = make_pod("p", labels={"p": ""})
@@ -199,7 +199,7 @@ def test_the_traceback_of_a_gate_is_logged_once(caplog: pytest.LogCaptureFixture
     assert [record.exc_info is not None for record in caplog.records] == [True, False]
 
 
-def test_a_plugin_may_say_success_in_words() -> None:
+def test_a_plugin_may_return_a_status_of_success() -> None:
     class Polite(LabelGate):
         def pre_enqueue(self, pod: PodInfo) -> Status | None:
             return statuses.Status(statuses.Code.SUCCESS)

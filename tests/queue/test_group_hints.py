@@ -1,4 +1,4 @@
-"""Of waiting pods that are alike in the eyes of the hints one is asked about, for all of them."""
+"""Hints run once for each kind of waiting pods, not once for each pod."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _AlikePods:
         self.queue.check()
 
     def event(self, event: ClusterEvent, old: object = None, new: object = None) -> list[str]:
-        """Have something happen; who was asked about."""
+        """Move pods on an event; return the pods that the hint ran for."""
         self.asked.clear()
         self.moves.clear()
         self.stays.clear()
@@ -89,7 +89,7 @@ def _all_fail(pod: PodInfo) -> QueueingHint:
     raise ValueError(pod.name)
 
 
-def test_one_of_each_kind_is_asked_and_all_that_it_helps_are_moved_in_their_order() -> None:
+def test_the_hint_runs_once_for_each_kind_and_moves_all_pods_of_the_kind_in_order() -> None:
     alike = _AlikePods(functools.partial(_queue_if, "web"))
     alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "db"))
     assert alike.event(NODE_ADD) == ["a", "b"]
@@ -100,7 +100,7 @@ def test_one_of_each_kind_is_asked_and_all_that_it_helps_are_moved_in_their_orde
     ]
 
 
-def test_those_that_stay_are_told_of_together_and_can_be_told_apart() -> None:
+def test_pods_that_stay_are_returned_as_one_group_and_as_single_moves() -> None:
     alike = _AlikePods(functools.partial(_queue_if, "web"))
     alike.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "cache"))
     assert alike.event(NODE_ADD) == ["a", "c"]
@@ -111,7 +111,7 @@ def test_those_that_stay_are_told_of_together_and_can_be_told_apart() -> None:
     ]
 
 
-def test_who_comes_between_others_of_its_kind_keeps_its_place() -> None:
+def test_a_pod_between_pods_of_another_kind_keeps_its_place() -> None:
     alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
     alike.waits(_pod("a", "web"), _pod("b", "db"), _pod("c", "web"), _pod("d", "cache"))
     alike.event(NODE_ADD)
@@ -123,7 +123,7 @@ def test_who_comes_between_others_of_its_kind_keeps_its_place() -> None:
     ]
 
 
-def test_pods_the_event_is_about_are_asked_about_themselves() -> None:
+def test_the_hint_runs_for_each_pod_if_the_event_is_about_a_waiting_pod() -> None:
     alike = _AlikePods(functools.partial(_queue_if, "web"))
     pods = [_pod(name, "db") for name in "abc"]
     alike.waits(*pods)
@@ -131,14 +131,14 @@ def test_pods_the_event_is_about_are_asked_about_themselves() -> None:
     assert alike.event(ASSIGNED_POD_LABEL, _pod("x", "db"), _pod("x", "web")) == ["a"]
 
 
-def test_a_hint_that_fails_is_asked_about_each() -> None:
+def test_a_hint_that_fails_runs_for_each_pod() -> None:
     alike = _AlikePods(_all_fail)
     alike.waits(_pod("a", "web"), _pod("b", "web"), _pod("c", "web"))
     assert alike.event(NODE_ADD) == ["a", "b", "c"]
     assert len(pods_of(alike.queue.active_q.in_order())) == 3
 
 
-def test_without_word_what_a_hint_depends_on_each_is_asked() -> None:
+def test_a_hint_that_does_not_declare_what_it_depends_on_runs_for_each_pod() -> None:
     alike = _AlikePods(functools.partial(_queue_if, "web"), shares=False)
     alike.waits(_pod("a", "db"), _pod("b", "db"))
     assert alike.event(NODE_ADD) == ["a", "b"]
@@ -172,7 +172,7 @@ def test_a_group_that_is_left_by_all_is_forgotten() -> None:
     assert alike.event(NODE_ADD) == []
 
 
-def test_with_a_check_of_each_pod_only_those_that_pass_are_asked() -> None:
+def test_the_hint_runs_only_for_pods_that_pass_the_check() -> None:
     alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
     alike.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "web"))
     alike.queue.move_all_to_active_or_backoff_queue(

@@ -58,7 +58,7 @@ def test_adding_an_item_again_replaces_it() -> None:
 
 
 def test_items_can_be_deleted_from_anywhere() -> None:
-    """TestHeap_Delete: the head, the tail, one of two equals, and one that is not there."""
+    """TestHeap_Delete: the head, the tail, one of two equals, and an item that is absent."""
     heap = heap_of(foo=10, bar=1, bal=31, baz=11)
     assert heap.delete("bar") == Item("bar", 1)
     assert heap.pop() == Item("foo", 10)

@@ -1,4 +1,4 @@
-"""What events mean for waiting pods. Cases stem from `Test_isPodWorthRequeuing` (same order) and
+"""Effects of events on waiting pods. Cases stem from `Test_isPodWorthRequeuing` (same order) and
 from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OTHER = make_pod("other", namespace="ns2", uid="2")
 
 
 def counted(judge: QueueingHints) -> dict[tuple[str, ...], int]:
-    """How often each plugin has given each answer to each event."""
+    """Return the number of answers, by plugin, event and answer."""
     durations = judge.metrics.queueing_hint_execution_duration.by_labels
     return {labels: histogram.total for labels, histogram in durations.items()}
 
@@ -252,7 +252,7 @@ class EmptyPlugin(NodePlugin):
 
 
 class SilentPlugin(Plugin):
-    """Does not say which events it wants to hear of."""
+    """Names no events."""
 
 
 class BrokenPlugin(NodePlugin):
@@ -265,7 +265,7 @@ class BrokenTooPlugin(BrokenPlugin):
 
 
 def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[str, str]:
-    """The hint map as text: what each plugin's hint says, by event label."""
+    """Return the hint map as text: the answers of the plugins' hints, by event label."""
     hints = build_queueing_hint_map(plugins, has_extenders=has_extenders)
     pod = PodInfo(POD)
     return {
@@ -280,7 +280,7 @@ def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[st
         pytest.param(
             [SilentPlugin()],
             {e.event.label: "SilentPlugin:Queue" for e in ALL_EVENTS},
-            id="without word a plugin hears of everything",
+            id="a plugin that names no events is registered for all",
         ),
         pytest.param(
             [NodePlugin(), PodPlugin()],
@@ -290,19 +290,19 @@ def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[st
                 "PodAdd": "PodPlugin:QueueSkip",
                 "NodeUpdateNodeLabel": "PodPlugin:Queue",
             },
-            id="a new node's taints are listened to as well; no hint means Queue",
+            id="NodeAdd registers changes of taints as well; no hint means Queue",
         ),
         pytest.param(
             [TaintPlugin()],
             {"NodeAdd": "TaintPlugin:QueueSkip", "NodeUpdateNodeTaint": "TaintPlugin:QueueSkip"},
-            id="unless the plugin does so itself",
+            id="unless the plugin registers them itself",
         ),
         pytest.param(
             [AllOfNodePlugin()],
             {"NodeAll": "AllOfNodePlugin:QueueSkip"},
-            id="or listens to all of nodes",
+            id="or registers for all changes of nodes",
         ),
-        pytest.param([EmptyPlugin()], {}, id="a plugin may want to hear of nothing"),
+        pytest.param([EmptyPlugin()], {}, id="a plugin may name no events at all"),
         pytest.param(
             [EmptyPlugin(), NodePlugin(), TaintPlugin()],
             {
@@ -320,7 +320,7 @@ def test_the_hint_map_is_built_from_what_plugins_register(
     assert listed(plugins) == expected
 
 
-def test_extenders_hear_of_everything_before_the_plugins() -> None:
+def test_extenders_are_registered_for_all_events_before_the_plugins() -> None:
     hints = listed([SilentPlugin()], has_extenders=True)
     assert hints == {e.event.label: "Extender:Queue SilentPlugin:Queue" for e in ALL_EVENTS}
 

@@ -1,4 +1,4 @@
-"""`PriorityQueue.check` notices when something is wrong, and says what."""
+"""`PriorityQueue.check` finds and names each broken invariant."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def nominate_another_version(world: World) -> None:
         (nominate_another_version, "default/waits is nominated in another version"),
     ],
 )
-def test_what_is_wrong_is_said(break_it: Callable[[World], None], complaint: str) -> None:
+def test_a_broken_invariant_is_named(break_it: Callable[[World], None], complaint: str) -> None:
     world = peopled()
     break_it(world)
     with pytest.raises(AssertionError) as caught:
@@ -110,7 +110,7 @@ def test_backoffs_out_of_order_are_noticed() -> None:
         world.queue.check()
 
 
-def test_the_whereabouts_of_all_pods_are_told_along() -> None:
+def test_the_error_lists_the_place_of_every_pod() -> None:
     world = peopled()
     add_active(world, "backoff")
     with pytest.raises(AssertionError) as caught:

@@ -66,14 +66,14 @@ def test_a_hint_decides_where_a_pod_goes(
 @pytest.mark.parametrize(
     ("gating_plugin", "hint", "place"),
     [
-        pytest.param("SchedulingGates", never, "gated", id="its gate wants to hear of nothing"),
-        pytest.param("foo", queue, "active", id="its gate wants to hear of it"),
+        pytest.param("SchedulingGates", never, "gated", id="its gate has registered for nothing"),
+        pytest.param("foo", queue, "active", id="its gate has registered for it"),
     ],
 )
-def test_a_gated_pod_is_moved_only_by_what_its_gate_wants_to_hear_of(
+def test_a_gated_pod_is_moved_only_by_events_that_its_gate_has_registered_for(
     gating_plugin: str, hint: QueueingHintFn, place: str
 ) -> None:
-    """Likewise, the two cases of gated pods."""
+    """The two cases of gated pods in the same test of upstream."""
     hints = {
         NODE_ADD: [("foo", hint)],
         EVENT_UNSCHEDULED_POD_UPDATE: [("SchedulingGates", queue)],
@@ -198,7 +198,7 @@ def test_an_event_that_concerns_no_waiting_pod_looks_at_none() -> None:
     assert len(looked_at) == 50
 
 
-def test_an_event_is_kept_for_pods_in_flight_even_if_it_moves_nobody() -> None:
+def test_an_event_is_kept_for_pods_in_flight_even_if_it_moves_no_pod() -> None:
     world = World({NODE_ADD: [("Fit", queue)]})
     world.add(make_pod("p"))
     info = world.pop()

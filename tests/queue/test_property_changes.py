@@ -1,4 +1,4 @@
-"""Which events an update is: upstream's `events_test.go` tables."""
+"""The events that stem from an update: upstream's `events_test.go` tables."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ OTHER_EXTENDED = core.PodExtendedResourceClaimStatus(resource_claim_name="y")
             _pod_status(extended_resource_claim_status=OTHER_EXTENDED),
             [A.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
         ),
-        # The API server lets nobody change a toleration: their number tells.
+        # Tolerations can only be added, not changed: their number is compared.
         (
             _pod(tolerations=[{"operator": "Exists"}]),
             _pod(tolerations=[{"key": "k", "operator": "Exists"}]),

@@ -1,8 +1,8 @@
 """Our queue against what upstream's own queue has done with the same scripts.
 
 `recorded.jsonl.gz` holds random scripts and, after each step, the state of the queue of
-kube-scheduler v1.36.3: where each pod is and what is known of it, what is in flight and nominated;
-and its metrics at the end. `recorder/main.go` says how to record anew.
+kube-scheduler v1.36.3: the place and the attributes of each pod, the pods in flight, the nominated
+pods; and its metrics at the end. `recorder/main.go` explains how to record again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pod's story: each of its moves, told to whoever listens."""
+"""Each move of a pod is returned to the caller of the queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def story(world: World) -> list[str]:
     ]
 
 
-def test_the_life_of_a_pod_is_told() -> None:
+def test_all_moves_of_a_pod_from_add_to_bind_are_returned() -> None:
     world = World({NODE_ADD: [("Fit", queue)], NODE_LABEL: [("Fit", skip)]})
     world.add(make_pod("p"))
     info = world.pop()
@@ -45,7 +45,7 @@ def test_the_life_of_a_pod_is_told() -> None:
     assert world.moves[4].hints == (HintAnswer("Fit", "NodeAdd", "Queue"),)
 
 
-def test_gates_errors_and_deletions_are_told() -> None:
+def test_moves_by_gates_errors_and_deletions_are_returned() -> None:
     gate = LabelGate(name="gate")
     world = World(
         {NODE_ADD: [("gate", fail)], EVENT_UNSCHEDULED_POD_UPDATE: [("gate", skip)]},
@@ -71,7 +71,7 @@ def test_gates_errors_and_deletions_are_told() -> None:
     ]
 
 
-def test_a_pod_that_must_be_dropped_is_told() -> None:
+def test_the_move_of_a_dropped_pod_is_returned() -> None:
     world = World()
     world.add(make_pod("p"))
     world.pop()
@@ -80,7 +80,7 @@ def test_a_pod_that_must_be_dropped_is_told() -> None:
     assert (world.moves[-1].source, world.moves[-1].target) == (Place.ACTIVE, Place.OUTSIDE)
 
 
-def test_deleted_pods_are_told_from_where_they_were() -> None:
+def test_the_move_of_a_deleted_pod_has_its_last_place() -> None:
     world = World(gates=[LabelGate("ok")])
     pods = {n: make_pod(n, labels={"ok": ""}) for n in ("backoff", "unschedulable", "active")}
     world.try_in_vain(pods["backoff"])

@@ -78,7 +78,7 @@ specs = st.fixed_dictionaries(
 
 
 def would_move(info: QueuedPodInfo, event: ClusterEvent) -> bool:
-    """Whether an event moves a waiting pod, by the book."""
+    """Return True if an event moves a waiting pod: the specification."""
     if info.is_gated and not match_any_cluster_event(event, info.gating_plugin_events):
         return False
     rejectors = info.unschedulable_plugins | info.pending_plugins
@@ -129,7 +129,7 @@ class QueueMachine(RuleBasedStateMachine):
     def update(self, name: str, spec: dict[str, str], as_new: bool) -> None:
         if (old := self.pods.get(name)) is not None:
             if as_new:
-                # Recreated while nobody looked, and handed in as a mere change.
+                # The pod was recreated; only one update event arrives for it.
                 self.uids += 1
             uid = f"u{self.uids}" if as_new else old.metadata.uid
             self.pods[name] = make_pod(name, uid=uid, **spec)  # type: ignore[arg-type]
@@ -237,13 +237,13 @@ class QueueMachine(RuleBasedStateMachine):
         assert counts.in_flight_pods == len(self.popped)
 
     @invariant()
-    def nobody_sleeps_while_a_pod_can_be_popped(self) -> None:
+    def the_consumer_does_not_sleep_while_a_pod_can_be_popped(self) -> None:
         if self.world.ready == self.asleep_since:
             assert not len(self.queue.active_q)
             assert not len(self.queue.backoff_q.pod_backoff_q)
 
     @invariant()
-    def nobody_sleeps_past_a_deadline(self) -> None:
+    def the_consumer_does_not_sleep_past_a_deadline(self) -> None:
         deadline = self.queue.next_deadline()
         if deadline is not None and deadline < self.deadline:
             assert self.world.timed > 0

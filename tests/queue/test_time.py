@@ -1,4 +1,4 @@
-"""What time alone does to waiting pods. Cases stem from upstream's `scheduling_queue_test.go`."""
+"""Moves of waiting pods caused by time alone. Cases are of `scheduling_queue_test.go`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_pods_in_flight_during_a_flush_of_anybody_are_tried_again() -> None:
     assert world.places == {"backoff": ["p"], "unschedulable": ["gated"]}
 
 
-def test_a_gate_that_listens_to_flushes_is_asked_at_each_of_them() -> None:
+def test_a_gate_that_has_registered_for_flushes_runs_at_each_flush() -> None:
     gate = LabelGate()
     world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])
     pod = make_pod("p", labels={"p": ""})
@@ -176,7 +176,7 @@ def test_a_gate_that_listens_to_flushes_is_asked_at_each_of_them() -> None:
 
 
 def test_a_deadline_always_lies_after_the_flush_before() -> None:
-    """Or else whoever sleeps until the deadline would never sleep."""
+    """Otherwise a loop that sleeps until the deadline would never sleep."""
     gate = LabelGate()
     world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])
     world.add(make_pod("p"))

@@ -38,7 +38,7 @@ PV_UPDATE: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.UPDA
 PVC_ADD: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
 CSI_NODE_UPDATE: Final = ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE)
 
-#: What the informers say of any pod where a test does not care.
+#: The listed pod of any name where a test does not need a certain one.
 _SOME_POD: Final = Pod()
 
 #: Hints by the event they are registered for; each is a plugin's name and its hint.
@@ -58,7 +58,7 @@ def fail(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def never(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    raise AssertionError("this hint must not be asked")
+    raise AssertionError("this hint must not run")
 
 
 def less(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
@@ -140,7 +140,7 @@ class World:
         #: The number of calls after which the next deadline could be earlier.
         self.timed = 0
         self.moves: list[Move] = []
-        #: What the informers know; None if they know every pod that is asked about.
+        #: The pods that the informers have listed; None if every pod is listed.
         self.listed = None if listed is None else {pod.key: pod for pod in listed}
         self.queue: Final = PriorityQueue(
             less,

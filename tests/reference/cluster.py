@@ -1,4 +1,4 @@
-"""What the reference rules look at, and what they answer."""
+"""The input of the reference rules, and their results."""
 
 from __future__ import annotations
 

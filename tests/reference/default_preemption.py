@@ -1,7 +1,7 @@
 """DefaultPreemption: `framework/preemption/preemption.go`, `plugins/defaultpreemption`, by node.
 
-`fits` is what all filters say of a node in a cluster: None, or the first rejection. A hypothetical
-cluster is a cluster; nothing is remembered from one to the next.
+`fits` is the verdict of all filters on a node of a cluster: None, or the first rejection.
+Dry runs make clusters of their own; nothing is kept between them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_more_important(first: Pod, second: Pod, now: float) -> bool:
     if priority(first) != priority(second):
         return priority(first) > priority(second)
     if first.status.start_time is None and second.status.start_time is None:
-        return True  # the clock goes on between the two times it is asked
+        return True  # the clock is read twice, and goes on in between
     return started(first, now) < started(second, now)
 
 
@@ -162,7 +162,7 @@ def find_candidates(
 
 
 def potential_nodes(pod: Pod, cluster: Cluster, rules: Rules) -> list[Node]:
-    """Where the filters say that fewer pods might help."""
+    """Return the nodes that fewer pods may make fit, by the code of their rejection."""
     found = []
     for node in cluster.nodes:
         rejection = verdict(pod, node, cluster, rules)
@@ -172,7 +172,7 @@ def potential_nodes(pod: Pod, cluster: Cluster, rules: Rules) -> list[Node]:
 
 
 def best_of(candidates: Sequence[Candidate], now: float) -> list[Candidate]:
-    """Those that no criterion tells apart."""
+    """Return the candidates that are equal by all criteria."""
 
     def earliest(candidate: Candidate) -> float:
         highest = max(priority(pod) for pod in candidate.victims)

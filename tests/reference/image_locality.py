@@ -23,7 +23,7 @@ def images_of(node: Node) -> set[str]:
 
 
 def size_of(name: str, cluster: Cluster) -> int:
-    """What the first node that has the image says."""
+    """Return the size of the image on the first node that has it."""
     for node in cluster.nodes:
         for image in node.status.images:
             if name in image.names:

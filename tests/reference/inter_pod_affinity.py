@@ -47,7 +47,7 @@ def is_empty(selector: LabelSelector | None) -> bool:
 
 
 class Term(NamedTuple):
-    """A term with the namespaces it names; its owner's if it says nothing about namespaces."""
+    """A term with the namespaces it names; by default its owner's namespace."""
 
     names: frozenset[str]
     term: PodAffinityTerm

@@ -1,4 +1,4 @@
-"""What a pod asks for, from the text of KEP-753 and KEP-1287 and upstream's units."""
+"""Requests of a pod, from the text of KEP-753 and KEP-1287 and upstream's units."""
 
 from __future__ import annotations
 
@@ -113,19 +113,19 @@ def resize_is_infeasible(pod: Pod) -> bool:
 
 
 def wanted(pod: Pod) -> dict[str, int]:
-    """What a node must have free for the pod."""
+    """Return the resources that a node must have free for the pod."""
     found = pod_requests(pod, status=False)
     return {name: counted(name, value) for name, value in found.items() if is_counted(name)}
 
 
 def taken(pod: Pod) -> dict[str, int]:
-    """What the pod takes of the node it is on."""
+    """Return the resources that the pod takes from its node."""
     found = pod_requests(pod, status=True)
     return {name: counted(name, value) for name, value in found.items() if is_counted(name)}
 
 
 def taken_non_zero(pod: Pod, name: str) -> int:
-    """Likewise for cpu and memory, with something for containers that do not ask."""
+    """Return the same for cpu or memory, with defaults for containers without requests."""
     missing = NON_ZERO
     whole_pod = pod.spec.resources.requests if pod.spec.resources else {}
     if any(name in ("cpu", "memory") or name.startswith("hugepages-") for name in whole_pod):

@@ -1,6 +1,6 @@
 """PodTopologySpread: `podtopologyspread/*.go`, `plugins/helper/spread.go`.
 
-Looks at every pod of every node each time it is asked.
+Each call reads every pod of every node.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Owners(NamedTuple):
 
 
 class Defaults(NamedTuple):
-    """What a profile gives to pods without constraints."""
+    """The constraints of a profile for pods without their own."""
 
     constraints: tuple[TopologySpreadConstraint, ...] = ()
     is_system: bool = False
@@ -170,7 +170,7 @@ def matching_pods(pods: Iterable[Pod], selector: Requirements | None, namespace:
 
 @dataclass
 class State:
-    """What PreFilter finds out; changed by `add_pod` and `remove_pod`."""
+    """The result of PreFilter; `add_pod` and `remove_pod` change it."""
 
     constraints: list[Constraint]
     counts: list[dict[str, int]] = field(default_factory=list)

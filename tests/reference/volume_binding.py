@@ -69,7 +69,7 @@ class Storage(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What becomes of the claims on a node: claim and volume, claims that get a new volume."""
+    """The claims of a pod on a node: pairs of claim and volume, claims that get a new volume."""
 
     verdict: Verdict | None
     bindings: tuple[tuple[str, str], ...] = ()
@@ -176,7 +176,7 @@ def reaches(terms: tuple[NodeSelectorTerm, ...] | None, node: Node) -> bool:
 
 
 def pre_filter(pod: Pod, storage: Storage) -> tuple[Verdict | None, SortedOut]:
-    """A verdict on the pod, or its claims by what is to be done for them."""
+    """Return a verdict on the pod, or its claims by the way in which they are bound."""
     namespace = pod.metadata.namespace
     claims = []
     for volume in pod.spec.volumes:
@@ -234,7 +234,7 @@ def state_of(claim: PersistentVolumeClaim, storage: Storage) -> str:
 
 
 def decide(pod: Pod, node: Node, storage: Storage) -> Decision:
-    """What Filter says of a node, and what Reserve would do there."""
+    """Return the verdict of Filter on a node, and what Reserve would bind and provision there."""
     verdict, claims = pre_filter(pod, storage)
     if verdict is not None:
         return Decision(verdict)

@@ -19,7 +19,7 @@ def plugin(name: str, **methods: Callable[..., object]) -> type[Plugin]:
 
 
 def answering(name: str, **answers: object) -> type[Plugin]:
-    """A plugin class whose methods give these answers whatever they are asked, or raise them."""
+    """Return a plugin class whose methods return these answers, or raise them."""
 
     def method(answer: object) -> Callable[..., object]:
         def answer_or_raise(self: Plugin, *arguments: object) -> object:
@@ -57,9 +57,9 @@ def framework_of(
     handle: FakeHandle | None = None,
     percentage_of_nodes_to_score: int | None = None,
 ) -> Framework:
-    """A framework of these plugins, at all points that they implement unless `plugins` says so.
+    """Return a framework of these plugins.
 
-    `SORT` and `BINDER` are added unless `plugins` is given.
+    Without `plugins`, they run at all points that they implement, with `SORT` and `BINDER` added.
     """
     if plugins is None:
         classes = (SORT, *classes, BINDER)

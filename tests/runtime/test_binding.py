@@ -44,7 +44,7 @@ def _failed(text: str) -> Status:
 
 
 class Log(list[str]):
-    """What was called, in order; makes methods that note it and then answer."""
+    """The methods called, in order. Makes methods that add their name and return an answer."""
 
     def noting(
         self, name: str, answer: object = None
@@ -91,7 +91,7 @@ def log() -> Log:
         ([True], _failed('running Reserve plugin "P0": expected a Status or None, got True')),
     ],
 )
-def test_reserve_plugins_are_asked_until_one_objects(
+def test_reserve_plugins_run_until_one_rejects(
     answers: list[object], status: Status | None
 ) -> None:
     classes = [answering(f"P{n}", reserve=answer) for n, answer in enumerate(answers)]
@@ -126,7 +126,7 @@ def test_unreserve_undoes_all_last_plugin_first_whatever_happens(
         ([wait(10), None, wait(2.5)], None, {"P0": 10, "P2": 2.5}),
         # A rejection counts more than a wish to wait, whichever comes first.
         ([wait(10), unresolvable("no")], unresolvable("no").with_plugin("P1"), {}),
-        # Nobody waits longer than a quarter of an hour.
+        # No pod waits longer than 15 minutes.
         ([wait(3600)], None, {"P0": 900}),
         (
             [wait(1), ValueError("broken")],
@@ -185,7 +185,7 @@ def test_prebind_plugins_run_in_groups(kinds: str, groups: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, SUCCESS, PreBindPreFlightResult()])
-def test_a_prebind_plugin_that_says_nothing_beforehand_has_work_to_do(answer: object) -> None:
+def test_a_prebind_plugin_without_a_preflight_result_runs(answer: object) -> None:
     silent = answering("A", pre_bind=None)
     speaking = answering("B", pre_bind=None, pre_bind_pre_flight=answer)
     pre_flight = _binding(silent, speaking).pre_bind_pre_flight(CycleState(), POD, "n")
@@ -319,7 +319,7 @@ async def test_a_cancelled_binding_cancels_the_group(log: Log) -> None:
         ([wait(1, "odd")], _failed('running Bind plugin "P0": odd'), 1),
     ],
 )
-async def test_bind_plugins_are_asked_until_one_does_not_skip(
+async def test_bind_plugins_run_until_one_does_not_skip(
     log: Log, answers: list[object], status: Status | None, ran: int
 ) -> None:
     binders = [
@@ -335,7 +335,7 @@ async def test_bind_plugins_are_asked_until_one_does_not_skip(
 # PostBind.
 
 
-async def test_postbind_plugins_all_hear_of_it_whatever_happens(
+async def test_all_postbind_plugins_run_even_if_one_fails(
     log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     binding = _binding(

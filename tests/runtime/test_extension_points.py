@@ -1,4 +1,4 @@
-"""Which plugins run where, and in which order: upstream's `TestNewFrameworkMultiPointExpansion`."""
+"""Plugins by extension point, in order: upstream's `TestNewFrameworkMultiPointExpansion`."""
 
 from __future__ import annotations
 

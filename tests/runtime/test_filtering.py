@@ -60,7 +60,7 @@ NEVER = unresolvable("never")
     [
         ([None, ALL, Status(Code.SUCCESS)], ALL, None, "", ""),
         ([skip(), None, skip()], ALL, None, "P0 P2", ""),
-        # A plain rejection waits until all have been asked: preemption needs their state.
+        # After a plain rejection the other plugins run too: preemption needs their state.
         ([NO, skip()], ALL, NO.with_plugin("P0"), "P1", ""),
         ([NO, unschedulable("nor here")], ALL, unschedulable("nor here").with_plugin("P1"), "", ""),
         ([NO, _to("a")], _to("a"), NO.with_plugin("P0"), "", "P1"),
@@ -84,7 +84,7 @@ NEVER = unresolvable("never")
         ),
     ],
 )
-def test_prefilter_plugins_are_asked_in_turn(
+def test_prefilter_plugins_run_in_turn(
     answers: list[object],
     result: PreFilterResult,
     status: Status | None,
@@ -182,7 +182,7 @@ def test_nodes_that_pass_all_plugins_have_no_verdict() -> None:
     assert framework.filters.run(CycleState(), POD, THREE) is None
 
 
-def test_a_skipped_plugin_is_not_asked() -> None:
+def test_a_skipped_plugin_is_not_run() -> None:
     framework = framework_of(answering("A", filter=ValueError("asked")))
     state = CycleState()
     state.skip_filter_plugins.add("A")
@@ -234,7 +234,7 @@ class Added:
 
 
 class Crowded(Plugin):
-    """Takes at most one CPU per node, and wants to be told of every pod that is added."""
+    """Accepts at most one CPU per node, and records every pod that is added."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         state.write(ADDED, Added())
@@ -291,7 +291,7 @@ def test_a_pod_is_not_in_its_own_way() -> None:
     assert _with_nominated(framework, nodes, state) == ["", "", ""]
 
 
-def test_what_is_supposed_leaves_state_and_snapshot_alone() -> None:
+def test_nominated_pods_change_neither_state_nor_snapshot() -> None:
     framework, nodes, state = _nominated(("x", "b", 9))
     _with_nominated(framework, nodes, state)
     assert state.read(ADDED).names == []

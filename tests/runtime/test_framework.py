@@ -53,7 +53,7 @@ def test_a_profile_needs_a_bind_plugin() -> None:
     )
 
 
-def test_what_is_missing_is_told_before_what_is_too_much() -> None:
+def test_missing_plugins_are_reported_before_weights_that_are_too_large() -> None:
     many = [answering(f"Score{n}", score=0) for n in range(2)]
     with pytest.raises(PluginSetupError, match=r"^only one queue sort plugin"):
         framework_of(*many, plugins=Plugins(multi_point=plugin_set(f"Score0:{2**60} Score1")))
@@ -209,7 +209,7 @@ def _post_filter(answer: Answer | Exception) -> Callable[..., Awaitable[Answer]]
             NODE_B,
             unschedulable().with_plugin("P0"),
         ),
-        # A failure ends it, whichever way it is told.
+        # A failure ends the search, raised or returned.
         (
             [(NODE_A, unschedulable("x")), ValueError("broken"), (NODE_B, None)],
             None,
@@ -222,7 +222,7 @@ def _post_filter(answer: Answer | Exception) -> Callable[..., Awaitable[Answer]]
         ),
     ],
 )  # fmt: skip
-def test_post_filter_plugins_are_asked_until_one_decides(
+def test_post_filter_plugins_run_until_one_decides(
     answers: list[Answer | Exception], result: PostFilterResult | None, status: Status
 ) -> None:
     plugins = [plugin(f"P{n}", post_filter=_post_filter(a)) for n, a in enumerate(answers)]

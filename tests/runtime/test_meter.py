@@ -1,4 +1,4 @@
-"""How long extension points and plugins take, and how often plugins are asked."""
+"""Durations of extension points and plugins, and the number of evaluations of plugins."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_points_that_wait_do_not_disturb_one_another() -> None:
     assert bench.points == {("Bind", "Success", "p"): 3.0, ("Bind", "Unschedulable", "p"): 2.0}
 
 
-def test_plugins_are_measured_only_in_cycles_that_say_so() -> None:
+def test_plugins_are_measured_only_in_sampled_cycles() -> None:
     bench = Bench()
     for measures in (True, False):
         state = CycleState(records_plugin_metrics=measures)

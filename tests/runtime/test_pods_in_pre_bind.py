@@ -26,7 +26,7 @@ async def _after(seconds: float, status: Status | None) -> Status | None:
 
 
 async def _stubborn() -> Status | None:
-    """Goes on when it is told to stop."""
+    """Ignores the cancellation and goes on."""
     try:
         await asyncio.sleep(10)
     except asyncio.CancelledError:
@@ -35,7 +35,9 @@ async def _stubborn() -> Status | None:
 
 
 @pytest.mark.parametrize("answer", [None, unschedulable("no")])
-async def test_what_the_plugins_answer_stands_if_nobody_interferes(answer: Status | None) -> None:
+async def test_the_answer_of_the_plugins_is_returned_without_a_cancellation(
+    answer: Status | None,
+) -> None:
     pods = PodsInPreBind()
     assert await pods.run("uid", _after(0, answer)) is answer
     assert pods.get("uid") is None

@@ -1,4 +1,4 @@
-"""How the queue learns the order: from `less`, or from a key that says the same."""
+"""The order of the queue: by `less`, or by a sort key of the same order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reversed(PrioritySort):
-    """The least important first; says nothing of the key it inherits."""
+    """The least important first; does not override the sort key that it inherits."""
 
     def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
         return super().less(second, first)

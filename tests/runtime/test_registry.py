@@ -114,7 +114,7 @@ def test_two_forms_of_one_rule_are_refused_by_name(simple: str, fast: str) -> No
     )
 
 
-def test_a_plugin_that_nobody_registered_does_not_exist() -> None:
+def test_a_plugin_that_is_not_registered_does_not_exist() -> None:
     with pytest.raises(PluginSetupError, match=r'^plugin "Nobody" does not exist$'):
         Registry().create("Nobody", None, FakeHandle())
 
@@ -284,7 +284,7 @@ def test_a_class_is_loaded_from_its_module() -> None:
         ),
     ],
 )
-def test_what_cannot_be_loaded_is_told_in_one_line(reference: str, text: str) -> None:
+def test_a_class_that_cannot_be_loaded_is_reported_in_one_line(reference: str, text: str) -> None:
     with pytest.raises(PluginSetupError) as refusal:
         load_plugin_class(reference)
     assert str(refusal.value) == text
@@ -320,7 +320,7 @@ def test_installed_packages_announce_plugins(packages: Path) -> None:
     assert list(registry) == ["Sort", "Guard", "Announced"]
 
 
-def test_a_broken_announcement_is_told_in_one_line(packages: Path) -> None:
+def test_a_broken_entry_point_is_reported_in_one_line(packages: Path) -> None:
     _install(packages, "broken", "1 / 0", "any-name = broken:Plugin")
     with pytest.raises(PluginSetupError) as refusal:
         Registry().register_entry_points()

@@ -49,7 +49,7 @@ def test_a_plugin_normalizes_its_own_scores_before_they_are_judged() -> None:
     assert _scores(normalizing) == ({"P": [0, 10, 20]}, [0, 10, 20])
 
 
-def test_a_plugin_that_skips_in_prescore_is_not_asked() -> None:
+def test_a_plugin_that_skips_in_prescore_does_not_score() -> None:
     skipping = answering("P", pre_score=skip(), score=ValueError("asked"))
     framework = framework_of(skipping, B)
     state = CycleState()
@@ -62,7 +62,7 @@ def test_without_scores_all_nodes_are_worth_nothing() -> None:
     assert _scores(answering("P", pre_score=skip(), score=5)) == ({}, [0, 0, 0])
 
 
-def test_all_prescore_plugins_are_asked_before_any_scores() -> None:
+def test_all_prescore_plugins_run_before_any_score() -> None:
     asked: list[str] = []
 
     def noting(name: str) -> type[Plugin]:
@@ -137,6 +137,6 @@ def test_no_nodes_have_no_scores() -> None:
     assert _scores(B, nobody, nodes=NODES.slice(0, 0)) == ({"B": [], "Nobody": []}, [])
 
 
-def test_a_profile_without_score_plugins_says_so() -> None:
+def test_scores_are_false_in_a_profile_without_score_plugins() -> None:
     assert not framework_of().scores
     assert framework_of(A).scores

@@ -47,7 +47,7 @@ async def _held(
         await outcome
 
 
-async def test_a_pod_that_nobody_holds_goes_on_at_once(pods: WaitingPods) -> None:
+async def test_a_pod_that_no_plugin_holds_goes_on_at_once(pods: WaitingPods) -> None:
     assert await pods.wait_on_permit(POD.uid) is None
     assert pods.get(POD.uid) is None
     assert not pods.reject(POD.uid)

@@ -35,14 +35,14 @@ COUNTS = StateKey["Counts"]("Counts")
 
 
 class Counts(dict[str, int]):
-    """How many pods have come to each node."""
+    """The number of pods added to each node."""
 
     def clone(self) -> Counts:
         return Counts(self)
 
 
 class OnePerNode(Plugin):
-    """Takes nodes that no more than one pod has come to, as it has been told one by one."""
+    """Accepts nodes to which at most one pod was added, counted one pod at a time."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         state.write(COUNTS, Counts())
@@ -94,12 +94,14 @@ def test_a_plugin_that_looks_at_nodes_one_by_one_has_a_state_for_each_world() ->
     assert worlds.run_filters() is None
 
 
-def test_a_plugin_that_looks_at_all_nodes_has_one_state_and_is_told_of_which_node() -> None:
-    told: list[str] = []
+def test_a_plugin_that_filters_all_nodes_has_one_state_and_gets_the_changed_node() -> None:
+    recorded: list[str] = []
 
-    def tell(self: Plugin, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+    def record(
+        self: Plugin, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo
+    ) -> None:
         state.read(COUNTS)[node.name] = node.pod_count
-        told.append(f"{other.name} {node.base_row}")
+        recorded.append(f"{other.name} {node.base_row}")
 
     def few(self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         assert state.read(COUNTS) == {"b": 2, "c": 1}
@@ -109,24 +111,26 @@ def test_a_plugin_that_looks_at_all_nodes_has_one_state_and_is_told_of_which_nod
         plugin(
             "P",
             pre_filter=lambda self, state, pod, nodes: state.write(COUNTS, Counts()),
-            add_pod=tell,
+            add_pod=record,
             filter_nodes=few,
         )
     )
     worlds.add_pods([1, 1, 2], [X, Y, X])
     assert worlds.run_filters() is None
-    assert told == ["x 1", "x 2", "y 1"]
+    assert recorded == ["x 1", "x 2", "y 1"]
 
 
 @pytest.mark.parametrize(("method", "change"), [("add_pod", X), ("remove_pod", LOW)])
 def test_only_plugins_that_are_not_skipped_follow(method: str, change: PodInfo) -> None:
-    told: list[str] = []
+    recorded: list[str] = []
 
-    def tell(self: Plugin, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        told.append(f"{self.name}: {pod.name} {other.name} {node.name}")
+    def record(
+        self: Plugin, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo
+    ) -> None:
+        recorded.append(f"{self.name}: {pod.name} {other.name} {node.name}")
 
     classes = [
-        plugin(name, pre_filter=lambda self, *arguments: None, **{method: tell})
+        plugin(name, pre_filter=lambda self, *arguments: None, **{method: record})
         for name in ("A", "Skipped", "B")
     ]
     framework = framework_of(*classes, answering("Stateless", pre_filter=None))
@@ -134,7 +138,7 @@ def test_only_plugins_that_are_not_skipped_follow(method: str, change: PodInfo) 
     state.skip_filter_plugins.add("Skipped")
     worlds = framework.filters.worlds(state, POD, SNAPSHOT.nodes)
     getattr(worlds, f"{method}s")([0], [change])
-    assert told == [f"A: pod {change.name} a", f"B: pod {change.name} a"]
+    assert recorded == [f"A: pod {change.name} a", f"B: pod {change.name} a"]
 
 
 @pytest.mark.parametrize(

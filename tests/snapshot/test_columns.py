@@ -139,7 +139,7 @@ def test_isin_never_holds_for_rows_without_a_value(
     assert CODES.isin(values).tolist() == rows
 
 
-def test_map_takes_a_table_and_a_default_for_what_is_not_in_it() -> None:
+def test_map_takes_a_table_and_a_default_for_missing_keys() -> None:
     assert CODES.map({"a": 5, "unknown": 9}).tolist() == [5, 0, 0, 5]
     assert CODES.map({"a": 5}, -1).tolist() == [5, -1, -1, 5]
     assert CODES.map({}, 7).tolist() == [7, 7, 7, 7]
@@ -152,7 +152,7 @@ def test_map_takes_a_rule() -> None:
     assert mapped.dtype == np.int64
 
 
-def test_a_rule_is_not_asked_about_values_gone_out_of_use() -> None:
+def test_a_rule_is_not_called_for_values_that_are_out_of_use() -> None:
     column = _column("gone", "a")
     column.set(0, "a")
     codes = column.view(slice(0, 2))
@@ -160,7 +160,7 @@ def test_a_rule_is_not_asked_about_values_gone_out_of_use() -> None:
     assert codes.map(lambda v: {"a": 1, None: 0}[v]).tolist() == [1, 1]
 
 
-def test_questions_about_no_rows_have_no_answers() -> None:
+def test_results_for_no_rows_are_empty() -> None:
     none: Codes[str] = _column("a").view(slice(0, 0))
     assert none.where(lambda v: True).tolist() == []
     assert none.isin(["a"]).tolist() == []
@@ -168,7 +168,7 @@ def test_questions_about_no_rows_have_no_answers() -> None:
 
 
 @pytest.mark.parametrize("rows", [slice(1, 3), np.array([1, 2])], ids=["slice", "index"])
-def test_what_is_seen_of_a_column_cannot_be_written_to(rows: slice | np.ndarray) -> None:
+def test_a_view_of_a_column_is_read_only(rows: slice | np.ndarray) -> None:
     column = np.arange(5)
     seen = seen_from(column, rows)
     assert seen.tolist() == [1, 2]
@@ -201,7 +201,7 @@ def test_flags_are_encoded_by_their_combinations(count: int) -> None:
     assert sorted(combinations) == combinations == sorted(set(rows))
 
 
-def test_a_uniform_array_answers_like_any_other_and_says_that_it_is_one() -> None:
+def test_a_uniform_array_acts_like_any_other_and_returns_its_value() -> None:
     array = uniform(3, np.int64(7))
     assert array.tolist() == [7, 7, 7]
     assert (array + np.arange(3)).tolist() == [7, 8, 9]

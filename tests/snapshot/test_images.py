@@ -1,4 +1,4 @@
-"""Image states: what upstream's `cache_test.go` says of `imageStates`."""
+"""Image states: the cases of `imageStates` in upstream's `cache_test.go`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_image_that_another_node_still_has_stays() -> None:
     assert states.take_changes() == {"app:1": Image(500, frozenset({"b"}))}
 
 
-def test_changes_are_told_once() -> None:
+def test_changes_are_returned_once() -> None:
     states = ImageStates()
     states.add_node(make_node("a", images=LARGE))
     states.take_changes()

@@ -186,7 +186,7 @@ def test_a_ghost_offers_nothing_and_keeps_its_pods() -> None:
     assert _values(table) == ["y"]
 
 
-def test_a_derived_column_is_asked_for_again_only_where_the_object_changed() -> None:
+def test_a_derived_column_is_computed_again_only_where_the_object_changed() -> None:
     asked = []
 
     def rule(node: Node) -> str:
@@ -202,7 +202,7 @@ def test_a_derived_column_is_asked_for_again_only_where_the_object_changed() -> 
     assert asked == ["a", "b", "b"]
 
 
-def test_columns_that_nobody_asks_for_any_more_go_first() -> None:
+def test_the_least_recently_used_columns_are_dropped_first() -> None:
     table = _table("a", zone="z")
     rules = [lambda node, n=n: n for n in range(DERIVED_COLUMNS_MAX)]
     table.derive(_zone)
@@ -219,7 +219,7 @@ def test_columns_that_nobody_asks_for_any_more_go_first() -> None:
     assert table.derive(rules[1]) is dropped
 
 
-def test_a_rule_that_fails_costs_its_plugin_the_column_and_nobody_else() -> None:
+def test_a_rule_that_fails_loses_its_own_column_and_no_other() -> None:
     def rule(node: Node) -> str:
         return node.metadata.labels["rack"]
 

@@ -1,4 +1,4 @@
-"""What plugins see: `Nodes` answers alike however its rows are held, `NodeInfo` in plain ints."""
+"""`Nodes` returns the same for slices and index arrays of rows, `NodeInfo` plain ints."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_view_answers_for_its_rows_however_they_are_held(view: Callable[[], No
     assert repr(nodes) == "<Nodes: 3 of 5>"
 
 
-def test_the_time_of_a_taint_tells_no_nodes_apart() -> None:
+def test_taints_that_differ_only_in_time_have_one_code() -> None:
     later = {"key": TAINT.key, "value": TAINT.value, "effect": TAINT.effect}
     nodes = [make_node(f"n{i}", taints=[{**later, "timeAdded": t}]) for i, t in enumerate(TIMES)]
     taints = snapshot_of(nodes).nodes.taints
@@ -267,5 +267,5 @@ def test_one_node_reads_its_row_in_plain_numbers() -> None:
     assert repr(node) == "NodeInfo(n2, 2 pods)"
 
 
-def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_none() -> None:
+def test_a_node_without_an_allowed_number_of_pods_takes_none() -> None:
     assert _all()[3].allowed_pods == 0

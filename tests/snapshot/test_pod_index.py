@@ -31,7 +31,7 @@ class Labelled(NamedTuple):
     needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
-        """1 for each."""
+        """Return 1 for a pod that is counted."""
         in_view = self.namespaces is None or kind.namespace in self.namespaces
         return int(in_view and kind.labels.get("app") == self.value)
 
@@ -43,19 +43,19 @@ class AntiAffinityTerms(NamedTuple):
     needs_affinity_terms: bool = True
 
     def __call__(self, kind: PodKind) -> int:
-        """As many as there are."""
+        """Return the number of terms."""
         return len(kind.affinity.required_anti_affinity)
 
 
 class Wanting(NamedTuple):
-    """Counts the pods with one of some labels, and says which it wants."""
+    """Counts the pods with one of some labels, and names the labels."""
 
     wanted_labels: frozenset[tuple[str, str]]
     namespaces: None = None
     needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
-        """1 for each."""
+        """Return 1 for a pod that is counted."""
         return int(not self.wanted_labels.isdisjoint(kind.labels.items()))
 
 
@@ -67,7 +67,7 @@ class Using(NamedTuple):
     needs_affinity_terms: bool = True
 
     def __call__(self, kind: PodKind) -> int:
-        """As many as there are."""
+        """Return the number of terms."""
         return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
 
 
@@ -96,7 +96,7 @@ def test_pods_that_are_alike_are_of_one_kind() -> None:
     assert len({first.kind, *(pod.kind for pod in others)}) == 5
 
 
-def test_counts_follow_pods_and_nobody_is_asked_twice_about_a_kind() -> None:
+def test_counts_follow_pods_and_a_rule_runs_once_for_each_kind() -> None:
     asked: list[str] = []
 
     class Asked(Labelled):
@@ -129,7 +129,7 @@ def test_only_the_namespaces_and_kinds_that_matter_are_looked_at() -> None:
     index.check()
 
 
-def test_pods_that_say_the_same_share_their_terms() -> None:
+def test_pods_with_equal_affinity_share_their_terms() -> None:
     first, second = _pod("p", key="zone"), _pod("q", key="zone")
     labelled = PodInfo(make_pod("r", labels={"name": "r"}, affinity=first.pod.spec.affinity))
     assert labelled.kind is not first.kind
@@ -137,7 +137,7 @@ def test_pods_that_say_the_same_share_their_terms() -> None:
     assert _pod("p", namespace="other", key="zone").kind.affinity is not first.kind.affinity
 
 
-def test_rules_that_know_what_they_look_for_ask_no_other_kinds() -> None:
+def test_rules_that_name_labels_run_for_no_other_kinds() -> None:
     asked: list[str] = []
 
     class Asked(Wanting):
@@ -290,7 +290,7 @@ def test_a_term_is_there_until_its_last_user_has_gone() -> None:
     st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("web", "db", "x"))),
     st.data(),
 )
-def test_what_is_found_is_what_asking_all_would_find(
+def test_the_index_finds_the_same_terms_as_a_search_of_all(
     users: Sequence[Sequence[AffinityTerm]], labels: dict[str, str], data: st.DataObject
 ) -> None:
     terms = AffinityTermIndex()

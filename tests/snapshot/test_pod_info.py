@@ -55,7 +55,7 @@ BOTH = {"cpu": "500m", "memory": "500M"}
         ),
         # Explicit zeros are no oversight.
         (_pod(_asking({"cpu": "0", "memory": "0"})), {"cpu": 0, "memory": 0}, 0, 0),
-        # With requests of the whole pod, only what nobody asked for is made up.
+        # With requests of the whole pod, only resources without a request get a default.
         (
             _pod(_asking(BOTH), init=(_asking(BOTH),), whole={"cpu": "1200m", "memory": "1200M"}),
             {"cpu": 1200, "memory": 1200 * 10**6},
@@ -112,7 +112,7 @@ def test_pods_that_ask_for_the_same_share_their_counts() -> None:
     assert first.requests is second.requests
 
 
-def test_a_running_pod_counts_with_what_it_was_given_but_needs_what_its_spec_says() -> None:
+def test_a_running_pod_counts_with_its_allocation_but_needs_the_requests_of_its_spec() -> None:
     status = PodStatus(
         container_statuses=(
             ContainerStatus("c", resources=ResourceRequirements(requests={"cpu": "3"})),
@@ -123,7 +123,7 @@ def test_a_running_pod_counts_with_what_it_was_given_but_needs_what_its_spec_say
     assert pod.spec_requests == {"cpu": 1000}
 
 
-def test_a_pod_nobody_reported_on_needs_what_it_counts_with() -> None:
+def test_a_pod_without_a_container_status_needs_what_it_counts_with() -> None:
     pod = PodInfo(make_pod(requests={"cpu": "1"}))
     assert pod.spec_requests is pod.requests.resources
 

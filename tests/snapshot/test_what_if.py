@@ -1,4 +1,4 @@
-"""Hypothetical nodes: they answer like real ones, and the snapshot never hears of them."""
+"""Hypothetical nodes: they act like real ones, and the snapshot does not contain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache and its snapshot that do what a case's `steps` say, one line each, and check as they go.
+"""A cache and its snapshot: run the `steps` of a case, one line each, and check the results.
 
 What a case may set: `nodes` and `pods` in API form, by the names that steps use. Two of them may be
 versions of one object.
@@ -27,8 +27,8 @@ and of the snapshot as it is:
     claims NAMESPACE/NAME ..        exactly these are in use
     image NAME BYTES NODE.. | no-image NAME
 
-What the cache's own list of nodes by their last change says upstream cannot be seen from outside,
-and is not kept here: such an order is checked as a set.
+Upstream's cache has a list of nodes by their last change, which is private there and does not exist
+here: such an order is checked as a set.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _WITH_ANTI_AFFINITY: Final = _HasTerms(anti=True)
 
 
 class SnapshotView:
-    """What can be seen of a snapshot; `pods` are those whose claims may be in use."""
+    """The public state of a snapshot; `pods` are those whose claims may be in use."""
 
     def __init__(self, snapshot: Snapshot, pods: Iterable[Pod]) -> None:
         self.snapshot: Final = snapshot
@@ -117,7 +117,7 @@ def _facts(info: NodeInfo) -> tuple[object, ...]:
 
 
 class CacheStage:
-    """A cache, its snapshot, and the objects that steps speak of."""
+    """A cache, its snapshot, and the objects that steps name."""
 
     def __init__(self, case: Case) -> None:
         self.nodes: Final[dict[str, Node]] = {

@@ -28,7 +28,7 @@ Fields = dict[str, Any]
 
 
 class DataError(Exception):
-    """A data file is not what README.md says; names the file and the case."""
+    """A data file breaks the format of README.md; names the file and the case."""
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def budget_of(fields: Mapping[str, Any], namespace: str = "default") -> PodDisru
 
 
 class FakeExtender:
-    """An extender that does as its short form says."""
+    """An extender that acts by the fields of its short form."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.name = "FakeExtender"
@@ -234,7 +234,7 @@ class Preempting:
         return state
 
     def failed(self, statuses: Mapping[str, str] | None = None) -> NodeToStatus:
-        """What the filters said; by default that preemption may help everywhere."""
+        """Return the statuses of the filters; by default preemption may help on all nodes."""
         found = NodeToStatus(self.snapshot.table.names, self.snapshot.table.row_of)
         if statuses is None:
             statuses = dict.fromkeys(self.snapshot.names, "Unschedulable")

@@ -1,4 +1,4 @@
-"""A scheduling queue that does what a case's `steps` say, one line each, and checks as it goes.
+"""A scheduling queue: runs the `steps` of a case, one line each, and checks the results.
 
 What a case may set: `hints` (by event label the plugins' answers, in order; without this field no
 profile is known to the queue), `allow` (PreEnqueue plugins, each with the labels that it lets
@@ -13,7 +13,7 @@ What happens:
     add A.. | update OLD NEW | delete A.. | close | activate A
     pop A | pop nothing | pop-specific A [nothing]
     fail A PLUGIN.. [pending=P,P] [fresh=yes]     its attempt is over; fresh: all counts are new
-    give-back A                                   likewise, with the rejectors that it still has
+    give-back A                                   as `fail`, with the rejectors that it still has
     event LABEL [only=A,B|never]                  only: what the check before it lets pass
     assigned A | assigned-update A LABEL          a pod on a node has come, or changed
     nominate A [NODE] | unnominate A
@@ -159,7 +159,7 @@ class Doorman:
 
 
 class QueueStage:
-    """A queue, the time, and the pods that steps speak of."""
+    """A queue, the time, and the pods that steps name."""
 
     def __init__(self, case: Case) -> None:
         self.now: float = START + case.get("start", 0.0)
@@ -248,7 +248,7 @@ class QueueStage:
         self.ready = True
 
     async def _cancel_pop(self) -> None:
-        """What waits for a pod is woken by cancelling it."""
+        """Start a pop that waits for a pod, and cancel it."""
         shared = SchedulingQueue(self.queue, clock=VirtualClock(), stories=PodStories())
         pop = asyncio.create_task(shared.pop())
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Runs a plugin over a case, point by point, and says what it answered in the form of data."""
+"""Run a plugin on a case, by extension point, and return its answers in the form of the data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def incoming(case: Case) -> PodInfo:
 
 
 def pre_filter(plugin: PreFilterPlugin, case: Case, state: CycleState) -> Any:
-    """What PreFilter answers: `{nodes: [...]}`, a status as `(code, reasons)`, or None."""
+    """Return the answer of PreFilter: `{nodes: [...]}`, a status as `(code, reasons)`, or None."""
     answer = plugin.pre_filter(state, incoming(case), snapshot(case).nodes)
     if isinstance(answer, PreFilterResult):
         return None if answer.node_names is None else {"nodes": sorted(answer.node_names)}
@@ -86,10 +86,10 @@ def pre_score(plugin: Any, case: Case, state: CycleState) -> Verdict | None:
 
 
 def hint(plugin: EnqueueExtensions, case: Case, resource: EventResource) -> str:
-    """What the hint that is registered for a resource says of `old` and `new`.
+    """Return the answer of the hint that is registered for a resource, for `old` and `new`.
 
-    A value that is no object is given to it as it is. `case["raises"]` says whether that, or
-    anything else, makes the hint raise; the queue then acts as for `Queue`.
+    A value that is not an object is passed unchanged. The hint must raise if `case["raises"]`, and
+    only then; the queue then acts as for `Queue`.
     """
     old, new = (_changed(case.get(name), resource) for name in ("old", "new"))
     ask = registered_hint(plugin, resource)

@@ -1,4 +1,4 @@
-"""How much of upstream's tests is here: counts data against `totals.yaml`."""
+"""The share of upstream's test cases that is ported: data counted against `totals.yaml`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Share:
         return self.all - set(self.ported) - self.left_out_sources
 
     def faults(self, reasons: Iterable[str]) -> list[str]:
-        """What is wrong with the data or the totals of this file."""
+        """Return the errors in the data or the totals of this file."""
         found = [f"{s} is there {n} times" for s, n in Counter(self.ported).items() if n > 1]
         found += [f"{s} is no case of upstream's" for s in set(self.ported) - self.all]
         found += [f"{s} is left out, but no case" for s in self.left_out_sources - self.all]

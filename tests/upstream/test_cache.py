@@ -30,7 +30,7 @@ def test_snapshot(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("cache", "node_tree"))
 def test_node_tree(case: Case) -> None:
-    """Where zones are expected, the names of each zone must come in their order."""
+    """If a case has zones, only the order within each zone is compared."""
     nodes = {name: _labelled(name, labels) for name, labels in case["nodes"].items()}
     changed = {name: _labelled(name, labels) for name, labels in case.get("changed", {}).items()}
     tree = NodeTree()

@@ -12,7 +12,7 @@ from tests.upstream.running import incoming
 
 
 class ServerError(Exception):
-    """What the API server answers."""
+    """An error of the API server."""
 
 
 @pytest.mark.parametrize("case", cases("default_binder", "bind"))

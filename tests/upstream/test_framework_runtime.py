@@ -1,4 +1,4 @@
-"""What the framework makes of the answers of several plugins, against upstream's own cases."""
+"""Answers of several plugins combined by the framework, against upstream's own cases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _code(name: str) -> Code:
 
 
 def _answer(value: Fields | str, reason: str) -> object:
-    """What a plugin answers: a code as data has it, nodes, or a wish to wait."""
+    """Return the answer of a plugin from data: a status by code, nodes, or a time to wait."""
     if isinstance(value, str):
         return Status(_code(value), reason)
     if "nodes" in value:

@@ -1,4 +1,4 @@
-"""Which plugins of a profile run where, and what they score, against upstream's own cases."""
+"""Plugins of a profile by extension point, and their scores, against upstream's own cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC = "framework_runtime"
 
 
 class Scored(msgspec.Struct, rename="camel"):
-    """What upstream's scoring plugins are told to do."""
+    """The arguments of upstream's scoring plugins."""
 
     score_res: int = 0
     normalize_res: int = 0

@@ -1,4 +1,4 @@
-"""What pods ask for and nodes hold, and which pod matters more, against upstream's own cases."""
+"""Requests of pods, state of nodes, importance of pods, against upstream's own cases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_declared_features(case: Case) -> None:
 
 
 def _table() -> NodeTable:
-    """A table with one node and nobody on it."""
+    """Return a table with one node without pods."""
     table = NodeTable()
     table.set_node(table.add_row("test-node"), make_node("test-node"))
     return table
@@ -81,7 +81,7 @@ def _holder(name: str, numbers: list[int]) -> PodInfo:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "used_ports"))
 def test_used_ports(case: Case) -> None:
-    """Others hold what is held before the pod comes, or what is left once it has gone."""
+    """Other pods hold the ports used before the pod is added, or left after it is removed."""
     table, comes = _table(), "Add" in case.source
     info = PodInfo(pod(case["pod"]))
     table.add_pod(0, _holder("other", case["held" if comes else "left"]))

@@ -81,7 +81,7 @@ def test_counts(case: Case) -> None:
 
 
 def counted(case: Case, state: CycleState, row: int | None = None) -> tuple[Counts, Counts]:
-    """Pods by topology key and value; a node that has been changed says it for its domains.
+    """Return pods by topology key and value; for `row`, those of its domains come from the node.
 
     Upstream counts a pod once for each affinity term with a key, ours once.
     """

@@ -118,7 +118,7 @@ def test_tries(case: Case) -> None:
 
 
 class ScriptedLock:
-    """A lock that answers by script, and says when the script is over."""
+    """A lock that answers by script, and sets `over` at the end of the script."""
 
     def __init__(self, script: list[dict[str, str]]) -> None:
         self.script = script

@@ -31,7 +31,7 @@ GATE = "VolumeLimitScaling"
 
 
 def objects(case: Case) -> Iterator[Any]:
-    """What the helpers of upstream's test make (`getFakeCSIPVCLister` and so on)."""
+    """Yield the objects that the helpers of upstream's test make (`getFakeCSIPVCLister`, ...)."""
     drivers = case["drivers"]
     for driver in drivers:
         for number in range(4):

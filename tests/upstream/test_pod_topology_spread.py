@@ -77,9 +77,9 @@ def test_counting(case: Case) -> None:
         return
     assert answer is None
     node = there.get(case["at"]) if "at" in case.fields else None
-    for tell, changed in ((plugin.add_pod, "added"), (plugin.remove_pod, "removed")):
+    for change, changed in ((plugin.add_pod, "added"), (plugin.remove_pod, "removed")):
         if changed in case.fields and node is not None:
-            tell(state, info, PodInfo(pod(case[changed])), node)
+            change(state, info, PodInfo(pod(case[changed])), node)
     found = seen_from(state.read(PRE_FILTER_STATE), node.base_row if node else None)
     assert [counts for counts, _ in found] == case["counts"]
     assert [least for _, least in found] == case["least"]

@@ -61,7 +61,7 @@ def test_is_pod_running_preemption(case: Case) -> None:
 
 
 class _Writes(FakeApi):
-    """Fails and forgets as the victims' short forms say; nothing to patch means no patch."""
+    """Fails by the fields of the victims' short forms; an empty patch is not recorded."""
 
     def __init__(self, victims: Sequence[Mapping[str, Any]]) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _with_condition(pod: Pod) -> Pod:
 
 
 class _Watched(FakeApi):
-    """Notes at each deletion whose turn the executor says it is."""
+    """Records the executor's last victim at each deletion."""
 
     executor: Executor
 

@@ -43,7 +43,7 @@ def _own_hint(waiting: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def _waiting(name: str, fields: Fields) -> type[Plugin]:
-    """A filter that registers for events, each with a hint of its own; or does not say."""
+    """Return a filter that registers for events, each with a hint of its own, or names none."""
     methods: dict[str, Any] = {"filter": lambda self, *_: None}
     if "fails" in fields:
 
@@ -99,7 +99,7 @@ async def _bind(self: Plugin, *arguments: object) -> None:
 
 @pytest.mark.parametrize("case", [*cases(TOPIC, "creation"), *cases(TOPIC, "profiles")])
 def test_profiles(case: Case) -> None:
-    """What upstream refuses when it builds profiles may be refused here when they are validated."""
+    """Some errors that upstream finds when it builds profiles are found by validation here."""
     profiles = msgspec.convert(case["profiles"], tuple[KubeSchedulerProfile, ...])
     config: KubeSchedulerConfiguration = msgspec.structs.replace(
         default_config(SCHEME), profiles=profiles

@@ -44,7 +44,7 @@ def test_a_fault_is_found(
     assert share.faults(["why"]) == [f"{PATH}: {fault}"]
 
 
-def test_what_is_neither_here_nor_left_out_is_missing() -> None:
+def test_a_case_that_is_neither_ported_nor_left_out_is_missing() -> None:
     share = Share(PATH, ALL, ("TestB",), {"why": ("TestA[0]",)}, 1)
     assert share.faults(["why"]) == []
     assert share.missing == {"TestA[1]"}

@@ -104,7 +104,7 @@ def bindings_of(case: Case, field: str = "bindings") -> list[BindingInfo]:
 
 
 def assumed_for(case: Case) -> PodVolumes:
-    """What was assumed for the pod; `assumed: false` is upstream's nil."""
+    """Return the volumes assumed for the pod; `assumed: false` is upstream's nil."""
     if case.get("assumed") is False:
         return PodVolumes()
     return PodVolumes(
@@ -117,7 +117,7 @@ def binder_with(handle: FakeHandle) -> VolumeBinder:
 
 
 def volume_api(case: Case, *more: Any) -> VolumeApi:
-    """Informers know `volumes` and `claims`; the server too, unless `api_*` say otherwise."""
+    """Informers have `volumes` and `claims`; the server has `api_*`, by default the same."""
     known = ClusterObjects(*CLASSES, *more, *volumes_of(case), *claims_of(case))
     server = ClusterObjects(
         *(volumes_of(case, "api_volumes") or volumes_of(case)),
@@ -250,7 +250,7 @@ def test_assume_pod_volumes(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("volume_binding", "bind_api_update"))
 async def test_bind_api_update(case: Case) -> None:
-    """What has been written before the first look at what the controller makes of it."""
+    """The writes before the first check of the controller's result."""
     waiting = make_pod("test-pod", namespace="testns", node_name="node1")
     handle = volume_api(case, NODE, waiting)
     binder, pod_volumes = binder_with(handle), assumed_for(case)
@@ -310,7 +310,7 @@ async def test_check_bindings(case: Case) -> None:
 
 
 def happen_before_the_look(case: Case, handle: VolumeApi) -> None:
-    """What informers hear of, all of it newer than our own writes."""
+    """Put objects into the informers that are newer than our own writes."""
     volumes = volumes_of(case, "api_volumes") or volumes_of(case)
     claims = claims_of(case, "api_claims") or claims_of(case)
     handle.known.put(*map(newer, (*volumes, *claims)))

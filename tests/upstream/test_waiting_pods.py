@@ -21,7 +21,7 @@ POD = PodInfo(make_pod())
 
 
 async def _act(pods: WaitingPods, actions: list[str]) -> list[bool]:
-    """What the pod says to each rejection and preemption."""
+    """Return the pod's answer to each rejection and preemption."""
     waiting = pods.get(POD.uid)
     assert waiting is not None
     answers = []
@@ -71,7 +71,7 @@ async def test_pods_in_pre_bind(case: Case) -> None:
         try:
             await may_finish.wait()
         except asyncio.CancelledError:
-            # A plugin that ends well whatever it is told.
+            # With `finish` the plugin ignores the cancellation and succeeds.
             if "finish" not in case["actions"]:
                 raise
         return None

@@ -1,4 +1,4 @@
-"""What is refused of Deployments, StatefulSets, Jobs and CronJobs, as kube-apiserver refuses it."""
+"""Invalid Deployments, StatefulSets, Jobs and CronJobs are refused as by kube-apiserver."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_completions_change_with_the_parallelism(api: ApiClient) -> None:
         ({"parallelism": 5, "suspend": True}, []),
     ],
 )
-async def test_what_is_fixed_in_a_job(
+async def test_fields_of_a_job_that_cannot_change(
     api: ApiClient, change: dict[str, Any], fields: list[str]
 ) -> None:
     await api.create(f"{BATCH}/jobs", job(completions=1))

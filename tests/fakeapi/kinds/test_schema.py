@@ -40,7 +40,7 @@ def test_a_json_schema_may_be_given_in_short() -> None:
     ]
 
 
-def test_appliers_are_told_what_they_replace_whole() -> None:
+def test_the_schema_names_the_atomic_types_and_fields() -> None:
     assert "core/v1.NodeSelector" in schema.atomic_types()
     assert schema.fields_of("core/v1.PodSpec")["nodeSelector"].map_type == "atomic"
     assert schema.fields_of("core/v1.PersistentVolumeSpec")["claimRef"].map_type == "granular"

@@ -47,7 +47,7 @@ async def test_a_pod_that_has_finished_is_gone_at_once(api: ApiClient, phase: st
     assert (await api.get(f"{PODS}/p")).code == 404
 
 
-async def test_a_bound_pod_stays_until_somebody_deletes_it_without_grace(
+async def test_a_bound_pod_stays_until_it_is_deleted_without_grace(
     api: ApiClient, clock: ManualClock
 ) -> None:
     await api.create(PODS, running())
@@ -194,7 +194,9 @@ async def test_other_propagation_policies_leave_none(
     assert (await api.get(f"{CONFIG_MAPS}/c")).code == 404
 
 
-async def test_what_is_not_orphaned_and_not_gone_yet_is_only_accepted(api: ApiClient) -> None:
+async def test_a_delete_with_orphan_dependents_false_of_a_pod_with_grace_is_accepted(
+    api: ApiClient,
+) -> None:
     await api.create(PODS, running())
     assert (await api.delete(f"{PODS}/p", {"orphanDependents": False})).code == 202
 
@@ -260,7 +262,7 @@ async def test_options_may_come_in_the_query(api: ApiClient) -> None:
     assert reply.body["metadata"]["deletionGracePeriodSeconds"] == 3
 
 
-async def test_what_is_not_there_cannot_be_deleted(api: ApiClient) -> None:
+async def test_a_missing_object_cannot_be_deleted(api: ApiClient) -> None:
     reply = await api.delete(f"{PODS}/p")
     assert (reply.code, reply.message) == (404, 'pods "p" not found')
 
@@ -279,7 +281,7 @@ async def test_a_namespace_terminates_and_waits_to_be_finalized(api: ApiClient) 
     await api.create(f"{NAMESPACES}/ns/configmaps", config_map("early"))
     reply = await api.delete(f"{NAMESPACES}/ns")
     early = await api.patch(f"{NAMESPACES}/ns/configmaps/early", {"data": {"a": "b"}})
-    assert early.code == 200  # what is there may still change
+    assert early.code == 200  # existing objects may still change
     assert (reply.code, reply.body["status"]["phase"]) == (200, "Terminating")
     assert reply.body["spec"]["finalizers"] == ["kubernetes"]
     assert "deletionTimestamp" in reply.body["metadata"]

@@ -42,7 +42,9 @@ async def test_findings_are_reported_for_each_pod_of_a_spec(api: ApiClient, fiel
         assert "field" in reply.headers["Warning"]
 
 
-async def test_a_field_said_twice_is_told_whatever_came_before(api: ApiClient) -> None:
+async def test_a_duplicate_field_is_reported_even_if_the_same_spec_was_sent_before(
+    api: ApiClient,
+) -> None:
     frame = '{"metadata": {"name": "NAME"%s}, "spec": SPEC}'
     await api.post(PODS, _body((frame % "").replace("NAME", "a")))
     twice = _body((frame % ', "name": "b"').replace("NAME", "x"))
@@ -53,7 +55,7 @@ async def test_a_field_said_twice_is_told_whatever_came_before(api: ApiClient) -
     assert (strict.code, strict.reason) == (400, "BadRequest")
 
 
-async def test_escaped_quotes_do_not_hide_a_field_said_twice(api: ApiClient) -> None:
+async def test_escaped_quotes_do_not_hide_a_duplicate_field(api: ApiClient) -> None:
     spec = SPEC.replace("\\u0022", "x")
     reply = await api.post(PODS, HIDDEN.replace("SPEC", spec).encode())
     assert reply.headers["Warning"] == '299 - "duplicate field \\"metadata.generation\\""'

@@ -3,7 +3,7 @@
 Replaying a watch from any version onto the list at that version equals the list now; versions
 strictly grow over all kinds and are never used twice; the watch of a selector is the filtered log;
 a uid is bound at most once and never comes back; a write that changes nothing makes no event; pages
-are one snapshot; what a write answers is what watchers are told.
+are one snapshot; the answer of a write is the object that watchers get.
 """
 
 from __future__ import annotations
@@ -254,7 +254,9 @@ def test_a_watch_list_is_the_list_and_then_the_watch(
 
 @thorough
 @given(st.lists(st.tuples(st.booleans(), steps), max_size=14))
-def test_versions_grow_over_all_kinds_and_answers_say_what_watchers_hear(after: list[Any]) -> None:
+def test_versions_grow_over_all_kinds_and_answers_are_the_objects_that_watchers_get(
+    after: list[Any],
+) -> None:
     async def check(api: ApiClient, clock: ManualClock, after: list[Any]) -> None:
         start = (await api.get(PODS)).version
         answered = []

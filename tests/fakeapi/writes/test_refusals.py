@@ -38,7 +38,7 @@ async def test_namespaces_are_deleted_one_by_one(api: ApiClient) -> None:
     assert "deletecollection" in verbs["configmaps"]
 
 
-async def test_what_is_no_version_is_not_stored(api: ApiClient) -> None:
+async def test_an_invalid_resource_version_is_not_stored(api: ApiClient) -> None:
     made = await api.post(CONFIG_MAPS, config_map("c", resourceVersion="x"))
     assert made.code == 201
     assert made.body["metadata"]["resourceVersion"].isdecimal()

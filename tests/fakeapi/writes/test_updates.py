@@ -1,4 +1,4 @@
-"""What of an object may change once it is stored: most of a pod's spec may not."""
+"""Fields of a stored object that may change: most of a pod's spec may not."""
 
 from __future__ import annotations
 

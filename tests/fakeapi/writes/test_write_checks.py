@@ -1,4 +1,4 @@
-"""What a write checks, in upstream's order, and what deleting does: tables over HTTP.
+"""Checks of a write, in upstream's order, and effects of a delete: tables over HTTP.
 
 Sources: pkg/registry/core/pod/storage/storage.go (BindingREST), apiserver
 pkg/registry/generic/registry/store.go (Delete) and pkg/registry/core/pod/strategy.go of v1.36.3.

@@ -38,7 +38,7 @@ def deployment(name: str = "d") -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def test_the_server_fills_in_what_is_its_own(api: ApiClient, clock: ManualClock) -> None:
+async def test_the_server_sets_its_own_fields(api: ApiClient, clock: ManualClock) -> None:
     given = pod("p", uid="mine", generation=7, creationTimestamp="2020-01-01T00:00:00Z")
     created = await api.create(PODS, {**given, "status": {"phase": "Running"}})
     metadata = created["metadata"]

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
-def test_the_cache_does_what_the_file_says(
+def test_the_output_of_the_cache_is_that_of_the_file(
     path: Path, play: Callable[[Path, Callable[[str], str]], None]
 ) -> None:
     play(path, Stage().run)

@@ -15,7 +15,7 @@ What happens, at a time that only `wait` moves on:
 
 What can be seen: every move of a pod is printed as it happens, `ready` when a pop may succeed.
 
-    show           all pods and what is in flight
+    show           all pods, and the pods in flight
     count          how many pods have entered which queue because of what
     nominated n1   the pods expected on a node
 """
@@ -88,7 +88,7 @@ class Gate:
 
 
 class Stage:
-    """A queue that is told what to do, line by line."""
+    """A queue that runs one line of a scenario after another."""
 
     def __init__(self) -> None:
         self.now = START
