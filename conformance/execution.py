@@ -54,8 +54,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run_case"]
 
-#: As in upstream's scheduler tests: no controller would remove the finalizers of claims.
-_OPTIONS: Final = ServerOptions(disable_admission_plugins=["StorageObjectInUseProtection"])
+#: As in upstream's scheduler tests: no controller would remove the finalizers.
+_OPTIONS: Final = ServerOptions(
+    disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"]
+)
 #: The kinds behind alpha gates have alpha versions.
 _ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
 #: The interval between two checks of an expectation.

@@ -1,4 +1,4 @@
-"""Priority: a pod's number and preemption policy come from its PriorityClass.
+"""Priority: numbers of pods and pod groups, and preemption policies, come from PriorityClasses.
 
 Source: plugin/pkg/admission/priority/admission.go of Kubernetes v1.36.3.
 """
@@ -16,14 +16,20 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
+_POD_GROUPS: Final = ("scheduling.k8s.io", "podgroups")
 
 
 class Priority(Plugin):
-    """Sets priority and preemption policy of pods from their PriorityClass, or the default one."""
+    """Sets priority and preemption policy of pods from their PriorityClass, or the default one.
+
+    Pod groups get a priority alone.
+    """
 
     name = "Priority"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        if resource == _POD_GROUPS:
+            return not subresource and operation is Operation.CREATE
         return (
             resource in (PODS, _PRIORITY_CLASSES)
             and not subresource
@@ -35,6 +41,9 @@ class Priority(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Resolve the class of a new pod; an update keeps the result if it leaves it out."""
+        if review.resource == _POD_GROUPS:
+            _resolve_group(review)
+            return
         if review.resource != PODS:
             return
         if review.operation is Operation.CREATE:
@@ -82,6 +91,20 @@ def _resolve(review: Review) -> None:
     if policy:
         resolved["preemptionPolicy"] = policy
     review.object["spec"] = {**spec, **resolved}
+
+
+def _resolve_group(review: Review) -> None:
+    """Set priority and class of a PodGroup, as with the gate WorkloadAwarePreemption."""
+    spec = mapping(review.object.get("spec"))
+    name, value, _ = _priority_of(review, text(spec.get("priorityClassName")))
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise review.forbid(
+            f"priority set in the pod group ({given}) must match the priority computed ({value}) "
+            "based on the priority class set in the spec"
+        )
+    resolved: Json = {"priorityClassName": name} if name else {}
+    review.object["spec"] = {**spec, **resolved, "priority": value}
 
 
 def _priority_of(review: Review, name: str) -> tuple[str, int, str]:

@@ -13,6 +13,11 @@ from fakeapi.admission.default_classes import DefaultIngressClass, DefaultStorag
 from fakeapi.admission.limit_ranger import LimitRanger
 from fakeapi.admission.namespaces import NamespaceExists, NamespaceLifecycle
 from fakeapi.admission.nodes import PodTopologyLabels, TaintNodesByCondition
+from fakeapi.admission.pod_groups import (
+    JobValidation,
+    PodGroupProtection,
+    PodGroupWorkloadExists,
+)
 from fakeapi.admission.pods import (
     DefaultTolerationSeconds,
     ExtendedResourceToleration,
@@ -38,10 +43,13 @@ KNOWN: Final[tuple[type[Plugin], ...]] = (
     ExtendedResourceToleration,
     DefaultStorageClass,
     StorageObjectInUseProtection,
+    PodGroupProtection,
     PersistentVolumeClaimResize,
     RuntimeClass,
     DefaultIngressClass,
     PodTopologyLabels,
+    PodGroupWorkloadExists,
+    JobValidation,
     ResourceQuota,
 )
 #: Off by default. Upstream has the last one on; here no controller would undo its work.
@@ -59,10 +67,10 @@ ABSENT: Final = frozenset(
         "AlwaysAdmit", "AlwaysDeny", "NamespaceAutoProvision", "ServiceAccount",
         "NodeRestriction", "AlwaysPullImages",
         "ImagePolicyWebhook", "PodSecurity", "PodNodeSelector", "PodTolerationRestriction",
-        "EventRateLimit", "PodGroupProtection", "OwnerReferencesPermissionEnforcement",
+        "EventRateLimit", "OwnerReferencesPermissionEnforcement",
         "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest",
-        "CertificateSubjectRestriction", "DenyServiceExternalIPs", "PodGroupWorkloadExists",
-        "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
+        "CertificateSubjectRestriction", "DenyServiceExternalIPs",
+        "NodeDeclaredFeatureValidator", "PodResizeValidator",
         "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy",
         "ValidatingAdmissionWebhook",
     }

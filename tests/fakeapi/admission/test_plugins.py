@@ -23,8 +23,9 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 ON = (
     "NamespaceLifecycle", "LimitRanger", "Priority", "DefaultTolerationSeconds",
-    "DefaultStorageClass", "StorageObjectInUseProtection", "PersistentVolumeClaimResize",
-    "RuntimeClass", "DefaultIngressClass", "PodTopologyLabels", "ResourceQuota",
+    "DefaultStorageClass", "StorageObjectInUseProtection", "PodGroupProtection",
+    "PersistentVolumeClaimResize", "RuntimeClass", "DefaultIngressClass", "PodTopologyLabels",
+    "PodGroupWorkloadExists", "JobValidation", "ResourceQuota",
 )  # fmt: skip
 
 

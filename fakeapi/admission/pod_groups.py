@@ -1,0 +1,118 @@
+"""PodGroupProtection, PodGroupWorkloadExists and JobValidation: pod groups and their members.
+
+Source: plugin/pkg/admission/{scheduling/podgroupprotection,podgroup,job} of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.admission.chain import Plugin
+from fakeapi.store.registry import Operation, Review
+from fakeapi.types.objects import (
+    Json,
+    child,
+    finalizers_of,
+    is_deleting,
+    mapping,
+    mappings,
+    metadata_of,
+    name_of,
+    namespace_of,
+    text,
+)
+
+if TYPE_CHECKING:
+    from fakeapi.types.kind import ResourceKey
+
+_POD_GROUPS: Final = ("scheduling.k8s.io", "podgroups")
+_WORKLOADS: Final = ("scheduling.k8s.io", "workloads")
+_JOBS: Final = ("batch", "jobs")
+_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
+
+
+class PodGroupProtection(Plugin):
+    """Adds the finalizer that keeps a PodGroup while pods refer to it.
+
+    A controller removes it, here the actor podgroup-protection-controller. Without one a deleted
+    PodGroup stays until a client removes its finalizer.
+    """
+
+    name = "PodGroupProtection"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource == _POD_GROUPS and not subresource and operation is Operation.CREATE
+
+    def mutate(self, review: Review) -> None:
+        present = finalizers_of(review.object)
+        if _FINALIZER not in present:
+            child(review.object, "metadata")["finalizers"] = [*present, _FINALIZER]
+
+
+class PodGroupWorkloadExists(Plugin):
+    """Refuses a PodGroup whose Workload, or whose template in it, does not exist."""
+
+    name = "PodGroupWorkloadExists"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource == _POD_GROUPS and not subresource and operation is Operation.CREATE
+
+    def check(self, review: Review) -> None:
+        spec = mapping(review.object.get("spec"))
+        reference = mapping(spec.get("podGroupTemplateRef")).get("workload")
+        if reference is None:
+            return
+        name = text(mapping(reference).get("workloadName"))
+        template = text(mapping(reference).get("podGroupTemplateName"))
+        found = review.registry.store.get(_WORKLOADS, namespace_of(review.object), name)
+        if found is None:
+            raise review.forbid(f'PodGroup rejected: Workload "{name}" not found')
+        if is_deleting(found.object):
+            raise review.forbid(f'PodGroup rejected: Workload "{name}" is being deleted')
+        templates = mappings(mapping(found.object.get("spec")).get("podGroupTemplates"))
+        if all(one.get("name") != template for one in templates):
+            raise review.forbid(
+                f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{name}"'
+            )
+
+
+class JobValidation(Plugin):
+    """Refuses that the parallelism of a Job changes while its pods are a gang."""
+
+    name = "JobValidation"
+
+    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
+        return resource == _JOBS and not subresource and operation is Operation.UPDATE
+
+    def check(self, review: Review) -> None:
+        old = review.old or {}
+        spec, old_spec = mapping(review.object.get("spec")), mapping(old.get("spec"))
+        if spec.get("parallelism") == old_spec.get("parallelism"):
+            return
+        for group in _groups_of_job(review, old):
+            if mapping(mapping(group.get("spec")).get("schedulingPolicy")).get("gang") is not None:
+                raise review.forbid(
+                    "cannot change parallelism for a Job referencing gang-scheduled PodGroup "
+                    f'"{name_of(group)}"'
+                )
+
+
+def _groups_of_job(review: Review, job: Json) -> list[Json]:
+    """Return the PodGroup of the Job's template, or the PodGroups that the Job controls."""
+    store, namespace = review.registry.store, namespace_of(job)
+    template = mapping(mapping(mapping(job.get("spec")).get("template")).get("spec"))
+    name = mapping(template.get("schedulingGroup")).get("podGroupName")
+    if name is not None:
+        found = store.get(_POD_GROUPS, namespace, text(name))
+        return [] if found is None else [found.object]
+    uid = metadata_of(job).get("uid")
+    groups = [revision.object for revision in store.collection(_POD_GROUPS).revisions.values()]
+    return [
+        group
+        for group in groups
+        if namespace_of(group) == namespace
+        and any(
+            owner.get("uid") == uid and owner.get("controller") is True
+            for owner in mappings(metadata_of(group).get("ownerReferences"))
+        )
+    ]
