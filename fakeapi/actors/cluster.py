@@ -22,6 +22,8 @@ from fakeapi.actors.kubelet import Kubelet, KubeletOptions
 from fakeapi.actors.namespaces import DefaultServiceAccounts, NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers
+from fakeapi.actors.pod_group_protection import PodGroupProtection
+from fakeapi.actors.resources import POD_GROUPS
 from fakeapi.actors.volume_protection import VolumeProtection
 from fakeapi.actors.volumes import VolumeOptions, Volumes
 from fakeapi.clock import SystemClock
@@ -55,6 +57,11 @@ def _options(default: Callable[[], _Options], *, chosen: bool | _Options) -> _Op
     return chosen
 
 
+def _has_pod_groups(server: FakeApiServer | None) -> bool:
+    group, version, plural = POD_GROUPS.group, POD_GROUPS.version, POD_GROUPS.plural
+    return server is not None and server.kinds.find(group, version, plural) is not None
+
+
 class Actors:
     """A context manager that runs actors, which are clients of a server over HTTP."""
 
@@ -73,13 +80,16 @@ class Actors:
         volumes: bool | VolumeOptions = False,
         stages: Iterable[Path] = (),
         events: bool = True,
+        pod_groups: bool | None = None,
     ) -> None:
         """Choose the actors; they start when the context is entered.
 
         They connect to `url` (a proxy, another server), by default to the server itself, and use
         `clock`, by default the server's. Without a server `is_idle` misses changes that no watch
         has delivered yet. `stages` are files or directories of KWOK Stages. `events` are those
-        that `kubectl describe` shows.
+        that `kubectl describe` shows. With `pod_groups` (by default, if the server has
+        these kinds) Jobs that are gangs get a Workload and a PodGroup, and deleted PodGroups lose
+        their finalizer.
 
         Raises ValueError if there is neither server nor url, and StageError.
         """
@@ -97,6 +107,7 @@ class Actors:
         self._disruption_budgets = disruption_budgets
         self._stages = _stages_of(stages)
         self._events = events
+        self._pod_groups = _has_pod_groups(server) if pod_groups is None else pod_groups
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -159,8 +170,10 @@ class Actors:
             collector = GarbageCollector(context)
             self._controllers += [collector, collector.discovery]
             self._controllers += [NamespaceCollector(context), DefaultServiceAccounts(context)]
+            if self._pod_groups:
+                self._controllers.append(PodGroupProtection(context))
         if self._owners:
-            self._controllers += owner_controllers(context)
+            self._controllers += owner_controllers(context, pod_groups=self._pod_groups)
         if self._endpoints:
             self._controllers.append(EndpointsController(context))
         if self._disruption_budgets:

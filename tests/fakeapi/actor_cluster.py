@@ -63,14 +63,16 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster(*, load: list[Json] | None = None, **actors: Any) -> AsyncIterator[Cluster]:
+async def cluster(
+    *, load: list[Json] | None = None, runtime_config: str = "", **actors: Any
+) -> AsyncIterator[Cluster]:
     clock = ManualClock()
     async with (
         FakeApiServer(
             clock=clock,
             seed=1,
             load=load or [node("n1")],
-            options=ServerOptions(requests_kept=1000),
+            options=ServerOptions(requests_kept=1000, runtime_config=runtime_config),
         ) as server,
         Actors(server, **actors) as running,
         aiohttp.ClientSession() as session,

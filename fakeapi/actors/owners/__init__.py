@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["owner_controllers"]
 
 
-def owner_controllers(context: Context) -> list[Controller]:
-    """Return one controller of each kind."""
-    kinds = (ReplicaSets, ReplicationControllers, Deployments, StatefulSets, Jobs, DaemonSets)
-    return [kind(context) for kind in kinds]
+def owner_controllers(context: Context, *, pod_groups: bool) -> list[Controller]:
+    """Return one controller of each kind; with `pod_groups`, pods of suitable Jobs are gangs."""
+    kinds = (ReplicaSets, ReplicationControllers, Deployments, StatefulSets, DaemonSets)
+    return [*(kind(context) for kind in kinds), Jobs(context, pod_groups=pod_groups)]

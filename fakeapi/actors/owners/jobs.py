@@ -5,6 +5,7 @@
     active ──enough succeeded──> SuccessCriteriaMet ──> pods deleted and counted ──> Complete
        └─────too many failed───> FailureTarget ───────> pods deleted and counted ──> Failed
 
+The pods of a gang have a Workload and a PodGroup: see `pod_groups_of_jobs.py`.
 The finalizer and the list of uids make the counts exact, even if this process ends in between.
 Not implemented, and ignored in the spec: podFailurePolicy, successPolicy, limits per index,
 podReplacementPolicy Failed, ttlSecondsAfterFinished.
@@ -33,6 +34,7 @@ from fakeapi.actors.objects import (
     uid_of,
     with_condition,
 )
+from fakeapi.actors.owners.pod_groups_of_jobs import PodGroupsOfJobs, in_group
 from fakeapi.actors.owners.pods import Owner, deletion_rank, pod_from
 from fakeapi.actors.resources import JOBS, PODS
 from fakeapi.types import times
@@ -111,6 +113,7 @@ class _Turn:
     active: list[Json]
     terminating: int
     backoff: _Backoff
+    pod_group: Json | None = None
     verdict: _Verdict | None = None
 
     @property
@@ -153,8 +156,9 @@ class Jobs(Owner):
     name = "job-controller"
     resource = JOBS
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, pod_groups: bool) -> None:
         super().__init__(context)
+        self._pod_groups: Final = PodGroupsOfJobs(self) if pod_groups else None
         self._backoffs: dict[str, _Backoff] = {}
 
     async def sync(self, key: str) -> None:
@@ -169,6 +173,8 @@ class Jobs(Owner):
             await self._free(pods)
             return
         turn = _begin(job, pods, self._backoffs.get(key, _Backoff()), self.clock.now())
+        if self._pod_groups is not None:
+            turn.pod_group = await self._pod_groups.pod_group(job, pods)
         turn.verdict = _earlier_verdict(job) or _failure(turn)
         error: ActorApiError | None = None
         if turn.verdict is not None:
@@ -390,7 +396,8 @@ def _new_pods(turn: _Turn, count: int) -> list[Json]:
         return [_new_pod(turn.job)] * count
     used = turn.completed | {_index_of(turn.job, pod) for pod in turn.pods if is_active(pod)}
     free = [index for index in range(_completions(turn.job)) if index not in used]
-    return [_new_indexed_pod(turn.job, index) for index in free[:count]]
+    pods = [_new_indexed_pod(turn.job, index) for index in free[:count]]
+    return pods if turn.pod_group is None else [in_group(pod, turn.pod_group) for pod in pods]
 
 
 def _new_pod(job: Json, **metadata: Json | str) -> Json:

@@ -108,7 +108,12 @@ def template_hash(template: Json, collisions: int = 0) -> str:
     """Return a hash of a template; not upstream's, which is computed from Go's memory."""
     encoded = msgspec.json.encode([template, collisions], order="deterministic")
     number = int.from_bytes(hashlib.sha256(encoded).digest()[:4])
-    return "".join(_SAFE[int(digit) % len(_SAFE)] for digit in str(number))
+    return safe_encoded(str(number))
+
+
+def safe_encoded(value: str) -> str:
+    """Return a text in characters that spell no words. Source: rand.SafeEncodeString."""
+    return "".join(_SAFE[ord(character) % len(_SAFE)] for character in value)
 
 
 def scaled(value: object, total: int, *, up: bool) -> int:
