@@ -355,6 +355,12 @@ class PodSchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(Struct, frozen=True):
+    """The pod group that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodResourceClaim(Struct, frozen=True):
     """A device claim of a pod, or its template."""
 
@@ -380,6 +386,7 @@ class PodSpec(Struct, frozen=True):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None

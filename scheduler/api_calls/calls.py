@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, TypeGuard
 
 from msgspec import structs
 
-from scheduler.api.core import PodCondition
+from scheduler.api.core import Pod, PodCondition
 from scheduler.framework.types import NominatingMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.api.core import ObjectMeta, Pod
+    from scheduler.api.core import ObjectMeta
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api_calls.call_queue import ApiCall
     from scheduler.framework.types import Condition, NominatingInfo
 
@@ -182,6 +183,12 @@ class ObjectPatchCall(_LastWins):
         return self.metadata.uid
 
 
+def pod_group_patch(pod_group: PodGroup, condition: Condition, timestamp: str) -> Json | None:
+    """Return the patch of a pod group's status; None if it changes nothing."""
+    conditions = _conditions_patch(pod_group, condition, timestamp)
+    return {"status": conditions} if conditions else None
+
+
 def _overrides(info: NominatingInfo | None) -> TypeGuard[NominatingInfo]:
     """Return True if `info` sets the nominated node, or clears it."""
     return info is not None and info.mode == NominatingMode.OVERRIDE
@@ -208,11 +215,11 @@ def _is_changed(pod: Pod, condition: Condition) -> bool:
     return old is None or (old.status, old.reason, old.message) != condition[1:]
 
 
-def _condition(pod: Pod, type: str) -> PodCondition | None:
+def _condition(pod: Pod | PodGroup, type: str) -> PodCondition | None:
     return next((c for c in pod.status.conditions if c.type == type), None)
 
 
-def _conditions_patch(pod: Pod, condition: Condition, timestamp: str) -> Json:
+def _conditions_patch(pod: Pod | PodGroup, condition: Condition, timestamp: str) -> Json:
     old = _condition(pod, condition.type)
     wanted: Json = {
         "message": condition.message,
@@ -221,8 +228,10 @@ def _conditions_patch(pod: Pod, condition: Condition, timestamp: str) -> Json:
         "status": condition.status,
     }
     if old is None:
-        changes = {"lastProbeTime": None, "lastTransitionTime": timestamp, **wanted}
+        changes = {"lastTransitionTime": timestamp, **wanted}
         changes = {k: v for k, v in changes.items() if v not in ("", 0)}
+        if isinstance(pod, Pod):
+            changes["lastProbeTime"] = None
     else:
         known = {
             "message": old.message,

@@ -38,7 +38,7 @@ from scheduler.api_calls import (
     PodStatusPatchCall,
     QueuedCall,
 )
-from scheduler.api_calls.calls import POD_SCHEDULED
+from scheduler.api_calls.calls import POD_SCHEDULED, pod_group_patch
 from scheduler.client import (
     MERGE_PATCH,
     PODS,
@@ -51,13 +51,14 @@ from scheduler.client import (
     may_have_happened,
     repeat_write,
 )
-from scheduler.client.kinds import KINDS
+from scheduler.client.kinds import KINDS, POD_GROUPS
 from scheduler.clock import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scheduler.api.core import ObjectMeta, Pod
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import Resource
     from scheduler.clock import Clock
@@ -159,6 +160,27 @@ class ApiDispatcher:
             async with self._slot(kind(pod, condition, nominating_info)) as call:
                 return await self._patch_status(call)
         return True
+
+    async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
+        """Set a condition of a pod group; nothing is sent if nothing changes."""
+        patch = pod_group_patch(pod_group, condition, rfc3339(self._clock.now()))
+        if patch is None:
+            return
+        metadata = pod_group.metadata
+        with contextlib.suppress(CallNotMade):
+            async with self._slot(ObjectPatchCall(metadata)):
+                await repeat_write(
+                    lambda: self._client.patch(
+                        POD_GROUPS,
+                        metadata.name,
+                        patch,
+                        namespace=metadata.namespace,
+                        subresource="status",
+                        content_type=STRATEGIC_MERGE_PATCH,
+                    ),
+                    Retry.ALWAYS,
+                    self._clock,
+                )
 
     async def delete_pod(self, pod: Pod) -> bool:
         """Delete a pod by its name, as upstream does; return False if there is none."""

@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
@@ -28,6 +29,7 @@ from scheduler.client import (
     RestClient,
 )
 from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
+from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
@@ -123,6 +125,10 @@ class Informers:
                 )
         self._is_complete = True
 
+    def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:
+        """Return a pod group as the informer has it; None if there is none."""
+        return self.lister(PodGroup).get(name, namespace)
+
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod as the informer has it; None if there is none."""
         return self.pods.lister.get(name, namespace)
@@ -142,6 +148,7 @@ class BaseParts:
     ) -> None:
         self.clock: Final = clock
         self.feature_gates: Final = feature_gates
+        self.cache: Final = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
         self.rng: Final = random.Random(seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
@@ -174,6 +181,7 @@ class BaseParts:
             pods_in_pre_bind=self.pods_in_pre_bind,
             worlds=worlds,
             lister=self.informers.lister,
+            pod_group=self.cache.pod_group,
             activate=self._activate,
             spawn=self.tasks.spawn_for_plugin,
             run_in_parallel=run_in_parallel,
@@ -220,7 +228,7 @@ def build(
         metrics=base.metrics,
     )
     profiles = build_profiles(config, base.handle, plugins=plugins)
-    cache, stories = Cache(), PodStories()
+    stories = PodStories()
     queue = _queue(
         config,
         profiles,
@@ -228,11 +236,36 @@ def build(
         max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
     )
     base.queue = SchedulingQueue(queue, clock=clock, stories=stories)
+    cycle_parts = _cycle_parts(config, base, profiles, base.queue, stories, tie_break=tie_break)
+    if GENERIC_WORKLOAD in feature_gates:
+        base.informers.lister(PodGroup)
     base.informers.watch_other_kinds(profiles, base.queue, base.metrics)
-    cycle_parts = CycleParts(
+    _add_event_handlers(base, cycle_parts)
+    _read_state_metrics(base.metrics, queue, base.cache)
+    return BuiltScheduler(
+        base=base,
+        stories=stories,
+        election=election,
         profiles=profiles,
-        cache=cache,
-        queue=base.queue,
+        cache=base.cache,
+        queue=queue,
+        loop=SchedulingLoop(cycle_parts, dispatcher=base.dispatcher),
+    )
+
+
+def _cycle_parts(
+    config: KubeSchedulerConfiguration,
+    base: BaseParts,
+    profiles: Mapping[str, Framework],
+    queue: SchedulingQueue,
+    stories: PodStories,
+    *,
+    tie_break: str,
+) -> CycleParts:
+    return CycleParts(
+        profiles=profiles,
+        cache=base.cache,
+        queue=queue,
         algorithm=SchedulingAlgorithm(
             base.snapshot,
             tie_break=RandomTie(base.rng) if tie_break == "random" else FirstInOrder(),
@@ -242,19 +275,10 @@ def build(
         waiting_pods=base.waiting_pods,
         pods_in_pre_bind=base.pods_in_pre_bind,
         pod_lister=base.informers.find_pod,
-        attempts=Attempts(clock=clock, metrics=base.metrics, stories=stories),
+        attempts=Attempts(clock=base.clock, metrics=base.metrics, stories=stories),
         spawn=base.tasks.spawn,
-    )
-    _add_event_handlers(base, cycle_parts)
-    _read_state_metrics(base.metrics, queue, cache)
-    return BuiltScheduler(
-        base=base,
-        stories=stories,
-        election=election,
-        profiles=profiles,
-        cache=cache,
-        queue=queue,
-        loop=SchedulingLoop(cycle_parts, dispatcher=base.dispatcher),
+        feature_gates=base.feature_gates,
+        pod_group_lister=base.informers.find_pod_group,
     )
 
 
@@ -288,6 +312,7 @@ def _queue(
         max_backoff_seconds=float(config.pod_max_backoff_seconds),
         max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
         metrics=base.metrics,
+        generic_workload=GENERIC_WORKLOAD in base.feature_gates,
     )
 
 
@@ -299,6 +324,7 @@ def _add_event_handlers(base: BaseParts, parts: CycleParts) -> None:
         queue=parts.queue,
         waiting_pods=base.waiting_pods,
         scheduler_names=parts.profiles.keys(),
+        gang_scheduling=GANG_SCHEDULING in base.feature_gates,
         on_corrupted=base.tasks.fail,
         metrics=base.metrics,
     )

@@ -120,8 +120,9 @@ class ObjectEventHandler:
 class PodEventHandler:
     """Updates cache and queue for pods that are added, changed or deleted.
 
-    `scheduler_names` are those of our profiles. `on_corrupted` is called if a bound pod has moved
-    to another node: no decision can be trusted then.
+    `scheduler_names` are those of our profiles. With `gang_scheduling` (the feature gate) a new pod
+    without a node is an event, because it may complete a gang. `on_corrupted` is called if a bound
+    pod has moved to another node: no decision can be trusted then.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class PodEventHandler:
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         scheduler_names: Collection[str],
+        gang_scheduling: bool,
         on_corrupted: Callable[[CacheCorruptedError], None],
         metrics: SchedulerMetrics,
     ) -> None:
@@ -139,6 +141,7 @@ class PodEventHandler:
         self._queue: Final = queue
         self._waiting_pods: Final = waiting_pods
         self._scheduler_names: Final = scheduler_names
+        self._gang_scheduling: Final = gang_scheduling
         self._on_corrupted: Final = on_corrupted
 
     def on_add(self, pod: Pod, *, is_initial: bool) -> None:
@@ -146,8 +149,7 @@ class PodEventHandler:
         if pod.spec.node_name:
             self._add_assigned(pod)
         elif self._is_ours(pod):
-            with self._metrics.event(EVENT_UNSCHEDULED_POD_ADD.label):
-                self._queue.add(PodInfo(pod))
+            self._add_unassigned(pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Update the pod; once it has a node it moves from the queue to the cache."""
@@ -175,6 +177,16 @@ class PodEventHandler:
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler_names
+
+    def _add_unassigned(self, pod: Pod) -> None:
+        with self._metrics.event(EVENT_UNSCHEDULED_POD_ADD.label):
+            info = PodInfo(pod)
+            self._cache.set_pod_group_member(info)
+            self._queue.add(info)
+            if self._gang_scheduling:
+                self._queue.move_all_to_active_or_backoff_queue(
+                    EVENT_UNSCHEDULED_POD_ADD, None, pod
+                )
 
     def _add_assigned(self, pod: Pod) -> None:
         with self._metrics.event(EVENT_ASSIGNED_POD_ADD.label):
@@ -219,12 +231,14 @@ class PodEventHandler:
             self._update_queued(old, new)
 
     def _update_queued(self, old: Pod, new: Pod) -> None:
+        info = PodInfo(new)
+        self._cache.set_pod_group_member(info)
         if self._cache.is_assumed_pod(new):
             # Its binding is under way; only a deletion changes anything.
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._forget_assumed(new)
             return
-        self._queue.update(old, PodInfo(new))
+        self._queue.update(old, info)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             self._free_nomination(old)
@@ -232,6 +246,8 @@ class PodEventHandler:
     def _delete_unassigned(self, pod: Pod) -> None:
         with self._metrics.event(EVENT_UNSCHEDULED_POD_DELETE.label):
             self._queue.delete(pod)
+            if pod.spec.scheduling_group is not None:
+                self._cache.remove_pod_group_member(PodInfo(pod))
             if self._cache.is_assumed_pod(pod):
                 self._forget_assumed(pod)
             elif pod.status.nominated_node_name:

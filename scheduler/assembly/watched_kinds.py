@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
 from scheduler.client.kinds import GroupVersionResource, kind_of_event, resource_named
-from scheduler.framework.events import ALL_EVENTS, ActionType
+from scheduler.config import GENERIC_WORKLOAD
+from scheduler.framework.events import ALL_EVENTS, ActionType, EventResource
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 
@@ -41,8 +42,8 @@ class WatchedKind(NamedTuple):
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
-    The kinds of in-tree plugins are required, and those in a plugin's `required`. Raises
-    `PluginSetupError` for a kind that cannot exist.
+    The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
+    left out without their feature gate. Raises `PluginSetupError` for a kind that cannot exist.
     """
     found: dict[str, WatchedKind] = {}
 
@@ -54,6 +55,7 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
         return kind.events
 
     for framework in profiles.values():
+        has_groups = GENERIC_WORKLOAD in framework.handle.feature_gates
         for plugin in framework.instances:
             for name in plugin.reads:
                 watch(_read_by(plugin, name), required=_is_in_tree(plugin))
@@ -61,6 +63,8 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
                 watch(_read_by(plugin, name), required=True)
         for plugin in framework.rejecting_plugins:
             for event_resource, actions in _registered(plugin):
+                if event_resource == EventResource.POD_GROUP and not has_groups:
+                    continue
                 kind = _event_kind(plugin, event_resource)
                 if kind is not None:
                     events = watch(kind, required=_is_in_tree(plugin))

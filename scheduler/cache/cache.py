@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scheduler.cache.node_tree import NodeTree
 from scheduler.snapshot.images import ImageStates
 from scheduler.snapshot.node_table import NodeTable
+from scheduler.snapshot.pod_group_state import PodGroupState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +57,15 @@ class CacheStatistics(NamedTuple):
 
 
 class Cache:
-    """Nodes and pods. A method that raises `CacheError` has changed nothing."""
+    """Nodes and pods. A method that raises `CacheError` has changed nothing.
 
-    def __init__(self) -> None:
+    With `generic_workload` (the feature gate) it keeps the state of pod groups as well.
+    """
+
+    def __init__(self, *, generic_workload: bool = False) -> None:
+        self._generic_workload: Final = generic_workload
+        #: The members of each pod group, by the group's `namespace/name`.
+        self._pod_groups: Final[dict[str, PodGroupState]] = {}
         self._table: Final = NodeTable()
         self._tree: Final = NodeTree()
         self._images: Final = ImageStates()
@@ -78,6 +85,8 @@ class Cache:
             raise CacheError(f"pod {_named(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(pod.uid)
+        if (group := self.pod_group_of(pod)) is not None:
+            group.assume_pod(pod)
 
     def forget_pod(self, pod: PodInfo) -> None:
         """Remove an assumed pod that was not bound."""
@@ -92,6 +101,8 @@ class Cache:
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_named(pod.pod)} wasn't assumed so cannot be forgotten")
         self._remove(known)
+        if (group := self.pod_group_of(pod)) is not None:
+            group.forget_pod(pod.uid)
 
     def add_pod(self, pod: PodInfo) -> None:
         """Add a bound pod that the informer reported, or confirm an assumed one."""
@@ -105,7 +116,9 @@ class Cache:
                     pod.key, pod.spec.node_name, known.spec.node_name,
                 )  # fmt: skip
             self._remove(known)
+            self.remove_pod_group_member(known)
         self._add(pod)
+        self.set_pod_group_member(pod)
 
     def update_pod(self, old: Pod, pod: PodInfo) -> None:
         """Replace a bound pod; raises `CacheCorruptedError` if its node has changed."""
@@ -122,7 +135,9 @@ class Cache:
                 f"but was added to {known.spec.node_name}"
             )
         self._remove(known)
+        self.remove_pod_group_member(known)
         self._add(pod)
+        self.set_pod_group_member(pod)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove a deleted pod; raises `CacheCorruptedError` if its node has changed.
@@ -140,6 +155,7 @@ class Cache:
                 f"but was added to {known.spec.node_name}"
             )
         self._remove(known)
+        self.remove_pod_group_member(known)
 
     def get_pod(self, pod: Pod) -> PodInfo | None:
         """Return the cache's copy of a pod; None if it has none."""
@@ -148,6 +164,28 @@ class Cache:
     def is_assumed_pod(self, pod: Pod) -> bool:
         """True if the pod is assumed and not yet confirmed."""
         return _key(pod) in self._assumed
+
+    # Pod groups.
+
+    def set_pod_group_member(self, pod: PodInfo) -> None:
+        """Add a pod to the state of its group, or replace it there; a no-op without a group."""
+        if self._generic_workload and (key := pod.pod_group_key):
+            self._pod_groups.setdefault(key, PodGroupState()).set_pod(pod)
+
+    def remove_pod_group_member(self, pod: PodInfo) -> None:
+        """Remove a deleted pod from the state of its group."""
+        if (group := self.pod_group_of(pod)) is not None:
+            group.delete_pod(pod.uid)
+            if not len(group):
+                del self._pod_groups[pod.pod_group_key]
+
+    def pod_group(self, key: str) -> PodGroupState | None:
+        """Return the present state of a group, by `namespace/name`. Do not write to it."""
+        return self._pod_groups.get(key)
+
+    def pod_group_of(self, pod: PodInfo) -> PodGroupState | None:
+        """Return the present state of a pod's group; None if it has no group."""
+        return self._pod_groups.get(pod.pod_group_key) if self._pod_groups else None
 
     # Nodes.
 

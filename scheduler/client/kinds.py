@@ -22,6 +22,7 @@ import msgspec
 from scheduler.api import field
 from scheduler.api.core import Namespace, Node, ObjectMeta, ObjectReference, Pod
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -195,6 +196,8 @@ NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", Namespace, nam
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", Event)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
 
+POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", PodGroup)
+
 _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
 
@@ -220,6 +223,7 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
     Resource(_DEVICES, "v1", "resourceclaims", "ResourceClaim", ResourceClaim),
     Resource(_DEVICES, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False),
     Resource(_DEVICES, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False),
+    POD_GROUPS,
 )
 
 #: By plural.
@@ -236,10 +240,8 @@ _BY_API_NAME: Final = MappingProxyType({(r.group, r.version, r.plural): r for r 
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 
-#: Resources of events that are no kinds: states of pods, every kind, and a kind not built yet.
-_SPECIAL_RESOURCES: Final = frozenset(
-    {"AssignedPod", "UnschedulablePod", "*", "scheduling.k8s.io/PodGroup"}
-)
+#: Resources of events that are no kinds: states of pods, and every kind.
+_SPECIAL_RESOURCES: Final = frozenset({"AssignedPod", "UnschedulablePod", "*"})
 
 
 class GroupVersionResource(NamedTuple):

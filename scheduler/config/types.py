@@ -38,8 +38,17 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 #: The names of the feature gates that are on.
 FeatureGates = frozenset[str]
 
-#: The gates that are on by default. Off by default, and read by this program too:
-#: GangScheduling, TopologyAwareWorkloadScheduling, StorageCapacityScoring.
+#: Pods with a scheduling group are scheduled together with the other members of their group.
+GENERIC_WORKLOAD: Final = "GenericWorkload"
+#: Groups with the policy `gang` are scheduled with at least their minCount, or not at all.
+GANG_SCHEDULING: Final = "GangScheduling"
+#: Groups with a topology constraint are scheduled into one domain.
+TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
+#: Preemption makes room for a whole group at once.
+WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
+
+#: The gates that are on by default. Off by default, and read by this program too: those above,
+#: and StorageCapacityScoring.
 DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
     {
         "DRADeviceBindingConditions",

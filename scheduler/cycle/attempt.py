@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scheduler.api.core import Pod
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.cache import Cache
     from scheduler.clock import Clock
+    from scheduler.config import FeatureGates
     from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import ApiWriter, Background
@@ -54,12 +57,16 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
+def _no_pod_group(namespace: str, name: str) -> PodGroup | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleParts:
     """The parts of the scheduler that the scheduling cycle and the binding cycle use.
 
     `profiles` are by scheduler name. `pod_lister` returns the pod of a namespace and a name as the
-    informer has it, or None.
+    informer has it, or None; `pod_group_lister` does the same for pod groups.
     """
 
     profiles: Mapping[str, Framework]
@@ -72,6 +79,8 @@ class CycleParts:
     pod_lister: Callable[[str, str], Pod | None]
     attempts: Attempts
     spawn: Background
+    feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
+    pod_group_lister: Callable[[str, str], PodGroup | None] = _no_pod_group
 
     def activate(self, attempt: Attempt) -> None:
         """Activate the pods that plugins have requested in this attempt, once."""
@@ -121,7 +130,7 @@ class Attempt:
         self.framework: Final = framework
         self.queued = queued
         self.state: Final = state
-        self.started: Final = started
+        self.started = started
         self.host = ""
         self._failure: PluginFailure | None = None
         self._records: Final = records

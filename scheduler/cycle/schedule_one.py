@@ -11,7 +11,7 @@ Source: `pkg/scheduler/schedule_one.go` (`scheduleOnePod`, `schedulingCycle`).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.cache import CacheError
 from scheduler.cycle.binding_cycle import bind
@@ -23,6 +23,7 @@ from scheduler.runtime.errors import FrameworkError
 
 if TYPE_CHECKING:
     from scheduler.cycle.attempt import Attempt, CycleParts
+    from scheduler.cycle.schedule_pod import ScheduleResult
     from scheduler.framework.types import NominatingInfo
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
@@ -31,19 +32,30 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-async def schedule_one(parts: CycleParts, queued: QueuedPodInfo) -> None:
-    """Run the scheduling cycle of a popped pod, and start its binding cycle in the background."""
+class Found(NamedTuple):
+    """The result of the scheduling algorithm for one pod: a node, or why there is none."""
+
+    result: ScheduleResult | None = None
+    status: Status | None = None
+    nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
+
+
+async def schedule_one_pod(parts: CycleParts, queued: QueuedPodInfo) -> Found | None:
+    """Run the scheduling cycle of a popped pod, and start its binding cycle in the background.
+
+    Returns what was found; None if the pod need not be scheduled.
+    """
     pod = queued.pod_info
     framework = parts.profiles.get(pod.spec.scheduler_name)
     if framework is None:
         _log.error('profile not found for scheduler name "%s"', pod.spec.scheduler_name)
-    elif not _skip_pod_schedule(parts, framework, pod):
-        await _schedule(parts, parts.attempts.start(framework, queued))
-        return
+    elif not skip_pod_schedule(parts, framework, pod):
+        return await _schedule(parts, parts.attempts.start(framework, queued))
     parts.queue.done(pod.uid)
+    return None
 
 
-def _skip_pod_schedule(parts: CycleParts, framework: Framework, pod: PodInfo) -> bool:
+def skip_pod_schedule(parts: CycleParts, framework: Framework, pod: PodInfo) -> bool:
     """True if the pod is being deleted, or is assumed to be on a node already."""
     if pod.pod.metadata.deletion_timestamp is not None:
         framework.handle.event_recorder.event(
@@ -57,26 +69,49 @@ def _skip_pod_schedule(parts: CycleParts, framework: Framework, pod: PodInfo) ->
     return parts.cache.is_assumed_pod(pod.pod)
 
 
-async def _schedule(parts: CycleParts, attempt: Attempt) -> None:
+async def _schedule(parts: CycleParts, attempt: Attempt) -> Found:
     """Find a node for the pod and start its binding, or fail the attempt."""
+    found = await find_node(parts, attempt, update_snapshot=True)
+    if found.result is None:
+        assert found.status is not None, "without a node there is a reason"
+        fail(parts, attempt, found.status, nominating_info=found.nominating_info)
+    else:
+        attempt.placed(found.result)
+        if (status := assume_and_bind(parts, attempt)) is not None:
+            fail(parts, attempt, status)
+    return found
+
+
+async def find_node(
+    parts: CycleParts,
+    attempt: Attempt,
+    *,
+    update_snapshot: bool = False,
+    run_post_filters: bool = True,
+) -> Found:
+    """Run the scheduling algorithm, with PostFilter if the pod fits on no node.
+
+    Source: `schedulingAlgorithm`.
+    """
     try:
-        parts.cache.update_snapshot(parts.algorithm.snapshot)
-        result = await schedule_pod(parts.algorithm, attempt.framework, attempt.state, attempt.pod)
+        if update_snapshot:
+            parts.cache.update_snapshot(parts.algorithm.snapshot)
+        return Found(
+            await schedule_pod(parts.algorithm, attempt.framework, attempt.state, attempt.pod)
+        )
     except FitError as fit_error:
-        nominating_info = await _run_post_filter_plugins(attempt, fit_error)
+        nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
+        if run_post_filters:
+            nominating_info = await _run_post_filter_plugins(attempt, fit_error)
         status = Status(Code.UNSCHEDULABLE, str(fit_error), cause=fit_error)
-        fail(parts, attempt, status, nominating_info=nominating_info)
+        return Found(None, status, nominating_info)
     except NoNodesAvailableError as failure:
-        status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure)
-        fail(parts, attempt, status)
+        return Found(None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure))
     except FrameworkError as failure:
-        fail(parts, attempt, error(failure))
+        return Found(None, error(failure))
     except Exception as bug:
         _log.exception("The scheduling cycle of pod %s failed", attempt.pod.key)
-        fail(parts, attempt, error(bug))
-    else:
-        attempt.placed(result)
-        _assume_and_bind(parts, attempt)
+        return Found(None, error(bug))
 
 
 async def _run_post_filter_plugins(attempt: Attempt, fit_error: FitError) -> NominatingInfo | None:
@@ -94,22 +129,24 @@ async def _run_post_filter_plugins(attempt: Attempt, fit_error: FitError) -> Nom
     return result.nominating_info if result is not None else None
 
 
-def _assume_and_bind(parts: CycleParts, attempt: Attempt) -> None:
-    """Assume the pod on its node, run Reserve and Permit, then start the binding cycle."""
+def assume_and_bind(parts: CycleParts, attempt: Attempt) -> Status | None:
+    """Assume the pod on its node, run Reserve and Permit, then start the binding cycle.
+
+    Returns a status if one of these fails; all is undone then. Source: `prepareForBindingCycle`.
+    """
     pod = attempt.pod
     try:
         parts.cache.assume_pod(pod)
     except CacheError as failure:
-        fail(parts, attempt, error(failure))
-        return
+        return error(failure)
     parts.queue.nominator.delete_nominated_pod_if_exists(pod)
     status = _reserve_and_permit(parts, attempt)
     if status is not None:
         unreserve_and_forget(parts, attempt)
-        fail(parts, attempt, attempt.on_host_only(status))
-        return
+        return attempt.on_host_only(status)
     parts.activate(attempt)
     parts.spawn(bind(parts, attempt), f"bind {pod.key}")
+    return None
 
 
 def _reserve_and_permit(parts: CycleParts, attempt: Attempt) -> Status | None:

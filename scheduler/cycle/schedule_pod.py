@@ -131,12 +131,12 @@ class SchedulingAlgorithm:
 
         Raises `NoNodesAvailableError` or `PluginFailedError`.
         """
-        if not len(self.snapshot):
+        all_nodes = self.snapshot.nodes_in_placement
+        if not len(all_nodes):
             raise NoNodesAvailableError
-        all_nodes = self.snapshot.nodes
         table = self.snapshot.table
         diagnosis = Diagnosis(NodeToStatus(table.names, table.row_of))
-        outcome = framework.pre_filters.run(state, pod, all_nodes)
+        outcome = framework.pre_filters.run(state, pod, self.snapshot.nodes)
         diagnosis.unschedulable_plugins |= outcome.plugins_with_nodes
         diagnosis.pre_filter_node_names = outcome.result.node_names
         if outcome.status is not None:
@@ -152,8 +152,8 @@ class SchedulingAlgorithm:
 
         nodes = all_nodes
         if (names := outcome.result.node_names) is not None:
-            rows = sorted(table.row_of[name] for name in names if name in table.row_of)
-            nodes = all_nodes.take(np.array(rows, dtype=np.int64))
+            rows = sorted(self.snapshot.rows_in_placement(names))
+            nodes = self.snapshot.nodes.take(np.array(rows, dtype=np.int64))
             plugins = " ".join(sorted(outcome.plugins_with_nodes))
             diagnosis.node_to_status.absent_nodes_status = unresolvable(
                 f"node(s) didn't satisfy plugin(s) [{plugins}]"
@@ -164,7 +164,8 @@ class SchedulingAlgorithm:
                 search.run(framework, state, pod)
         finally:
             # Even after an error, so that the next search does not begin where this one failed.
-            self._move_start(search.found + len(diagnosis.node_to_status))
+            processed = search.found + len(diagnosis.node_to_status)
+            self.next_start_node_index = (self.next_start_node_index + processed) % len(all_nodes)
         return search.feasible, diagnosis
 
     def select_host(
@@ -194,11 +195,11 @@ class SchedulingAlgorithm:
     ) -> Nodes:
         """Filter the pod's nominated node, before all others.
 
-        If the node is deleted or a plugin fails here, nothing is feasible and the search goes on.
+        If the node is deleted, is not in the placement, or a plugin fails here, nothing is feasible
+        and the search goes on.
         """
-        row = self.snapshot.table.row_of.get(name)
         nodes = self.snapshot.nodes
-        if row is not None:
+        for row in self.snapshot.rows_in_placement((name,)):
             search = self._search(framework, nodes.slice(row, row + 1), diagnosis)
             try:
                 search.run(framework, state, pod)
@@ -221,9 +222,6 @@ class SchedulingAlgorithm:
         return num_feasible_nodes_to_find(
             total, self._percentage if percentage is None else percentage
         )
-
-    def _move_start(self, processed: int) -> None:
-        self.next_start_node_index = (self.next_start_node_index + processed) % len(self.snapshot)
 
 
 def prioritize_nodes(
@@ -249,7 +247,7 @@ async def schedule_pod(
     """
     feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
     if not len(feasible):
-        raise FitError(pod, len(algorithm.snapshot), diagnosis)
+        raise FitError(pod, len(algorithm.snapshot.nodes_in_placement), diagnosis)
     scores = prioritize_nodes(framework, state, pod, feasible) if len(feasible) > 1 else None
     return algorithm.select_host(feasible, diagnosis, scores)
 

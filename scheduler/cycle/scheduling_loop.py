@@ -8,11 +8,27 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from scheduler.cycle.schedule_one import schedule_one
+from scheduler.config import GENERIC_WORKLOAD
+from scheduler.cycle.schedule_one import schedule_one_pod
+from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
 
 if TYPE_CHECKING:
     from scheduler.api_calls.dispatcher import ApiDispatcher
     from scheduler.cycle.attempt import CycleParts
+    from scheduler.cycle.schedule_one import Found
+    from scheduler.cycle.schedule_pod_group import PodGroupAttempt
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
+
+
+async def schedule_one(parts: CycleParts, queued: QueuedPodInfo) -> Found | PodGroupAttempt | None:
+    """Schedule a popped pod, or with GenericWorkload the whole group that it belongs to.
+
+    Returns what was found; None if nothing had to be scheduled.
+    """
+    is_member = queued.pod_info.spec.scheduling_group is not None
+    if is_member and GENERIC_WORKLOAD in parts.feature_gates:
+        return await schedule_one_pod_group(parts, queued)
+    return await schedule_one_pod(parts, queued)
 
 
 class SchedulingLoop:

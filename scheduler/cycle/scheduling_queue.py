@@ -60,6 +60,11 @@ class SchedulingQueue:
         self._record(moves)
         return queued
 
+    def pop_specific_pod(self, key: str) -> QueuedPodInfo | None:
+        queued, moves = self._queue.pop_specific_pod(key, self._clock.now())
+        self._record(moves)
+        return queued
+
     async def run(self) -> NoReturn:
         """Run the queue's flushes when they are due; sleep in between."""
         while True:

@@ -7,6 +7,8 @@ scenario is one JSON line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Union, cast
 
 import msgspec
@@ -14,8 +16,15 @@ import msgspec
 from scheduler.api.core import Node, Pod
 from scheduler.client import NODES, PODS
 from scheduler.client.kinds import KINDS_BY_NAME
-from scheduler.config import ConfigError, default_config, load_text
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    ConfigError,
+    FeatureGates,
+    default_config,
+    load_text,
+)
 from scheduler.explain.cluster import with_api_defaults
+from scheduler.explain.steps import Step, play
 from scheduler.explain.world import World
 from scheduler.framework.events import (
     ActionType,
@@ -25,6 +34,7 @@ from scheduler.framework.events import (
     match_cluster_events,
 )
 from scheduler.plugins import SCHEME
+from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
@@ -32,7 +42,7 @@ from scheduler.queue.property_changes import (
 from scheduler.snapshot import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
@@ -70,6 +80,15 @@ class Scenario(msgspec.Struct, frozen=True):
     objects: tuple[msgspec.Raw, ...] = ()
     pods: tuple[Pod, ...] = ()
     hints: tuple[Change, ...] = ()
+    #: The feature gates that differ from the defaults.
+    features: Mapping[str, bool] = MappingProxyType({})
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """The gates that are on; recorded runs have no asynchronous preemption."""
+        on = {name for name, is_on in self.features.items() if is_on}
+        return (DEFAULT_FEATURE_GATES | on) - (self.features.keys() - on) - {ASYNC_PREEMPTION}
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -102,24 +121,56 @@ def world_of(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> 
         raise ScenarioError(f"scenario {scenario.name}: {error}") from error
     nodes = cast("list[Node]", objects.pop(NODES.plural, []))
     pods = [with_api_defaults(pod) for pod in cast("list[Pod]", objects.pop(PODS.plural, []))]
-    return World(config, nodes=nodes, pods=pods, others=objects, plugins=plugins, nominates=False)
+    return World(
+        config,
+        nodes=nodes,
+        pods=pods,
+        others=objects,
+        plugins=plugins,
+        nominates=False,
+        feature_gates=scenario.feature_gates,
+    )
 
 
 def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:
     """Return the decisions of a scenario as JSON."""
+    if scenario.steps:
+        return {"name": scenario.name, **_played(scenario, plugins)}
     world = world_of(scenario, plugins)
     if scenario.hints:
-        return {
-            "name": scenario.name,
-            "hints": [
-                _hints_of(world.profiles, with_api_defaults(c.pod), bytes(c.old), bytes(c.new))
-                for c in scenario.hints
-            ],
-        }
+        return {"name": scenario.name, **_hints(scenario, world)}
     return {
         "name": scenario.name,
         "nodeOrder": list(world.snapshot.names),
         "pods": [decision_json(world.decide(with_api_defaults(pod))) for pod in scenario.pods],
+    }
+
+
+def _played(scenario: Scenario, plugins: Iterable[type[Plugin] | str]) -> Json:
+    """Return the outcome of each step, and the answers of the hints."""
+    plugins = list(plugins)
+    try:
+        config = _config_of(scenario)
+    except (msgspec.MsgspecError, ConfigError) as error:
+        raise ScenarioError(f"scenario {scenario.name}: {error}") from error
+    outcome = play(
+        config,
+        map(bytes, scenario.objects),
+        scenario.steps,
+        feature_gates=scenario.feature_gates,
+        plugins=plugins,
+    )
+    if scenario.hints:
+        outcome.update(_hints(scenario, world_of(scenario, plugins)))
+    return outcome
+
+
+def _hints(scenario: Scenario, world: World) -> Json:
+    return {
+        "hints": [
+            _hints_of(world.profiles, with_api_defaults(c.pod), bytes(c.old), bytes(c.new))
+            for c in scenario.hints
+        ],
     }
 
 
@@ -187,9 +238,10 @@ def _status_json(status: Status) -> Json:
 
 def _config_of(scenario: Scenario) -> KubeSchedulerConfiguration:
     raw = bytes(scenario.config)
+    scheme = SCHEME._replace(gates=scenario.feature_gates)
     if raw and raw != b"null":
-        return load_text(raw.decode(), SCHEME)
-    return msgspec.structs.replace(default_config(SCHEME), percentage_of_nodes_to_score=_PERCENTAGE)
+        return load_text(raw.decode(), scheme)
+    return msgspec.structs.replace(default_config(scheme), percentage_of_nodes_to_score=_PERCENTAGE)
 
 
 def _hints_of(

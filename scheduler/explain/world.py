@@ -18,7 +18,7 @@ from scheduler.cache import Cache
 from scheduler.client import NODES, PODS, Store
 from scheduler.client.kinds import kind_key
 from scheduler.clock import SystemClock
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
 
     from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
     from scheduler.client import ApiObject
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Condition, NominatingInfo
     from scheduler.runtime import Framework
@@ -79,9 +80,11 @@ class World:
         others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
         plugins: Iterable[type[Plugin] | str] = (),
         nominates: bool = True,
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
     ) -> None:
+        self._gates: Final = feature_gates - {ASYNC_PREEMPTION}
         self._nominates: Final = nominates
-        self._cache: Final = Cache()
+        self._cache: Final = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
         self.snapshot: Final = Snapshot()
         nodes, pods = list(nodes), list(pods)
         stores = _stores({**others, NODES.plural: nodes, PODS.plural: pods})
@@ -120,7 +123,7 @@ class World:
                 nominator=self._nominator,
                 event_recorder=self._api,
                 api=self._api,
-                feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
+                feature_gates=self._gates,
                 metrics=metrics,
                 rng=rng,
                 clock=clock,
@@ -128,6 +131,7 @@ class World:
                 pods_in_pre_bind=pods_in_pre_bind,
                 worlds=worlds,
                 lister=lister,
+                pod_group=self._cache.pod_group,
                 activate=_ignore,
                 spawn=_close,
                 run_in_parallel=_run_in_sequence,
@@ -260,6 +264,9 @@ class _NoApi:
         nominating_info: NominatingInfo | None,
     ) -> bool:
         return True
+
+    async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
+        pass
 
     async def delete_pod(self, pod: Pod) -> bool:
         self.deleted.append(pod)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
 
     from scheduler.api.core import ObjectReference, Pod
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.config.types import FeatureGates
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.snapshot.columns import IntArray, World
     from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_group_state import PodGroupState
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -126,6 +128,10 @@ class ApiWriter(Protocol):
 
         Returns False if the pod is gone.
         """
+        ...
+
+    async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
+        """Set a condition of a pod group; a no-op is not sent."""
         ...
 
     async def delete_pod(self, pod: Pod) -> bool:
@@ -336,6 +342,10 @@ class Handle(Protocol):
         For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
         `Unstructured`. Raises `KeyError` if the kind is not watched.
         """
+        ...
+
+    def pod_group(self, key: str, /) -> PodGroupState | None:
+        """Return the present members of a pod group, by the group's `namespace/name`."""
         ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:

@@ -7,6 +7,7 @@ order in which a pod passes them:
     queue      pre_enqueue, less, events_to_register
     scheduling pre_filter, filter | filter_nodes, post_filter, pre_score,
                score | score_nodes, normalize_score, reserve, permit
+    group      generate_placements, score_placement, normalize_placement_score
     binding    pre_bind_pre_flight, pre_bind, bind, post_bind   (unreserve when any of it fails)
 
 Plain methods must not wait; `async` methods may wait. None means success. An exception is a bug of
@@ -25,10 +26,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Hashable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 
     import msgspec
 
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.framework.status import NodeToStatus, Rejections, Status
     from scheduler.framework.types import (
+        Placement,
+        PodGroupAssignments,
+        PodGroupInfo,
         PostFilterResult,
         PreBindPreFlightResult,
         PreFilterResult,
@@ -106,6 +111,15 @@ class Plugin:
         def normalize_score(
             self, state: CycleState, pod: PodInfo, scores: IntArray
         ) -> IntArray: ...
+        def generate_placements(
+            self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
+        ) -> Sequence[Placement] | Status: ...
+        def score_placement(
+            self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
+        ) -> int: ...
+        def normalize_placement_score(
+            self, state: CycleState, pod_group: PodGroupInfo, scores: Sequence[int]
+        ) -> list[int]: ...
         def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
         def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
         def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
@@ -312,6 +326,65 @@ class NormalizeScorePlugin(Protocol):
         ...
 
 
+class PlacementGeneratePlugin(Protocol):
+    """Generates the placements in which a pod group is tried. A profile has at most one."""
+
+    def generate_placements(
+        self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
+    ) -> Sequence[Placement] | Status:
+        """Called at the start of the group's cycle; `parent` has all nodes.
+
+        No placements: the group is unschedulable.
+        """
+        ...
+
+
+class PlacementScorePlugin(Protocol):
+    """Ranks the placements in which a pod group fits."""
+
+    def score_placement(
+        self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
+    ) -> int:
+        """Return the score; higher is better. After normalising it must lie in 0..100.
+
+        Called if two or more placements fit.
+        """
+        ...
+
+
+class NormalizePlacementScorePlugin(Protocol):
+    """Scales a plugin's own scores of placements to 0..100."""
+
+    def normalize_placement_score(
+        self, state: CycleState, pod_group: PodGroupInfo, scores: Sequence[int]
+    ) -> list[int]:
+        """Called with this plugin's scores of all placements; returns the new ones."""
+        ...
+
+
+class PodGroupPreemption(Protocol):
+    """Makes room for a whole pod group. Only DefaultPreemption does; it is no extension point.
+
+    `tried` are the units of the last call in the order in which they were put back: the keys of
+    their pods, and True for a unit that is spared.
+    """
+
+    tried: Sequence[tuple[Sequence[str], bool]]
+
+    async def pod_group_post_filter(
+        self,
+        pod_group: PodGroup,
+        pods: Sequence[PodInfo],
+        schedule: Callable[[], Awaitable[Status | None]],
+    ) -> Status | None:
+        """Called if the group does not fit; returns None if victims are being evicted.
+
+        `schedule` runs the group's algorithm over the snapshot, from which this method may remove
+        pods; they are put back afterwards.
+        """
+        ...
+
+
 class ReservePlugin(Protocol):
     """Updates the plugin's state when the pod is assumed on a node, and undoes it.
 
@@ -428,6 +501,9 @@ CONTRACTS: Final = (
     ScorePlugin,
     ScoreNodesPlugin,
     NormalizeScorePlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    NormalizePlacementScorePlugin,
     ReservePlugin,
     PermitPlugin,
     PreBindPreFlightPlugin,

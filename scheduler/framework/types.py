@@ -12,7 +12,10 @@ from scheduler.framework.cycle_state import StateKey
 from scheduler.framework.status import Code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scheduler.framework.status import NodeToStatus, Status
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 #: The pods, by key, to activate when the cycle of the plugin's own pod succeeds. Plugins add to
@@ -45,6 +48,33 @@ class Condition(NamedTuple):
     status: str
     reason: str
     message: str
+
+
+class Placement(NamedTuple):
+    """A set of nodes in which a whole pod group may run. The name is that of its domain."""
+
+    name: str
+    nodes: Nodes
+
+
+class PodGroupInfo(NamedTuple):
+    """A pod group that is being scheduled, with the members that have no node."""
+
+    namespace: str
+    name: str
+    unscheduled_pods: Sequence[PodInfo] = ()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+class PodGroupAssignments(NamedTuple):
+    """A placement, and the members with the nodes proposed for them."""
+
+    placement: Placement
+    proposed: Sequence[tuple[PodInfo, str]]
 
 
 class PreFilterResult(NamedTuple):

@@ -220,6 +220,25 @@ class SchedulerMetrics:
         "ALPHA",
         "Volume scheduling stage error count",
     )
+    #: The result is `scheduled`, `unschedulable`, `waiting_on_preemption` or `error`.
+    pod_group_schedule_attempts: NumberVec = _row(
+        NumberVec, "scheduler_podgroup_schedule_attempts_total", _COUNTER, ("result", "profile"),
+        "ALPHA",
+        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod "
+        "group could not be scheduled, while 'error' means an internal scheduler problem.",
+    )
+    pod_group_scheduling_attempt_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_podgroup_scheduling_attempt_duration_seconds", _HISTOGRAM,
+        ("result", "profile"), "ALPHA",
+        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        _MILLISECONDS,
+    )
+    pod_group_scheduling_algorithm_duration: Histogram = _row(
+        _histogram, "scheduler_podgroup_scheduling_algorithm_duration_seconds", _HISTOGRAM, (),
+        "ALPHA",
+        "Pod group scheduling algorithm latency in seconds",
+        _MILLISECONDS,
+    )
     leader_election_master_status: NumberVec = _row(
         NumberVec, "leader_election_master_status", _GAUGE, ("name",), "ALPHA",
         "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 "
@@ -249,6 +268,13 @@ class SchedulerMetrics:
         """Count an attempt; the result is `scheduled`, `unschedulable` or `error`."""
         self.schedule_attempts[result, profile] += 1
         self.scheduling_attempt_duration.observe(duration_seconds, result, profile)
+
+    def pod_group_attempt_ended(
+        self, result: str, profile: str, duration_seconds: float
+    ) -> None:
+        """Count an attempt of a pod group."""
+        self.pod_group_schedule_attempts[result, profile] += 1
+        self.pod_group_scheduling_attempt_duration.observe(duration_seconds, result, profile)
 
     def attempts_by_result(self) -> dict[str, int]:
         """Return the number of attempts that have ended, of all profiles together."""

@@ -12,6 +12,7 @@ from scheduler.config.types import PluginArgs, Scheme
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
@@ -22,10 +23,12 @@ from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBa
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
 from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
+from scheduler.plugins.pod_group_pods_count import PodGroupPodsCount
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.plugins.scheduling_gates import SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.topology_placement import TopologyPlacementGenerator
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
@@ -41,6 +44,7 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     DefaultBinder,
     DefaultPreemption,
     DynamicResources,
+    GangScheduling,
     ImageLocality,
     InterPodAffinity,
     NodeAffinity,
@@ -51,10 +55,12 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     NodeResourcesFit,
     NodeUnschedulable,
     NodeVolumeLimits,
+    PodGroupPodsCount,
     PodTopologySpread,
     PrioritySort,
     SchedulingGates,
     TaintToleration,
+    TopologyPlacementGenerator,
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,

@@ -1,8 +1,8 @@
 """DefaultPreemption: evict pods of lower priority for a pod that fits no node.
 
 PostFilter chooses the node that loses least, nominates the pod to it and evicts the victims in the
-background. Until that is done PreEnqueue keeps the pod out of the queue. Not supported: preemption
-for whole pod groups (gate WorkloadAwarePreemption, off by default).
+background. Until that is done PreEnqueue keeps the pod out of the queue. With the feature gate
+WorkloadAwarePreemption, room is made for whole pod groups, and not for single members.
 Mirrors `pkg/scheduler/framework/plugins/defaultpreemption`, v1.36.3.
 """
 
@@ -11,7 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api import field
-from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
+from scheduler.api.pod_groups import PodGroup
+from scheduler.config.types import (
+    ALL_FIELDS,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    WORKLOAD_AWARE_PREEMPTION,
+    FeatureGates,
+    Int32,
+    PluginArgs,
+)
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -20,11 +28,13 @@ from scheduler.framework.events import (
     QueueingHint,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.status import Status, unresolvable
-from scheduler.preemption import Evaluator, Executor, VictimRules
+from scheduler.framework.status import Status, unresolvable, unschedulable
+from scheduler.preemption import Evaluator, Executor, PodGroupEvaluator, VictimRules
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
     from scheduler.api.field import FieldError
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
+_GROUP_WAITING: Final = unresolvable("waiting for the preemption for this pod group to be finished")
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
@@ -79,7 +90,12 @@ class DefaultPreemption(Plugin):
     args: DefaultPreemptionArgs
 
     def __init__(self) -> None:
+        gates = self.handle.feature_gates
+        if {WORKLOAD_AWARE_PREEMPTION, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING} & gates:
+            # Watched from now on.
+            self.handle.lister(PodGroup)
         self._executor: Final = Executor(self.name, self.handle)
+        self._pod_group_evaluator: Final = PodGroupEvaluator(self.handle, self._executor)
         self._evaluator: Final = Evaluator(
             self.handle,
             self._executor,
@@ -91,22 +107,62 @@ class DefaultPreemption(Plugin):
             ),
         )
 
+    @property
+    def tried(self) -> Sequence[tuple[Sequence[str], bool]]:
+        return self._pod_group_evaluator.tried
+
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Keep a pod out of the queue while its victims are being evicted."""
-        if self._is_async and self._executor.is_pod_running_preemption(pod.uid):
-            return _WAITING
-        return None
+        """Keep a pod out of the queue while its victims, or its group's, are being evicted."""
+        if not self._is_async:
+            return None
+        if pod.spec.scheduling_group is not None and self._is_workload_aware:
+            pod_group = self._pod_group_of(pod)
+            if pod_group is None:
+                return None
+            running = self._executor.is_running_preemption(pod_group.metadata.uid)
+            return _GROUP_WAITING if running else None
+        return _WAITING if self._executor.is_running_preemption(pod.uid) else None
 
     async def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status | None]:
         try:
+            if (reason := self._ineligibility_of_member(pod)) is not None:
+                return None, unschedulable(f"preemption: {reason}")
             result, status = await self._evaluator.preempt(state, pod, statuses)
         finally:
             self.handle.metrics.preemption_attempts[()] += 1
         if status is not None and status.message:
             status = status.with_reasons_before("preemption: ")
         return result, status
+
+    def _ineligibility_of_member(self, pod: PodInfo) -> str | None:
+        """Return the reason why a member of a pod group may not preempt by itself."""
+        if pod.spec.scheduling_group is None:
+            return None
+        if TOPOLOGY_AWARE_WORKLOAD_SCHEDULING in self.handle.feature_gates:
+            pod_group = self._pod_group_of(pod)
+            if pod_group is None:
+                return "pod group for pod not found"
+            if pod_group.spec.scheduling_constraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        if self._is_workload_aware:
+            return "not eligible due to workload aware preemption enabled"
+        return None
+
+    async def pod_group_post_filter(
+        self,
+        pod_group: PodGroup,
+        pods: Sequence[PodInfo],
+        schedule: Callable[[], Awaitable[Status | None]],
+    ) -> Status | None:
+        """Evict pods of lower priority, anywhere, so that the whole group fits."""
+        return await self._pod_group_evaluator.preempt(pod_group, pods, schedule)
+
+    def _pod_group_of(self, pod: PodInfo) -> PodGroup | None:
+        group = pod.spec.scheduling_group
+        assert group is not None, "the pod is a member of a group"
+        return self.handle.lister(PodGroup).get(group.pod_group_name, pod.namespace)
 
     def offset_and_num_candidates(self, nodes_total: int) -> tuple[int, int]:
         """Return a random node to begin with, and the number of candidates that is enough."""
@@ -125,6 +181,10 @@ class DefaultPreemption(Plugin):
     ) -> QueueingHint:
         """Skip: the plugins that rejected the pod have hints of their own."""
         return QueueingHint.QUEUE_SKIP
+
+    @property
+    def _is_workload_aware(self) -> bool:
+        return WORKLOAD_AWARE_PREEMPTION in self.handle.feature_gates
 
     @property
     def _is_async(self) -> bool:

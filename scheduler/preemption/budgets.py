@@ -6,7 +6,7 @@ Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preem
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
+
+V = TypeVar("V")
 
 
 class _Budget(NamedTuple):
@@ -66,6 +68,28 @@ class Budgets:
                     violates |= disruptions[budget.number] > budget.disruptions_allowed
             (violating if violates else others).append(pod)
         return violating, others
+
+    def split_units(self, units: Iterable[tuple[V, Sequence[PodInfo]]]) -> tuple[list[V], list[V]]:
+        """Split units of pods that are evicted together, as `split` does for single pods.
+
+        Counting stops at the first violated budget of the first violating pod of a unit, as
+        upstream's does for pod groups.
+        """
+        violating: list[V] = []
+        others: list[V] = []
+        disruptions: Counter[int] = Counter()
+        for unit, pods in units:
+            violates = any(self._violates(pod, disruptions) for pod in pods)
+            (violating if violates else others).append(unit)
+        return violating, others
+
+    def _violates(self, pod: PodInfo, disruptions: Counter[int]) -> bool:
+        for budget in self._budgets_of(pod):
+            if pod.name not in budget.disrupted_pods:
+                disruptions[budget.number] += 1
+                if disruptions[budget.number] > budget.disruptions_allowed:
+                    return True
+        return False
 
     def _budgets_of(self, pod: PodInfo) -> list[_Budget]:
         """Return the budgets that match a pod, cached by pod kind."""

@@ -30,6 +30,7 @@ from scheduler.preemption.dry_run import (
     dry_run_preemption,
     error_statuses,
 )
+from scheduler.preemption.executor import Preemptor
 from scheduler.preemption.importance import Candidate, Choice, pick_one_node_for_preemption
 from scheduler.snapshot.pod_info import PodInfo
 
@@ -119,7 +120,7 @@ class Evaluator:
         score_funcs = self._rules.ordered_score_funcs
         choice = pick_one_node_for_preemption(left, self._handle.now(), score_funcs)
         state.write(PREEMPTION, Preemption(left, choice, score_funcs is None))
-        status = await self._executor.actuate(choice.best, pod)
+        status = await self._executor.actuate(choice.best, Preemptor.from_pod(pod))
         if status is not None:
             return None, status
         nominated = NominatingInfo(choice.best.name, NominatingMode.OVERRIDE)

@@ -4,7 +4,7 @@
                     |                                     |
                     +-------------- a failure ------------+--> done, the preemptor is activated
 
-Until it is done the preemptor is kept out of the active queue (`is_pod_running_preemption`), so
+Until it is done the preemptor is kept out of the active queue (`is_running_preemption`), so
 that it does not preempt twice. During the eviction of the last victim it may enter the queue as
 soon as that victim is deleted, as this may be the event that the preemptor waits for.
 Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
@@ -13,15 +13,17 @@ Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.core import ObjectReference, Pod
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from scheduler.api.core import ObjectMeta
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.framework.handle import Handle
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
@@ -35,6 +37,49 @@ _DISRUPTION_TARGET: Final = "DisruptionTarget"
 _NOWHERE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
 
 
+class Preemptor(NamedTuple):
+    """The pod or the pod group for which victims are evicted, and its pods by key."""
+
+    type: str
+    uid: str
+    key: str
+    scheduler_name: str
+    priority: int
+    reference: ObjectReference
+    pods: Mapping[str, PodInfo]
+
+    @classmethod
+    def from_pod(cls, pod: PodInfo) -> Preemptor:
+        reference = _reference("v1", "Pod", pod.pod.metadata)
+        name = pod.spec.scheduler_name
+        return cls("pod", pod.uid, pod.key, name, pod.priority, reference, {pod.key: pod})
+
+    @classmethod
+    def from_pod_group(cls, pod_group: PodGroup, pods: Sequence[PodInfo]) -> Preemptor:
+        metadata = pod_group.metadata
+        return cls(
+            "podgroup",
+            metadata.uid,
+            f"{metadata.namespace}/{metadata.name}",
+            # All members have the same.
+            pods[0].spec.scheduler_name,
+            pod_group.priority,
+            _reference("scheduling.k8s.io/v1alpha2", "PodGroup", metadata),
+            {pod.key: pod for pod in pods},
+        )
+
+
+def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> ObjectReference:
+    return ObjectReference(
+        api_version=api_version,
+        kind=kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
 class Executor:
     """Evicts victims for one plugin."""
 
@@ -45,8 +90,8 @@ class Executor:
         self._preempting: Final[set[str]] = set()
         self._last_victims: Final[dict[str, Pod]] = {}
 
-    def is_pod_running_preemption(self, uid: str) -> bool:
-        """True if a pod must wait for the end of its own preemption."""
+    def is_running_preemption(self, uid: str) -> bool:
+        """True if a pod, or a pod group, must wait for the end of its own preemption."""
         if uid not in self._preempting:
             return False
         last = self._last_victims.get(uid)
@@ -56,7 +101,7 @@ class Executor:
         known = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
         return known is not None and known.metadata.deletion_timestamp is None
 
-    async def actuate(self, candidate: Candidate, preemptor: PodInfo) -> Status | None:
+    async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
         """Evict the victims, in the background if that feature is on; returns a status on failure.
 
         Victims that are already terminating are skipped.
@@ -74,7 +119,7 @@ class Executor:
         return None
 
     async def _make_room(
-        self, node_name: str, preemptor: PodInfo, victims: Sequence[PodInfo]
+        self, node_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]
     ) -> Status | None:
         try:
             await self._handle.run_in_parallel(
@@ -86,7 +131,7 @@ class Executor:
         return None
 
     async def _make_room_in_background(
-        self, node_name: str, preemptor: PodInfo, victims: Sequence[PodInfo]
+        self, node_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]
     ) -> None:
         _log.info("Preempting %d pods on node %s for %s", len(victims), node_name, preemptor.key)
         metrics = self._handle.metrics
@@ -100,10 +145,10 @@ class Executor:
             metrics.preemption_ended("success" if succeeded else "error", started)
         if not succeeded:
             # There may be no event for a pod whose victims were not evicted.
-            self._handle.activate({preemptor.key: preemptor})
+            self._handle.activate(preemptor.pods)
 
     async def _preempt_all(
-        self, victims: Sequence[PodInfo], preemptor: PodInfo, node_name: str
+        self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
     ) -> bool:
         """Evict all victims, the last one only after all others succeeded."""
         *others, last = victims
@@ -119,9 +164,9 @@ class Executor:
             return False
         return True
 
-    async def _preempt_pod(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> None:
+    async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> None:
         """Evict one victim: cancel its binding if it is not bound yet, else delete it."""
-        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        note = f"Preempted by {preemptor.type} {preemptor.uid} on node {node_name}"
         if self._cancel_binding(victim):
             note += " (in kube-scheduler memory)."
         elif not await self._evict(victim, preemptor):
@@ -129,14 +174,7 @@ class Executor:
             return
         self._handle.event_recorder.event(
             victim.pod,
-            related=ObjectReference(
-                api_version="v1",
-                kind="Pod",
-                namespace=preemptor.namespace,
-                name=preemptor.name,
-                uid=preemptor.uid,
-                resource_version=preemptor.pod.metadata.resource_version,
-            ),
+            related=preemptor.reference,
             type="Normal",
             reason="Preempted",
             action="Preempting",
@@ -153,20 +191,21 @@ class Executor:
             return in_pre_bind.cancel_pod(f"preempted by {self._plugin_name}")
         return False
 
-    async def _evict(self, victim: PodInfo, preemptor: PodInfo) -> bool:
+    async def _evict(self, victim: PodInfo, preemptor: Preemptor) -> bool:
         """Write the victim's disruption condition and delete it; False if it does not exist."""
         api = self._handle.api
         condition = Condition(
             _DISRUPTION_TARGET,
             "True",
             "PreemptionByScheduler",
-            f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            f"{preemptor.scheduler_name}: preempting to accommodate a higher priority "
+            f"{preemptor.type}",
         )
         return await api.patch_pod_status(
             victim.pod, condition=condition, nominating_info=None
         ) and await api.delete_pod(victim.pod)
 
-    async def _clear_nominations(self, node_name: str, preemptor: PodInfo) -> bool:
+    async def _clear_nominations(self, node_name: str, preemptor: Preemptor) -> bool:
         """Clear the nominations of pods of lower priority to the node.
 
         They may not fit there any more. Returns False if one of the writes failed.

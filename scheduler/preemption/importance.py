@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Victims
     from scheduler.snapshot.pod_info import PodInfo
 
+#: More than the resolution of a time of today as a float.
+_CLOCK_STEP_SECONDS: Final = 1e-6
+
 #: Returns True if the first pod is to be reprieved before the second one.
 MoreImportantPod = Callable[["PodInfo", "PodInfo"], bool]
 
@@ -142,7 +145,12 @@ def _criteria(now: float) -> Sequence[_Criterion]:
         lambda candidates: [-c.victims.pods[0].priority for c in candidates],
         lambda candidates: [-_sum_of_priorities(c.victims.pods) for c in candidates],
         lambda candidates: [-len(c.victims.pods) for c in candidates],
-        lambda candidates: [earliest_start_time(c.victims.pods, now) for c in candidates],
+        # Upstream reads the clock for each candidate: of victims that have not started, those of
+        # the last one start latest.
+        lambda candidates: [
+            earliest_start_time(c.victims.pods, now + position * _CLOCK_STEP_SECONDS)
+            for position, c in enumerate(candidates)
+        ],
     )
 
 

@@ -216,9 +216,12 @@ class QueueingHints:
         self,
         queueing_hint_map: Mapping[str, Mapping[ClusterEvent, Sequence[QueueingHintFunction]]],
         metrics: SchedulerMetrics,
+        *,
+        generic_workload: bool,
     ) -> None:
         self.metrics: Final = metrics
         self._seen_failures: Final = SeenFailures()
+        self.generic_workload: Final = generic_workload
         self._hint_map: Final = queueing_hint_map
         # Bounded by the kinds of objects times the kinds of changes.
         self._registered: Final[dict[ClusterEvent, RegisteredHints]] = {}
@@ -362,6 +365,8 @@ class QueueingHints:
         binding gives such a pod back. Source: `determineSchedulingHintForInFlightPod`.
         """
         if not pod.unschedulable_plugins and not pod.pending_plugins:
+            return QueueingStrategy.QUEUE_AFTER_BACKOFF
+        if self.generic_workload and pod.pod_info.spec.scheduling_group is not None:
             return QueueingStrategy.QUEUE_AFTER_BACKOFF
         if missed is None:
             _log.error(

@@ -11,13 +11,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api.core import ObjectMeta, Pod
 from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from scheduler.api.core import Pod
-    from scheduler.snapshot.pod_info import PodInfo
+
+def _never(uid: str) -> bool:
+    return False
+
+
+def _bare(pod: PodInfo) -> PodInfo:
+    """Return a pod with the same name and uid, and nothing else."""
+    metadata = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+    return PodInfo(Pod(metadata=metadata))
 
 
 class Nominator:
@@ -28,6 +37,8 @@ class Nominator:
 
     def __init__(self, pod_lister: Callable[[str, str], Pod | None]) -> None:
         self._pod_lister: Final = pod_lister
+        #: True for the uid of a pod that is being scheduled; the queue sets this.
+        self.is_in_flight: Callable[[str], bool] = _never
         self._node_of: Final[dict[str, str]] = {}
         self._pods_on: Final[dict[str, dict[str, PodInfo]]] = {}
 
@@ -89,8 +100,13 @@ class Nominator:
             self._pods_on[node_name][pod.uid] = pod
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
-        """Return the pods that are nominated to a node, in the order of their nomination."""
-        return list(self._pods_on.get(node_name, {}).values())
+        """Return the pods that are nominated to a node, in the order of their nomination.
+
+        A pod that is being scheduled has no priority and no requests: as upstream, which looks for
+        the pod in the queue and does not find it. It matters to the members of a pod group.
+        """
+        pods = self._pods_on.get(node_name, {}).values()
+        return [_bare(pod) if self.is_in_flight(pod.uid) else pod for pod in pods]
 
     def nominated_pod(self, uid: str) -> PodInfo | None:
         """Return a pod in the version that is nominated; None if it is not."""

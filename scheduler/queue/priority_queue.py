@@ -29,7 +29,7 @@ every pod in ACTIVE and BACKOFF when it entered; an event while pods are in flig
 until they are back. `PriorityQueue.check` verifies them.
 
 Default feature gates of v1.36: pods are popped from backoff (SchedulerPopFromBackoffQ), queueing
-hints always decide (SchedulerQueueingHints); no pod groups, asynchronous API calls or signatures.
+hints always decide (SchedulerQueueingHints); no asynchronous API calls or signatures.
 Source: `backend/queue/scheduling_queue.go`.
 """
 
@@ -102,6 +102,9 @@ _QUEUE_NAMES: Final = {
 class PriorityQueue:
     """The pods that wait for a node, the most urgent first.
 
+    With `generic_workload` (the feature gate) a pod of a group backs off after each attempt: events
+    decide nothing for it then.
+
     `less` orders them; a queue-sort plugin that can express the same order as a tuple provides its
     `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
     (scheduler name), the latter as `build_queueing_hint_map` makes it.
@@ -122,6 +125,7 @@ class PriorityQueue:
         nominator: Nominator,
         metrics: SchedulerMetrics,
         sort_key: Callable[[QueuedPodInfo], SortKey] | None = None,
+        generic_workload: bool = False,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
@@ -130,9 +134,12 @@ class PriorityQueue:
         self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
         self.nominator: Final = nominator
-        self.hints: Final = QueueingHints(queueing_hint_map, metrics)
+        self.hints: Final = QueueingHints(
+            queueing_hint_map, metrics, generic_workload=generic_workload
+        )
         self.active_q: Final = ActiveQueue(sort_key)
         self.in_flight: Final = InFlight()
+        nominator.is_in_flight = self.in_flight.__contains__
         self.backoff_q: Final = BackoffQueue(
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
@@ -242,6 +249,24 @@ class PriorityQueue:
             if move.target == Place.IN_FLIGHT:
                 return info, Moves(moved)
         return None, Moves(moved)
+
+    def pop_specific_pod(self, key: str, now: float) -> tuple[QueuedPodInfo | None, Moves]:
+        """Remove and return one pod, by `namespace/name`, as if it was activated and popped.
+
+        None if it is not waiting, or if a PreEnqueue plugin rejects it. Source: `PopSpecificPod`.
+        """
+        info = self.find(key)
+        if info is None:
+            return None, NO_MOVES
+        moved = []
+        if info.place != Place.ACTIVE:
+            passed = info.place == Place.BACKOFF
+            move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
+            moved.append(move)
+        if info.place == Place.ACTIVE:
+            self.active_q.delete(key)
+            moved.append(self._move_to_in_flight(info, now))
+        return (info if info.place == Place.IN_FLIGHT else None), Moves(moved)
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo, now: float) -> Moves:
         """Give back a popped pod that could not be scheduled; its rejector plugins are set.

@@ -32,11 +32,19 @@ _log: Final = logging.getLogger(__name__)
 _PERMIT_TIMEOUT_MAX_SECONDS: Final = 15 * 60.0
 
 
+#: The reason after those of the last plugin that holds a pod.
+_ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+
+
 class PermitOutcome(NamedTuple):
-    """The result of Permit: a rejection, or the plugins that hold the pod with their timeouts."""
+    """The result of Permit: a rejection, or the plugins that hold the pod with their timeouts.
+
+    `waiting` is the status of a pod that is held, with the reasons of the last such plugin.
+    """
 
     status: Status | None
     wait_seconds: Mapping[str, float]
+    waiting: Status | None = None
 
 
 class PreFlight(NamedTuple):
@@ -47,7 +55,7 @@ class PreFlight(NamedTuple):
 
 
 def _permit_status(outcome: PermitOutcome) -> Status | None:
-    return Status(Code.WAIT) if outcome.wait_seconds else outcome.status
+    return outcome.waiting or outcome.status
 
 
 class BindingPlugins:
@@ -104,6 +112,7 @@ class BindingPlugins:
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
         """Run Permit. The first rejection ends it; after a Wait the next plugin is called."""
         wait_seconds: dict[str, float] = {}
+        waiting: Status | None = None
         for plugin in self._permit:
             with self.meter.plugin(state, plugin.name, "Permit") as timing:
                 status = _run(plugin.permit, state, pod, node_name)
@@ -114,7 +123,8 @@ class BindingPlugins:
                 failure = _failure(status, plugin, "Permit", node_name)
                 return PermitOutcome(failure.with_plugin(plugin.name), {})
             wait_seconds[plugin.name] = min(status.timeout_seconds, _PERMIT_TIMEOUT_MAX_SECONDS)
-        return PermitOutcome(None, wait_seconds)
+            waiting = Status(Code.WAIT, *status.reasons, _ASKED_TO_WAIT)
+        return PermitOutcome(None, wait_seconds, waiting)
 
     @measured("PreBindPreFlight", status=attrgetter("status"))
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:

@@ -6,7 +6,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`NewFramework`).
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.status import Code, Status, unschedulable
@@ -16,6 +16,7 @@ from scheduler.runtime.errors import PluginFailedError, PluginSetupError
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
 from scheduler.runtime.meter import Meter, measured
+from scheduler.runtime.placements import Placements
 from scheduler.runtime.scoring import Scores
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import (
         Plugin,
+        PodGroupPreemption,
     )
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPod
@@ -76,6 +78,12 @@ class Framework:
         self.scores: Final = Scores(
             self.plugins["pre_score"], self.plugins["score"], self.weights, self.meter
         )
+        self.placements: Final = Placements(
+            generate=self.plugins["placement_generate"],
+            score=self.plugins["placement_score"],
+            weights=self.placement_weights,
+            meter=self.meter,
+        )
         self.binding: Final = BindingPlugins(
             reserve=self.plugins["reserve"],
             permit=self.plugins["permit"],
@@ -84,6 +92,14 @@ class Framework:
             post_bind=self.plugins["post_bind"],
             meter=self.meter,
         )
+
+    @property
+    def pod_group_preemption(self) -> PodGroupPreemption | None:
+        """The plugin that makes room for whole pod groups; None if the profile has none."""
+        for plugin in self.instances:
+            if hasattr(plugin, "pod_group_post_filter"):
+                return cast("PodGroupPreemption", plugin)
+        return None
 
     @property
     def less(self) -> Callable[[QueuedPod, QueuedPod], bool]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
     from scheduler.runtime.waiting_pods import WaitingPods
     from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_group_state import PodGroupState
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -64,6 +65,7 @@ class PluginHandle:
     pods_in_pre_bind: PodsInPreBind
     worlds: DryRun
     lister: Listers
+    pod_group: Callable[[str], PodGroupState | None]
     activate: Callable[[Mapping[str, PodInfo]], None]
     spawn: Callable[[Coroutine[None, None, None], str], None]
     run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]

@@ -91,6 +91,12 @@ class PodInfo:
         return self.pod.metadata.namespace
 
     @property
+    def pod_group_key(self) -> str:
+        """`namespace/name` of the pod's group; empty for a pod without a group."""
+        group = self.pod.spec.scheduling_group
+        return f"{self.pod.metadata.namespace}/{group.pod_group_name}" if group is not None else ""
+
+    @property
     def labels(self) -> Mapping[str, str]:
         return self.pod.metadata.labels
 

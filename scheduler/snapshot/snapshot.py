@@ -1,13 +1,15 @@
 """The snapshot: the state of the cluster during one scheduling cycle.
 
 Its table holds the nodes in scheduling order, so that a run of nodes is a slice of every column and
-reading all of them copies nothing. Only `update` changes it; the cache calls it at the start of a
-cycle.
+reading all of them copies nothing. `update` makes it equal to the cache, at the start of a cycle.
+The cycle of a pod group then assumes members in the snapshot alone, and forgets all of them before
+it ends.
 Source: `pkg/scheduler/backend/cache/snapshot.go`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,9 +22,11 @@ from scheduler.snapshot.pod_index import PodIndex
 from scheduler.snapshot.volume_index import VolumeIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.pod_group_state import PodGroupState
+    from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodWeight
 
 
@@ -38,9 +42,13 @@ class NodeNotFoundError(KeyError):
 
 
 class Snapshot:
-    """All nodes with their pods, frozen for the length of a scheduling cycle."""
+    """All nodes with their pods, as of the start of a scheduling cycle."""
 
     def __init__(self) -> None:
+        #: The state of the pod group that is being scheduled, by `namespace/name`.
+        self.pod_groups: Final[dict[str, PodGroupState]] = {}
+        #: The rows that the current placement consists of; None for all.
+        self._placement: IntArray | None = None
         self.table = NodeTable()
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
@@ -64,6 +72,29 @@ class Snapshot:
         """All nodes, in scheduling order."""
         return Nodes(self.table, slice(0, len(self)), total=len(self), images=self.images)
 
+    @property
+    def nodes_in_placement(self) -> Nodes:
+        """The nodes to search: those of the current placement, in scheduling order, or all."""
+        if self._placement is None:
+            return self.nodes
+        return self.nodes.take(self._placement)
+
+    def rows_in_placement(self, names: Iterable[str]) -> list[Row]:
+        """Return the rows of the nodes of these names that are in the current placement."""
+        rows = [self.table.row_of[name] for name in names if name in self.table.row_of]
+        if self._placement is None:
+            return rows
+        return [row for row in rows if row in self._placement]
+
+    @contextlib.contextmanager
+    def placement(self, nodes: Nodes) -> Iterator[None]:
+        """Narrow the search to these nodes, for the length of a `with` block."""
+        self._placement = nodes.row_array if len(nodes) < len(self) else None
+        try:
+            yield
+        finally:
+            self._placement = None
+
     def get(self, name: str) -> NodeInfo:
         """Return a node by name; raises `NodeNotFoundError`."""
         return NodeInfo(self.table, self.row(name))
@@ -86,6 +117,61 @@ class Snapshot:
         A repeated query costs one copy, whatever the number of pods.
         """
         return self.pod_index.counts(weight).take(self._slots)
+
+    # The cycle of a pod group.
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        """Add a pod to its node, until `forget_pod`. Raises `NodeNotFoundError`."""
+        row = self.row(pod.spec.node_name)
+        with self._pods_changed(row):
+            self.table.add_pod(row, pod)
+        if (group := self.pod_groups.get(pod.pod_group_key)) is not None:
+            group.assume_pod(pod)
+
+    def forget_pod(self, pod: PodInfo) -> None:
+        """Remove a pod that was assumed here."""
+        self.remove_pod(pod)
+        if (group := self.pod_groups.get(pod.pod_group_key)) is not None:
+            group.forget_pod(pod.uid)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """Put a pod back on its node that `remove_pod` has removed."""
+        row = self.row(pod.spec.node_name)
+        with self._pods_changed(row):
+            self.table.add_pod(row, pod)
+
+    def remove_pod(self, pod: PodInfo) -> None:
+        """Remove a pod from its node, to see if a group fits without it."""
+        row = self.row(pod.spec.node_name)
+        with self._pods_changed(row):
+            self.table.remove_pod(row, pod.uid)
+
+    @contextlib.contextmanager
+    def unchanged_pods(self) -> Iterator[None]:
+        """Put all pods back on their nodes, in their order, at the end of a `with` block."""
+        before = list(self.table.pods)
+        try:
+            yield
+        finally:
+            for row, pods in enumerate(before):
+                if self.table.pods[row] is not pods:
+                    self._restore(Row(row), pods)
+
+    def _restore(self, row: Row, pods: dict[str, PodInfo]) -> None:
+        with self._pods_changed(row):
+            for uid in [*self.table.pods[row]]:
+                self.table.remove_pod(row, uid)
+            for pod in pods.values():
+                self.table.add_pod(row, pod)
+
+    @contextlib.contextmanager
+    def _pods_changed(self, row: Row) -> Iterator[None]:
+        """Give the row a dictionary of its own, which the block changes; update the indexes."""
+        self.table.pods[row] = dict(self.table.pods[row])
+        yield
+        slot = Slot(int(self._slots[row]))
+        self.pod_index.set_pods(slot, self.table.pods[row])
+        self.volume_index.set_pods(slot, self.table.pods[row])
 
     def update(
         self,

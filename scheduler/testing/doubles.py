@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
 
     from scheduler.api.core import ObjectMeta, ObjectReference
+    from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, NominatingInfo, QueuedPod
     from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_group_state import PodGroupState
     from scheduler.snapshot.pod_info import PodInfo
 
 P = TypeVar("P", bound=Plugin)
@@ -202,6 +204,7 @@ class FakeApi:
         self.updated_volumes: Final[list[PersistentVolume]] = []
         self.updated_claims: Final[list[PersistentVolumeClaim]] = []
         #: Raised by every write, if set.
+        self.pod_group_conditions: Final[list[tuple[str, Condition]]] = []
         self.failure: Exception | None = None
         #: Raised by writes of these pods, by key.
         self.failures: Final[dict[str, Exception]] = {}
@@ -222,6 +225,10 @@ class FakeApi:
         self._fail(pod.key)
         self.status_patches.append(StatusPatch(pod.key, condition, nominating_info))
         return pod.key not in self.gone
+
+    async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
+        self._fail()
+        self.pod_group_conditions.append((pod_group.metadata.name, condition))
 
     async def delete_pod(self, pod: Pod) -> bool:
         self._fail(pod.key)
@@ -277,6 +284,7 @@ class FakeHandle(PluginHandle):
         clock, metrics = VirtualClock() if clock is None else clock, SchedulerMetrics()
         self.dry_run: DryRun | None = None
         self.activated: Final[dict[str, PodInfo]] = {}
+        self.pod_groups: Final[dict[str, PodGroupState]] = {}
         self.spawned: Final[list[Coroutine[None, None, None]]] = []
         self.listers: Final = {kind_key(kind): lister for kind, lister in (listers or {}).items()}
         unassigned = Pod()
@@ -295,6 +303,7 @@ class FakeHandle(PluginHandle):
             pods_in_pre_bind=PodsInPreBind(),
             worlds=self._worlds,
             lister=self._lister,
+            pod_group=self.pod_groups.get,
             activate=self.activated.update,
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,

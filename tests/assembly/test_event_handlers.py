@@ -86,6 +86,7 @@ def world() -> World:
         queue=scheduling_queue,
         waiting_pods=waiting_pods,
         scheduler_names={"default-scheduler"},
+        gang_scheduling=False,
         on_corrupted=corrupted.append,
         metrics=metrics,
     )

@@ -215,7 +215,7 @@ def test_an_update_reaches_the_plugins_that_it_is_for(
     [
         (ClusterEvent(R.NODE, A.ADD), ABOUT_NODES),
         (ClusterEvent(R.NODE, A.DELETE), {"PodTopologySpread"}),
-        (EVENT_ASSIGNED_POD_ADD, {"PodTopologySpread", "InterPodAffinity"}),
+        (EVENT_ASSIGNED_POD_ADD, {"PodTopologySpread", "InterPodAffinity", "GangScheduling"}),
         (
             EVENT_ASSIGNED_POD_DELETE,
             {

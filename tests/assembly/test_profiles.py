@@ -13,7 +13,14 @@ from scheduler.assembly.profiles import (
     find_plugins_in_working_directory,
     plugin_registry,
 )
-from scheduler.config import KubeSchedulerProfile, default_config, load_config
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    GANG_SCHEDULING,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    KubeSchedulerProfile,
+    default_config,
+    load_config,
+)
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.runtime import PluginSetupError
@@ -144,7 +151,8 @@ def test_two_profiles_of_one_name_are_refused() -> None:
 
 
 def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
-    (profile,) = default_config(SCHEME).profiles
+    gates = DEFAULT_FEATURE_GATES | {GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
+    (profile,) = default_config(SCHEME._replace(gates=gates)).profiles
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}
     assert names == IN_TREE.keys()

@@ -19,8 +19,8 @@ from scheduler.client.kinds import KINDS
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
-from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
+from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
@@ -81,6 +81,7 @@ class Stage:
             queue=self._scheduling_queue,
             waiting_pods=waiting_pods,
             scheduler_names=[self._framework.profile_name],
+            gang_scheduling=False,
             on_corrupted=_stop,
             metrics=metrics,
         )

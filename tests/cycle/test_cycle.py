@@ -19,8 +19,8 @@ from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.failure_handler import truncated
-from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import (
     CycleState,

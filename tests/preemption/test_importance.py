@@ -87,7 +87,7 @@ def test_of_the_most_important_victims_the_first_to_start_counts(
             candidate("x", pod("a", 2, started=5), pod("b", 1, started=1)),
             candidate("y", pod("c", 2, started=4), pod("d", 1, started=9)),
         ),
-        (candidate("x", pod("a")), candidate("y", pod("b"))),
+        (candidate("x", pod("a", started=1)), candidate("y", pod("b", started=1))),
     ],
 )
 def test_each_criterion_decides_where_those_before_it_do_not(
@@ -104,8 +104,8 @@ def test_candidates_are_left_out_one_after_another() -> None:
     candidates = [
         candidate("violating", pod("a", 0), violations=1),
         candidate("important", pod("b", 9)),
-        candidate("first", pod("c", 1)),
-        candidate("second", pod("d", 1)),
+        candidate("first", pod("c", 1, started=1)),
+        candidate("second", pod("d", 1, started=1)),
     ]
     choice = pick_one_node_for_preemption(candidates, NOW)
     assert choice.best.name == "first"

@@ -61,7 +61,7 @@ def counted(judge: QueueingHints) -> dict[tuple[str, ...], int]:
 
 
 def requeueing(hints: Hints, profile: str = PROFILE) -> QueueingHints:
-    return QueueingHints({profile: hint_map(hints)}, SchedulerMetrics())
+    return QueueingHints({profile: hint_map(hints)}, SchedulerMetrics(), generic_workload=False)
 
 
 @pytest.mark.parametrize(
@@ -344,5 +344,5 @@ def test_all_plugins_that_fail_are_named_at_once() -> None:
 def test_the_events_of_a_plugin_are_those_of_all_profiles() -> None:
     hints = hint_map({NODE_ADD: [("foo", queue)]}), hint_map({NODE_LABEL: [("foo", queue)]})
     maps = dict(zip(("one", "two"), hints, strict=True))
-    judge = QueueingHints(maps, SchedulerMetrics())
+    judge = QueueingHints(maps, SchedulerMetrics(), generic_workload=False)
     assert judge.events_of == {"foo": (NODE_ADD, NODE_LABEL)}

@@ -195,6 +195,7 @@ class Line:
             pods_in_pre_bind=self._pods_in_pre_bind,
             worlds=worlds,
             lister=lambda kind: listers[kind_key(kind)],
+            pod_group=lambda key: None,
             activate=lambda pods: self._scheduling_queue.activate(pods),
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
@@ -225,6 +226,7 @@ class Line:
             queue=self._scheduling_queue,
             waiting_pods=self.waiting_pods,
             scheduler_names=self.profiles.keys(),
+            gang_scheduling=False,
             on_corrupted=self.corruptions.append,
             metrics=self._metrics,
         )

@@ -14,8 +14,8 @@ from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
 from scheduler.client import NotFound
 from scheduler.cycle.attempt import Attempts, CycleParts
-from scheduler.cycle.schedule_one import schedule_one
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
+from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
@@ -123,6 +123,7 @@ class Line:
             queue=queue,
             waiting_pods=self.waiting_pods,
             scheduler_names=self.profiles,
+            gang_scheduling=False,
             on_corrupted=lambda error: None,
             metrics=metrics,
         )

@@ -457,8 +457,8 @@ class QueueStage:
         assert dict(self.queue.nominator.nominations) == wanted
 
     def do_nominated(self, node: str, *names: str) -> None:
-        found = [pod_info.pod for pod_info in self.queue.nominator.nominated_pods_for_node(node)]
-        assert found == [self.pod(name) for name in names]
+        found = [pod_info.key for pod_info in self.queue.nominator.nominated_pods_for_node(node)]
+        assert found == [self.pod(name).key for name in names]
 
     def do_ready(self) -> None:
         assert self.was_ready

@@ -74,6 +74,7 @@ class _World:
             queue=SchedulingQueue(self.queue, clock=clock, stories=PodStories()),
             waiting_pods=WaitingPods(clock, SchedulerMetrics()),
             scheduler_names={OURS},
+            gang_scheduling=False,
             on_corrupted=lambda error: None,
             metrics=SchedulerMetrics(),
         )

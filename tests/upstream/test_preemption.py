@@ -17,7 +17,7 @@ from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption import Candidate, Executor
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.executor import ASYNC_PREEMPTION
+from scheduler.preemption.executor import ASYNC_PREEMPTION, Preemptor
 from scheduler.preemption.importance import pick_one_node_for_preemption
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
@@ -57,7 +57,7 @@ def test_is_pod_running_preemption(case: Case) -> None:
         executor._preempting.add("preemptor")
     if "last" in case.fields:
         executor._last_victims["preemptor"] = make_pod(case["last"], namespace="ns")
-    assert executor.is_pod_running_preemption("preemptor") == case["running"]
+    assert executor.is_running_preemption("preemptor") == case["running"]
 
 
 class _Writes(FakeApi):
@@ -95,12 +95,12 @@ async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
         else _with_condition(make_pod(f["name"]))
         for f in case["victims"]
     ]
-    status = await executor.actuate(_candidate(pods), PREEMPTOR)
-    under_way = executor.is_pod_running_preemption(PREEMPTOR.uid)
+    status = await executor.actuate(_candidate(pods), Preemptor.from_pod(PREEMPTOR))
+    under_way = executor.is_running_preemption(PREEMPTOR.uid)
     assert under_way == (in_background and any(not f.get("terminating") for f in case["victims"]))
     for work in handle.spawned:
         await work
-    assert not executor.is_pod_running_preemption(PREEMPTOR.uid)
+    assert not executor.is_running_preemption(PREEMPTOR.uid)
     if in_background:
         assert status is None
         assert bool(handle.activated) == bool(case.get("activated"))
@@ -145,7 +145,7 @@ async def test_background(case: Case) -> None:
     watched = handle.api = _Watched()
     executor = watched.executor = _executor(handle, in_background=True)
     pods = [make_pod(name) for name in case["victims"]]
-    await executor.actuate(_candidate(pods), PREEMPTOR)
+    await executor.actuate(_candidate(pods), Preemptor.from_pod(PREEMPTOR))
     for work in handle.spawned:
         await work
     assert watched.last == ([case["last"]] if case["last"] else [])
@@ -166,7 +166,9 @@ async def test_nominations(case: Case) -> None:
     handle.nominator.add_nominated_pod(
         PodInfo(lower), NominatingInfo("node1", NominatingMode.OVERRIDE)
     )
-    await _executor(handle, in_background=False).actuate(_candidate([]), PREEMPTOR)
+    await _executor(handle, in_background=False).actuate(
+        _candidate([]), Preemptor.from_pod(PREEMPTOR)
+    )
     patches = [
         PodStatusPatchCall(lower, p.condition, p[2]).patch("") for p in handle.api.status_patches
     ]
@@ -184,7 +186,9 @@ async def test_preempt_pod(case: Case) -> None:
         handle.waiting_pods.add(PodInfo(pod), {"Holder": 10})
         outcome = asyncio.ensure_future(handle.waiting_pods.wait_on_permit(uid))
     await asyncio.sleep(0)
-    status = await _executor(handle, in_background=False).actuate(_candidate([pod]), PREEMPTOR)
+    status = await _executor(handle, in_background=False).actuate(
+        _candidate([pod]), Preemptor.from_pod(PREEMPTOR)
+    )
     assert status is None
     writes = ["patch"] * len(handle.api.status_patches) + ["delete"] * len(handle.api.deleted)
     assert writes == case["writes"]

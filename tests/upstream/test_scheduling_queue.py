@@ -36,7 +36,7 @@ def test_steps(case: Case) -> None:
 def test_worth_requeuing(case: Case) -> None:
     asked: list[str] = []
     hints = {PROFILE: hint_map(case["hints"], asked)} if case.get("hints") else {}
-    queueing_hints = QueueingHints(hints, SchedulerMetrics())
+    queueing_hints = QueueingHints(hints, SchedulerMetrics(), generic_workload=False)
     info = QueuedPodInfo(
         PodInfo(pod({"metadata": {"name": "pod1", "namespace": "ns1", "uid": "1"}})), timestamp=0.0
     )
@@ -94,7 +94,7 @@ def _failed(name: str, fields: Mapping[str, Any]) -> QueuedPodInfo:
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "unschedulable_pods"))
 def test_unschedulable_pods(case: Case) -> None:
-    hints = QueueingHints({}, SchedulerMetrics())
+    hints = QueueingHints({}, SchedulerMetrics(), generic_workload=False)
     pods = UnschedulablePods(hints.rejectors_of, hints.hint_group_key)
     for step in case["steps"]:
         for info in map(_waiting, [*step.get("add", []), *step.get("update", [])]):

@@ -49,12 +49,14 @@ from scheduler.plugins.node_resources.resource_allocation import (
     requested_to_capacity_ratio,
     requests_of,
     score,
+    score_placement,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from scheduler.framework.status import Rejections
+    from scheduler.framework.types import PodGroupAssignments, PodGroupInfo
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -156,6 +158,13 @@ class NodeResourcesFit(Plugin):
         # Nothing is stored if the profile disables PreScore.
         requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
         return score(nodes, self._scorer, self._scored, requests, non_zero=True)
+
+    def score_placement(
+        self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
+    ) -> int:
+        """Prefer the fullest placement, with the resources of the configured strategy."""
+        requests = [self._scored_requests(pod) for pod, _ in assignments.proposed]
+        return score_placement(assignments.placement.nodes, self._scored, requests)
 
     def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
         """Return the requests to score; pod-level requests do not count, unlike in Filter."""

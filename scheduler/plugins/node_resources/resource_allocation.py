@@ -16,6 +16,7 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.framework.arithmetic import (
+    MAX_NODE_SCORE,
     percent,
     round_half_away,
 )
@@ -111,6 +112,28 @@ def score(
     """
     scored = _scored_requests(specs, requests, non_zero=non_zero)
     return nodes.per_node((scorer, scored), lambda some: _score(some, scorer, scored))
+
+
+def score_placement(
+    nodes: Nodes, specs: tuple[ResourceSpec, ...], requests: Sequence[tuple[int, ...]]
+) -> int:
+    """Score all nodes of a placement as one: the more of their resources is used, the better.
+
+    `requests` are those of the pods that would come. Source: `scorePlacement`.
+    """
+    wanted = tuple(sum(amounts) for amounts in zip(*requests, strict=True))
+    scored = _scored_requests(specs, wanted or (0,) * len(specs), non_zero=True)
+    allocatable = nodes.allocatable_rows(scored.names)
+    allocated = nodes.requested_rows(scored.names, non_zero=True)
+    used = np.where(allocatable > 0, allocated, 0).sum(axis=1) + scored.requests[:, 0]
+    score = weights = 0
+    for weight, part, whole in zip(
+        scored.weights, used.tolist(), allocatable.sum(axis=1).tolist(), strict=True
+    ):
+        if whole:
+            score += min(part, whole) * MAX_NODE_SCORE // whole * weight
+            weights += weight
+    return score // weights if weights else 0
 
 
 def _score(nodes: Nodes, scorer: Scorer, scored: _ScoredRequests) -> IntArray:

@@ -1,0 +1,79 @@
+"""Pod groups: pods that are scheduled together.
+
+A pod names its group in `spec.schedulingGroup`. The scheduler reads no Workload: a PodGroup has
+all that it needs.
+Source: `k8s.io/api/scheduling/v1alpha2/types.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.api.core import ObjectMeta, PodCondition, Struct
+
+#: The condition of a PodGroup that the scheduler writes.
+POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
+
+#: The value of `PodGroupSpec.disruption_mode` for a group that is only preempted as a whole.
+DISRUPTION_MODE_POD_GROUP: Final = "PodGroup"
+
+
+class BasicSchedulingPolicy(Struct, frozen=True):
+    """The members are scheduled one by one."""
+
+
+class GangSchedulingPolicy(Struct, frozen=True):
+    """At least `min_count` members are scheduled at the same time, or none."""
+
+    min_count: int = 0
+
+
+class PodGroupSchedulingPolicy(Struct, frozen=True):
+    """One of the policies."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(Struct, frozen=True):
+    """All members run on nodes with the same value of this label."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Struct, frozen=True):
+    """The constraints on the nodes of a group."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupSpec(Struct, frozen=True):
+    """The specification of a pod group."""
+
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: str | None = None
+    priority: int | None = None
+
+
+class PodGroupStatus(Struct, frozen=True):
+    """The status of a pod group. Its conditions have the fields of a pod's."""
+
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class PodGroup(Struct, frozen=True):
+    """`scheduling.k8s.io/v1alpha2.PodGroup`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def priority(self) -> int:
+        """The priority of the group in preemption; the members' own do not count."""
+        return self.spec.priority or 0
+
+    def condition(self, type: str) -> PodCondition | None:
+        """Return a condition of the status; None if there is none of this type."""
+        return next((c for c in self.status.conditions if c.type == type), None)

@@ -1,0 +1,137 @@
+"""Preemption for a whole pod group: the domain is the cluster, and victims are units.
+
+    remove all units of lower priority --> does the group fit?  no: nothing helps
+    put back unit by unit, the most important first --> remove it again if the group does not fit
+
+A unit is a single pod, or all pods of a group that is only disrupted as a whole.
+Source: `pkg/scheduler/framework/preemption/{podgrouppreemption,types}.go`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.api.pod_groups import DISRUPTION_MODE_POD_GROUP, PodGroup
+from scheduler.api.workloads import PodDisruptionBudget
+from scheduler.framework.handle import Victims
+from scheduler.framework.status import Status, unresolvable, unschedulable
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.executor import Preemptor
+from scheduler.preemption.importance import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.framework.handle import Handle
+    from scheduler.preemption.executor import Executor
+    from scheduler.snapshot.pod_info import PodInfo
+
+#: Runs the algorithm for the group over the snapshot; None if the group fits.
+Schedule = Callable[[], Awaitable[Status | None]]
+
+_NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming preemptor")
+_NEVER: Final = unschedulable("not eligible due to preemptionPolicy=Never.")
+
+
+class _Unit(NamedTuple):
+    """Pods that are evicted together. `started` is the start of the first one."""
+
+    pods: list[PodInfo]
+    priority: int
+    started: float
+
+    @property
+    def importance(self) -> tuple[int, bool, int, float, str]:
+        """A sort key: the most important unit first.
+
+        The order: higher priority, a pod of a group before a single one, more pods, earlier start.
+        """
+        first = self.pods[0]
+        is_group = first.spec.scheduling_group is not None
+        size = len(self.pods) if is_group else 0
+        return -self.priority, not is_group, -size, self.started, first.key
+
+
+class PodGroupEvaluator:
+    """Makes room for whole pod groups."""
+
+    def __init__(self, handle: Handle, executor: Executor) -> None:
+        self._handle: Final = handle
+        self._executor: Final = executor
+        #: The units of the last call that were put back, in order; True if one is spared.
+        self.tried: list[tuple[Sequence[str], bool]] = []
+
+    async def preempt(
+        self, pod_group: PodGroup, pods: Sequence[PodInfo], schedule: Schedule
+    ) -> Status | None:
+        """Evict units until the group fits; returns a status if nothing helps.
+
+        It removes pods from the snapshot, which the caller puts back.
+        """
+        self.tried = []
+        if any(pod.spec.preemption_policy == "Never" for pod in pods):
+            return _NEVER
+        units = [unit for unit in self._units() if unit.priority < pod_group.priority]
+        if not units:
+            return _NO_VICTIMS
+        for unit in units:
+            self._remove(unit)
+        status = await schedule()
+        if status is not None:
+            return status
+        victims = await self._without_spared(units, schedule)
+        evicted = [pod for unit in victims for pod in unit.pods]
+        candidate = Candidate("cluster", Victims(evicted, 0))
+        return await self._executor.actuate(candidate, Preemptor.from_pod_group(pod_group, pods))
+
+    async def _without_spared(self, units: list[_Unit], schedule: Schedule) -> list[_Unit]:
+        """Put back the units without which the group still fits; return the others.
+
+        Units whose eviction violates a budget are put back first.
+        """
+        budgets = Budgets(self._handle.lister(PodDisruptionBudget).list())
+        units.sort(key=lambda unit: unit.importance)
+        violating, others = budgets.split_units((unit, unit.pods) for unit in units)
+        victims: list[_Unit] = []
+        for unit in (*violating, *others):
+            for pod in unit.pods:
+                self._handle.snapshot.add_pod(pod)
+            fits = await schedule() is None
+            self.tried.append(([pod.key for pod in unit.pods], fits))
+            if not fits:
+                self._remove(unit)
+                victims.append(unit)
+        return sorted(victims, key=lambda unit: unit.importance)
+
+    def _remove(self, unit: _Unit) -> None:
+        for pod in unit.pods:
+            self._handle.snapshot.remove_pod(pod)
+
+    def _units(self) -> list[_Unit]:
+        """Return all units of the cluster, whatever their priority."""
+        units: dict[str, _Unit] = {}
+        # Upstream reads the clock for each unit that has not started.
+        clock = itertools.count(round(self._handle.now() * 1e6))
+        for on_node in self._handle.snapshot.table.pods:
+            for pod in on_node.values():
+                started = next(clock) / 1e6 if pod.started is None else pod.started
+                pod_group = self._disrupted_as_a_whole(pod)
+                if pod_group is None:
+                    units[pod.uid] = _Unit([pod], pod.priority, started)
+                elif (unit := units.get(pod_group.metadata.uid)) is not None:
+                    unit.pods.append(pod)
+                else:
+                    units[pod_group.metadata.uid] = _Unit([pod], pod_group.priority, started)
+        return list(units.values())
+
+    def _disrupted_as_a_whole(self, pod: PodInfo) -> PodGroup | None:
+        """Return the pod's group if its pods are only evicted together, else None."""
+        group = pod.spec.scheduling_group
+        if group is None:
+            return None
+        pod_group = self._handle.lister(PodGroup).get(group.pod_group_name, pod.namespace)
+        if pod_group is None or pod_group.spec.disruption_mode != DISRUPTION_MODE_POD_GROUP:
+            return None
+        return pod_group
