@@ -195,11 +195,15 @@ def _claims_errors(claims: list[Json], field: str) -> list[FieldError]:
         errors += _union_errors(claim, path, *sources)
         errors += _name_errors(text(claim.get("name")), f"{path}.name", names.dns_label)
         for name in sources:
-            if claim.get(name) is not None:
-                value = text(claim[name])
-                complaints = names.dns_subdomain(value)
-                errors += [invalid(f"{path}.{name}", value, why) for why in complaints]
+            errors += _claim_name_errors(claim, path, name)
     return errors
+
+
+def _claim_name_errors(claim: Json, field: str, name: str) -> list[FieldError]:
+    if claim.get(name) is None:
+        return []
+    value = text(claim[name])
+    return [invalid(f"{field}.{name}", value, why) for why in names.dns_subdomain(value)]
 
 
 def _duplicates(items: list[Json], field: str) -> list[FieldError]:
@@ -227,11 +231,17 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
         errors += _condition_errors(condition, path)
     claims = mappings(mapping(new.get("spec")).get("resourceClaims"))
     known = {text(claim.get("name")) for claim in claims}
-    for index, claim in enumerate(mappings(status.get("resourceClaimStatuses"))):
+    statuses, field = mappings(status.get("resourceClaimStatuses")), "status.resourceClaimStatuses"
+    for index, claim in enumerate(statuses):
         name = text(claim.get("name"))
         if name not in known:
             why = "must match the name of an entry in `spec.resourceClaims`"
-            errors.append(invalid(f"status.resourceClaimStatuses[{index}].name", name, why))
+            errors.append(invalid(f"{field}[{index}].name", name, why))
+    if len(statuses) > _CLAIMS_MAX:
+        return [*errors, too_many(field, len(statuses), _CLAIMS_MAX)]
+    errors += _duplicates(statuses, field)
+    for index, claim in enumerate(statuses):
+        errors += _claim_name_errors(claim, f"{field}[{index}]", "resourceClaimName")
     return errors
 
 

@@ -273,6 +273,7 @@ async def test_each_command_prints_its_version(command: tuple[str, ...]) -> None
         (("--config", "/nowhere"), "kubesched: open /nowhere: no such file or directory"),
         (("--plugin", "nowhere:Nobody"), 'kubesched: plugin "nowhere:Nobody": cannot import'),
         (("--plugin", "Nobody"), 'kubesched: plugin "Nobody" does not exist'),
+        (("--feature-gates", "X=true"), "kubesched: unrecognized feature gate: X"),
     ],
 )
 async def test_a_bad_start_is_one_line_and_exit_1(
