@@ -30,6 +30,7 @@ from scheduler.client import (
 )
 from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
 from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD
+from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
@@ -242,6 +243,7 @@ def build(
     base.informers.watch_other_kinds(profiles, base.queue, base.metrics)
     _add_event_handlers(base, cycle_parts)
     _read_state_metrics(base.metrics, queue, base.cache)
+    base.metrics.feature_enabled.read = lambda: feature_states(feature_gates)
     return BuiltScheduler(
         base=base,
         stories=stories,

@@ -4,21 +4,19 @@
     gates = enabled_gates(settings)               # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
-the gate and this program does not have that behaviour. The table is the output of the gates' own
-library, `GetAll` and `Dependencies`.
+the gate and this program does not have that behaviour. The gates are in `known_features.py`.
 Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
-`cli/flag/colon_separated_multimap_string_string.go`; `pkg/features/kube_features.go`.
+`cli/flag/colon_separated_multimap_string_string.go`.
 """
 
 from __future__ import annotations
 
-import enum
 import logging
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from scheduler.api import field
 from scheduler.api.field import quoted
+from scheduler.config.known_features import DEPENDENCIES, FEATURES, FeatureSpec, Stage
 from scheduler.config.types import DEFAULT_FEATURE_GATES, ConfigError
 
 if TYPE_CHECKING:
@@ -27,197 +25,6 @@ if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
 
 _log: Final = logging.getLogger(__name__)
-
-
-class Stage(enum.Enum):
-    """The maturity of a feature, as the help shows it."""
-
-    ALPHA = "ALPHA"
-    BETA = "BETA"
-    GA = ""
-    DEPRECATED = "DEPRECATED"
-
-
-class FeatureSpec(NamedTuple):
-    """A feature's stage and default; the gate of a locked feature only accepts its default."""
-
-    stage: Stage
-    default: bool
-    locked: bool = False
-
-
-_NAMES: Final = {
-    FeatureSpec(Stage.ALPHA, default=False): """
-        APIServingWithRoutine AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
-        CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR
-        ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
-        CloudControllerManagerWebhook ContainerStopSignals CrossNamespaceVolumeDataSource
-        DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
-        DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero
-        ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs
-        InPlacePodVerticalScalingExclusiveMemory KubeletInUserNamespace LoggingAlphaOptions
-        ManifestBasedAdmissionControlConfig MemoryQoS MutablePVNodeAffinity NativeHistograms
-        PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
-        PodLevelResourceManagers PodLogsQuerySplitStreams PodsAPI QOSReserved
-        ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi ShardedListAndWatch
-        StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
-        TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions
-        UserNamespacesHostNetworkSupport VolumeLimitScaling WindowsCPUAndMemoryAffinity
-        WorkloadAwarePreemption WorkloadWithJob
-    """,
-    FeatureSpec(Stage.BETA, default=True): """
-        APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
-        AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions
-        CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding
-        ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz
-        ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
-        DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
-        DRAPartitionableDevices DRAResourceClaimDeviceStatus
-        DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
-        DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas
-        DetectCacheInconsistency EnvFiles ExtendWebSocketsToKubelet GracefulNodeShutdown
-        GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance HostnameOverride
-        InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
-        InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax
-        KubeletEnsureSecretPulledImages KubeletSeparateDiskGC
-        KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
-        LoggingBetaOptions MatchLabelKeysInPodTopologySpread
-        MatchLabelKeysInPodTopologySpreadSelectorMerge MutablePodResourcesForSuspendedJobs
-        MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
-        NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching
-        PLEGOnDemandRelist PodDeletionCost PodLevelResources
-        PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
-        PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
-        ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
-        ResourceHealthStatusMessage RestartAllContainersOnContainerExits
-        RotateKubeletServerCertificate SchedulerAsyncPreemption SchedulerPopFromBackoffQ
-        ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate
-        StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
-        StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
-        StatefulSetSemanticRevisionComparison StorageVersionHash StrictIPCIDRValidation
-        StructuredAuthenticationConfigurationEgressSelector
-        StructuredAuthenticationConfigurationJWKSMetrics
-        TokenRequestServiceAccountUIDValidation TopologyManagerPolicyBetaOptions
-        TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
-        UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
-        WatchCacheInitializationPostStartHook WatchList WatchListClient
-        WindowsGracefulNodeShutdown
-    """,
-    FeatureSpec(Stage.BETA, default=False): """
-        ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
-        CoordinatedLeaderElection DRADeviceTaintRules
-        LocalStorageCapacityIsolationFSQuotaMonitoring MaxUnavailableStatefulSet
-        PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
-    """,
-    FeatureSpec(Stage.GA, default=True, locked=True): """
-        APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource
-        AuthorizeNodeWithSelectors AuthorizeWithSelectors BtreeWatchCache
-        CPUManagerPolicyOptions CRDValidationRatcheting CSIServiceAccountTokenSecrets
-        ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
-        DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation
-        ExecProbeTimeout ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume
-        InOrderInformers InPlacePodVerticalScaling JobBackoffLimitPerIndex JobManagedBy
-        JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI
-        KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources
-        KubeletPodResourcesGet KubeletTracing LogarithmicScaleDown
-        MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
-        NFTablesProxyMode NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
-        OrderedNamespaceDeletion PodLifecycleSleepAction PodLifecycleSleepActionAllowZero
-        PodObservedGenerationTracking PodSchedulingReadiness PreferSameTrafficDistribution
-        ProcMountType RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
-        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation
-        ResilientWatchCacheInitialization RetryGenerateName SELinuxChangePolicy
-        SELinuxMountReadWriteOncePod SchedulerQueueingHints SeparateTaintEvictionController
-        ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
-        ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo
-        SidecarContainers StreamingCollectionEncodingToJSON
-        StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
-        SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions
-        UserNamespacesSupport VolumeAttributesClass WinDSR WinOverlay
-    """,
-    FeatureSpec(Stage.GA, default=True): """
-        AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList
-        InformerResourceVersion MutatingAdmissionPolicy
-    """,
-    FeatureSpec(Stage.DEPRECATED, default=True, locked=True): """
-        AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
-    """,
-    FeatureSpec(Stage.DEPRECATED, default=True): """
-        DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods
-        ServiceCIDRStatusFieldWiping StorageNamespaceIndex
-    """,
-    FeatureSpec(Stage.DEPRECATED, default=False, locked=True): """
-        AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver
-        SeparateCacheWatchRPC
-    """,
-    FeatureSpec(Stage.DEPRECATED, default=False): """
-        AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests
-        ChangeContainerStatusOnKubeletRestart DeclarativeValidationTakeover KMSv1
-        KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
-    """,
-}
-
-#: Every gate of kube-scheduler v1.36.3 by name.
-FEATURES: Final[Mapping[str, FeatureSpec]] = MappingProxyType(
-    {name: spec for spec, names in _NAMES.items() for name in names.split()}
-)
-
-#: A feature that is on needs these features to be on.
-_DEPENDENCIES: Final = {
-    "AuthorizeNodeWithSelectors": "AuthorizeWithSelectors",
-    "ClusterTrustBundleProjection": "ClusterTrustBundle",
-    "DRAAdminAccess": "DynamicResourceAllocation",
-    "DRAConsumableCapacity": "DynamicResourceAllocation",
-    "DRADeviceBindingConditions": "DRAResourceClaimDeviceStatus DynamicResourceAllocation",
-    "DRADeviceTaintRules": "DRADeviceTaints",
-    "DRADeviceTaints": "DynamicResourceAllocation",
-    "DRAExtendedResource": "DynamicResourceAllocation",
-    "DRAListTypeAttributes": "DynamicResourceAllocation",
-    "DRANodeAllocatableResources": "DynamicResourceAllocation",
-    "DRAPartitionableDevices": "DynamicResourceAllocation",
-    "DRAPrioritizedList": "DynamicResourceAllocation",
-    "DRAResourceClaimGranularStatusAuthorization": (
-        "DRAResourceClaimDeviceStatus DynamicResourceAllocation"
-    ),
-    "DRAResourcePoolStatus": "DynamicResourceAllocation",
-    "DRASchedulerFilterTimeout": "DynamicResourceAllocation",
-    "DRAWorkloadResourceClaims": "DynamicResourceAllocation GenericWorkload",
-    "DeclarativeValidationBeta": "DeclarativeValidation",
-    "DeclarativeValidationTakeover": "DeclarativeValidation",
-    "DisableAllocatorDualWrite": "MultiCIDRServiceAllocator",
-    "ExtendWebSocketsToKubelet": "NodeDeclaredFeatures",
-    "GangScheduling": "GenericWorkload",
-    "GracefulNodeShutdownBasedOnPodPriority": "GracefulNodeShutdown",
-    "ImageVolumeWithDigest": "ImageVolume",
-    "InPlacePodLevelResourcesVerticalScaling": (
-        "InPlacePodVerticalScaling NodeDeclaredFeatures PodLevelResources"
-    ),
-    "InPlacePodVerticalScalingExclusiveCPUs": "InPlacePodVerticalScaling",
-    "InPlacePodVerticalScalingExclusiveMemory": "InPlacePodVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers": "InPlacePodVerticalScaling NodeDeclaredFeatures",
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "MatchLabelKeysInPodTopologySpread",
-    "PodCertificateRequest": "AuthorizeNodeWithSelectors",
-    "PodLevelResourceManagers": "PodLevelResources",
-    "PodLifecycleSleepActionAllowZero": "PodLifecycleSleepAction",
-    "ProcMountType": "UserNamespacesSupport",
-    "ResourceHealthStatus": "DynamicResourceAllocation",
-    "ResourceHealthStatusMessage": "ResourceHealthStatus",
-    "RestartAllContainersOnContainerExits": "ContainerRestartRules NodeDeclaredFeatures",
-    "ServiceAccountTokenNodeBinding": "ServiceAccountTokenNodeBindingValidation",
-    "StaleControllerConsistencyDaemonSet": "AtomicFIFO",
-    "StaleControllerConsistencyJob": "AtomicFIFO",
-    "StaleControllerConsistencyReplicaSet": "AtomicFIFO",
-    "StaleControllerConsistencyStatefulSet": "AtomicFIFO",
-    "StorageVersionAPI": "APIServerIdentity",
-    "StructuredAuthenticationConfigurationEgressSelector": "StructuredAuthenticationConfiguration",
-    "StructuredAuthenticationConfigurationJWKSMetrics": "StructuredAuthenticationConfiguration",
-    "TopologyAwareWorkloadScheduling": "GenericWorkload",
-    "UnknownVersionInteroperabilityProxy": "APIServerIdentity",
-    "UserNamespacesHostNetworkSupport": "NodeDeclaredFeatures UserNamespacesSupport",
-    "WindowsGracefulNodeShutdown": "GracefulNodeShutdown",
-    "WorkloadAwarePreemption": "GangScheduling",
-    "WorkloadWithJob": "GenericWorkload",
-}
 
 #: Gates that set all gates of a stage that are not set by name.
 _STAGES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
@@ -255,6 +62,12 @@ def help_lines() -> list[str]:
         if spec.stage in (Stage.ALPHA, Stage.BETA)
     ]
     return sorted(shown)
+
+
+def feature_states(gates: FeatureGates) -> list[tuple[tuple[str, str], float]]:
+    """Return name and stage of every gate, and 1 if it is on: the metric of the gates."""
+    features = {**FEATURES, **_ALL}
+    return [((name, spec.stage.value), float(name in gates)) for name, spec in features.items()]
 
 
 def parse_settings(values: Iterable[str]) -> dict[str, bool]:
@@ -308,8 +121,9 @@ def enabled_gates(settings: Mapping[str, bool]) -> FeatureGates:
     if errors:
         raise ConfigError(field.aggregate(errors))
     _warn(settings)
-    on = {name for name, value in values.items() if value}
-    return (DEFAULT_FEATURE_GATES | on) - (values.keys() - on)
+    all_values = {**settings, **values}
+    on = {name for name, value in all_values.items() if value}
+    return (DEFAULT_FEATURE_GATES | on) - (all_values.keys() - on)
 
 
 def _check_names(settings: Mapping[str, bool]) -> None:
@@ -344,7 +158,7 @@ def _missing_dependencies(values: Mapping[str, bool]) -> Iterator[ConfigError]:
     def is_on(name: str) -> bool:
         return values.get(name, FEATURES[name].default)
 
-    for name, dependencies in _DEPENDENCIES.items():
+    for name, dependencies in DEPENDENCIES.items():
         disabled = [other for other in dependencies.split() if not is_on(other)]
         if disabled and is_on(name):
             yield ConfigError(

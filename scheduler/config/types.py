@@ -15,6 +15,7 @@ import msgspec
 
 from scheduler.api.core import Struct
 from scheduler.config.duration import SECOND, Duration
+from scheduler.config.known_features import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,19 +48,9 @@ TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 #: Preemption makes room for a whole group at once.
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 
-#: The gates that are on by default. Off by default, and read by this program too: those above,
-#: and StorageCapacityScoring.
+#: The gates that are on by default.
 DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
-    {
-        "DRADeviceBindingConditions",
-        "DRAExtendedResource",
-        "DRAResourceClaimDeviceStatus",
-        "DRASchedulerFilterTimeout",
-        "DynamicResourceAllocation",
-        "MatchLabelKeysInPodTopologySpread",
-        "NodeDeclaredFeatures",
-        "SchedulerAsyncPreemption",
-    }
+    name for name, spec in FEATURES.items() if spec.default
 )
 
 #: Value of `ConfigStruct.always_written`: every field.

@@ -257,6 +257,10 @@ class SchedulerMetrics:
         "Nodes and pods in which cache and queue differed from the API server's view at the last "
         "comparison, by what was missed or was too much.",
     )
+    feature_enabled: StateVec = _row(
+        StateVec, "kubernetes_feature_enabled", _GAUGE, ("name", "stage"), "BETA",
+        "This metric records the data about the stage and enablement of a k8s feature.",
+    )
     #: The result is `equal` or `different`.
     cache_comparisons: NumberVec = _row(
         NumberVec, "kubesched_cache_comparisons_total", _COUNTER, ("result",), "",

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from scheduler.config import DEFAULT_FEATURE_GATES, ConfigError, enabled_gates
-from scheduler.config.feature_gates import FEATURES, help_lines, parse_settings
+from scheduler.config.feature_gates import feature_states, help_lines, parse_settings
 
 
 def gates_of(*values: str) -> frozenset[str]:
@@ -18,8 +18,11 @@ def test_without_settings_the_gates_are_the_defaults() -> None:
     assert gates_of() == gates_of("") == gates_of(",") == gates_of("kube:") == DEFAULT_FEATURE_GATES
 
 
-def test_the_gates_that_are_on_by_default_are_on_by_default_upstream() -> None:
-    assert all(FEATURES[name].default for name in DEFAULT_FEATURE_GATES)
+def test_the_metric_has_name_and_stage_of_every_gate() -> None:
+    states = dict(feature_states(gates_of("GenericWorkload=true,WatchListClient=false")))
+    assert len(states) == 241
+    assert states["GenericWorkload", "ALPHA"] == states["DynamicResourceAllocation", ""] == 1.0
+    assert states["WatchListClient", "BETA"] == states["AllAlpha", "ALPHA"] == 0.0
 
 
 def test_a_gate_is_turned_on_and_off_and_the_last_setting_counts() -> None:
