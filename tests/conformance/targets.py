@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from conformance.clock import Clock
@@ -116,6 +116,21 @@ async def binds_unless_there_are_plugins(
 ) -> AsyncIterator[TinyScheduler]:
     """Puts every pod on the node called `a`, unless it is given plugins."""
     async with _running(kubeconfig, None if plugins else "a") as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def binds_if_it_has_gates(
+    *,
+    kubeconfig: Path,
+    clock: Clock,
+    config: Path | None,
+    seed: int,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> AsyncIterator[TinyScheduler]:
+    """Puts every pod on the node called `a` if GenericWorkload is on."""
+    is_on = (feature_gates or {}).get("GenericWorkload")
+    async with _running(kubeconfig, "a" if is_on else None) as scheduler:
         yield scheduler
 
 

@@ -164,3 +164,18 @@ def test_a_case_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     outcome = run_one(case, in_process(targets.never_idle), timeout_seconds=0.3)
     assert outcome.verdict is Verdict.ERROR
     assert outcome.reason == "still running after 0.3s"
+
+
+def test_gates_are_passed_to_the_scheduler_and_alpha_versions_are_served(tmp_path: Path) -> None:
+    group = (
+        "object: {apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g}, "
+        "spec: {schedulingPolicy: {basic: {}}}}"
+    )
+    cluster = f"  gates: {{GenericWorkload: true}}\n  cluster: [{group}, "
+    (case,) = write_cases(tmp_path, BOUND.replace("  cluster: [", cluster))
+    outcome = run_one(case, in_process(targets.binds_if_it_has_gates))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    outcome = run_one(case, in_process(targets.binds_all_to_a))
+    name = f"{targets.__name__}:binds_all_to_a"
+    reason = f"needs feature gates, and {name} has no parameter feature_gates"
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, reason)

@@ -213,6 +213,21 @@ async def test_the_status_is_written_apart_and_validated(alpha: ApiClient) -> No
         'status.resourceClaimStatuses[0].name: Invalid value: "c": '
         "must match the name of an entry in `spec.resourceClaims`"
     )
+    claim = {"name": "c", "resourceClaimTemplateName": "t"}
+    await alpha.create(GROUPS, group("claims", resourceClaims=[claim]))
+    statuses = [{"name": "c", "resourceClaimName": name} for name in ("x", "A")]
+    refused = await alpha.patch(
+        f"{GROUPS}/claims/status", {"status": {"resourceClaimStatuses": statuses}}
+    )
+    assert refused.causes == [
+        ("FieldValueDuplicate", "status.resourceClaimStatuses[1]"),
+        ("FieldValueInvalid", "status.resourceClaimStatuses[1].resourceClaimName"),
+    ]
+    statuses = [{"name": "c"}] * 5
+    refused = await alpha.patch(
+        f"{GROUPS}/claims/status", {"status": {"resourceClaimStatuses": statuses}}
+    )
+    assert refused.message.endswith("Too many: 5: must have at most 4 items")
 
 
 async def test_the_workload_of_a_group_must_exist(alpha: ApiClient) -> None:
