@@ -1,0 +1,160 @@
+"""The plugins of pod groups against upstream's own cases."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.cache import Cache
+from scheduler.framework import CycleState, EventResource
+from scheduler.framework.types import Placement, PodGroupAssignments, PodGroupInfo
+from scheduler.plugins.gang_scheduling import GangScheduling
+from scheduler.plugins.pod_group_pods_count import PodGroupPodsCount
+from scheduler.plugins.topology_placement import TopologyPlacementGenerator
+from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.snapshot.pod_group_state import PodGroupState
+from scheduler.testing import FakeHandle, snapshot_of
+from scheduler.testing.doubles import FakeLister
+from tests.plugins.running import verdict_of
+from tests.upstream.loading import Case, api_object, cases, node, pod, verdict
+from tests.upstream.running import hint, plugin_of
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod
+
+GROUPS = {
+    "pg1": {"gang": {"minCount": 3}},
+    "pg2": {"gang": {"minCount": 4}},
+    "pg3": {"basic": {}},
+}
+GROUP_OF = {"p1": "pg1", "p2": "pg1", "p3": "pg1", "p4": "pg2", "p5": "pg2", "basic": "pg3"}
+
+
+def _pod_group(name: str, **spec: object) -> PodGroup:
+    return api_object(PodGroup, {"metadata": {"name": name, "namespace": "ns1"}, "spec": spec})
+
+
+def _member(name: str, group: str = "", node_name: str = "") -> Pod:
+    spec: dict[str, Any] = {"nodeName": node_name}
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    return pod({"metadata": {"name": name, "namespace": "ns1"}, "spec": spec})
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "hints"))
+def test_hint(case: Case) -> None:
+    plugin = plugin_of(GangScheduling, Case("", "", "", {"nodes": []}))
+    assert hint(plugin, case, EventResource(case["kind"])) == case["hint"]
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "flow"))
+async def test_flow(case: Case) -> None:
+    """TestGangSchedulingFlow."""
+    cache, snapshot = Cache(generic_workload=True), Snapshot()
+    groups = [_pod_group(name, schedulingPolicy=GROUPS[name]) for name in case["groups"]]
+    handle = FakeHandle(snapshot, listers={PodGroup: FakeLister(groups)})
+    make_handle = handle.with_parts(pod_group=cache.pod_group)
+    plugin = Registry([GangScheduling]).create(
+        "GangScheduling", None, make_handle("default-scheduler", handle.worlds)
+    )
+    pods = {
+        name: PodInfo(_member(name, GROUP_OF.get(name, "")))
+        for name in [*case.get("pods", []), case["pod"]]
+    }
+    for info in pods.values():
+        cache.set_pod_group_member(info)
+    assert verdict_of(plugin.pre_enqueue(pods[case["pod"]])) == verdict(case.get("pre_enqueue"))
+    if case.get("pre_enqueue"):
+        return
+    for name in case.get("waiting", []):
+        assumed = pods[name].assigned_to("some-node")
+        cache.assume_pod(assumed)
+        handle.waiting_pods.add(assumed, {plugin.name: 300.0})
+        if name not in case.get("allowed", []):
+            status = plugin.permit(CycleState(), assumed, "some-node")
+            assert status is not None
+            assert status.is_wait
+    handle.activated.clear()
+    state, info = CycleState(), pods[case["pod"]].assigned_to("some-node")
+    if case.get("in_group_cycle"):
+        state.is_pod_group_cycle = True
+        members = cache.pod_group(info.pod_group_key)
+        assert members is not None
+        snapshot.pod_groups[info.pod_group_key] = members.copy()
+        snapshot.pod_groups[info.pod_group_key].assume_pod(info)
+    else:
+        cache.assume_pod(info)
+    assert verdict_of(plugin.permit(state, info, "some-node")) == verdict(case.get("permit"))
+    assert sorted(info.name for info in handle.activated.values()) == case.get("activated", [])
+    for name in set(case.get("allowed", [])) & set(case.get("waiting", [])):
+        await asyncio.wait_for(handle.waiting_pods.wait_on_permit(pods[name].uid), 1)
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "score_placement"))
+def test_score_placement(case: Case) -> None:
+    members = PodGroupState()
+    for number in range(case["assigned"]):
+        members.set_pod(PodInfo(_member(f"assigned-{number}", "pg1", f"node{number}")))
+    for number in range(case["assumed"]):
+        info = PodInfo(_member(f"assumed-{number}", "pg1"))
+        members.set_pod(info)
+        members.assume_pod(info.assigned_to("node1"))
+    proposed = [PodInfo(_member(f"proposed-{number}", "pg1")) for number in range(2)]
+    for info in proposed:
+        members.set_pod(info)
+    snapshot = Snapshot()
+    snapshot.pod_groups["ns1/pg1"] = members
+    plugin = _made(PodGroupPodsCount, FakeHandle(snapshot))
+    assignments = PodGroupAssignments(
+        Placement("", snapshot.nodes), [(info, "node1") for info in proposed]
+    )
+    found = plugin.score_placement(CycleState(), PodGroupInfo("ns1", "pg1"), assignments)
+    assert found == case["score"]
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "normalize"))
+def test_normalize(case: Case) -> None:
+    plugin = _made(PodGroupPodsCount, FakeHandle())
+    group = PodGroupInfo("ns1", "pg1")
+    if "raises" in case.fields:
+        with pytest.raises(ValueError, match=case["raises"]):
+            plugin.normalize_placement_score(CycleState(), group, case["scores"])
+    else:
+        found = plugin.normalize_placement_score(CycleState(), group, case["scores"])
+        assert found == case["normalized"]
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "placements"))
+def test_placements(case: Case) -> None:
+    labels = {**case["nodes"], **case.get("others", {})}
+    nodes = [node({"metadata": {"name": n, "labels": of}}) for n, of in labels.items()]
+    snapshot = snapshot_of(nodes, [])
+    members = PodGroupState()
+    members.set_pod(PodInfo(_member("unscheduled", "pg1")))
+    for name, node_name in case.get("scheduled", {}).items():
+        members.set_pod(PodInfo(_member(name, "pg1", node_name)))
+    snapshot.pod_groups["ns1/pg1"] = members
+    constraints = {"topology": [{"key": case["key"]}]} if "key" in case.fields else None
+    pod_group = _pod_group("pg1", schedulingConstraints=constraints)
+    handle = FakeHandle(snapshot, listers={PodGroup: FakeLister([pod_group])})
+    plugin = _made(TopologyPlacementGenerator, handle)
+    parent = Placement(
+        "test-placement",
+        snapshot.nodes.take(snapshot.nodes.row_array[: len(case["nodes"])]),
+    )
+    group = PodGroupInfo("ns1", "pg1")
+    if case.get("raises"):
+        with pytest.raises(LookupError):
+            plugin.generate_placements(CycleState(), group, parent)
+        return
+    placements = plugin.generate_placements(CycleState(), group, parent)
+    assert isinstance(placements, list)
+    assert {p.name: p.nodes.names for p in placements} == case["placements"]
+
+
+def _made(plugin_class: type[Any], handle: FakeHandle) -> Any:
+    return Registry([plugin_class]).create(plugin_class.name, None, handle)
