@@ -1,4 +1,4 @@
-"""The story of each pod: a bounded log in memory of what has happened to it.
+"""The story of each pod and pod group: a bounded log in memory of what has happened to it.
 
     moved      from one place of the queue to another, by which event, and the hints' answers
     asked      an event after which the pod stays: no queueing hint requeued it
@@ -6,6 +6,8 @@
     nominated  the pod is nominated to a node, or no longer
     waiting    held at Permit, by which plugins and for how long at most
     bound      bound to its node
+
+The story of a group has an `attempt` for each cycle of the group, with the nodes of its members.
 
 Entries are turned into JSON only when a story is requested. The story that was extended least
 recently is dropped when there are too many, and the oldest entry of a story that is too long.
@@ -134,6 +136,37 @@ class Bound(NamedTuple):
         return {"kind": "bound", "text": f"bound to {self.node}", "node": self.node}
 
 
+class GroupAttempted(NamedTuple):
+    """A cycle of a pod group.
+
+    `result` is `scheduled`, `unschedulable`, `waiting_on_preemption` or `error`, as in metrics.
+    `nodes` has the node of each member that was tried, by the member's key; empty if it did not
+    fit. `placement` is the chosen domain.
+    """
+
+    time: float
+    result: str
+    message: str
+    nodes: Mapping[str, str]
+    placement: str = ""
+
+    def as_json(self) -> _Json:
+        fitting = sum(map(bool, self.nodes.values()))
+        text = f"attempt: {self.result}: {fitting} of {len(self.nodes)} members fit"
+        if self.placement:
+            text += f" in {self.placement}"
+        if self.message:
+            text += f": {self.message}"
+        return {
+            "kind": "attempt",
+            "result": self.result,
+            "text": text,
+            "message": self.message,
+            "placement": self.placement,
+            "nodes": dict(self.nodes),
+        }
+
+
 class _Moved(NamedTuple):
     """A move in the queue; a pod that stays after an event has `source` equal to `target`."""
 
@@ -166,7 +199,7 @@ class _Moved(NamedTuple):
         } | entry
 
 
-_Entry: TypeAlias = "Attempted | Nominated | WaitingOnPermit | Bound | _Moved"
+_Entry: TypeAlias = "Attempted | Nominated | WaitingOnPermit | Bound | GroupAttempted | _Moved"
 
 
 #: Entries that show what has become of a pod.
@@ -174,15 +207,14 @@ _OUTCOMES: Final = (Attempted, WaitingOnPermit, Bound)
 
 
 class _Story:
-    """One pod's entries, the oldest first."""
+    """The entries of one pod or group, the oldest first."""
 
     __slots__ = ("added", "entries", "key", "name", "namespace", "uid")
 
-    def __init__(self, pod: PodInfo, entries_max: int) -> None:
-        self.key: Final = pod.key
-        self.namespace: Final = pod.namespace
-        self.name: Final = pod.name
-        self.uid: Final = pod.uid
+    def __init__(self, key: str, uid: str, entries_max: int) -> None:
+        self.key: Final = key
+        self.namespace, _, self.name = key.rpartition("/")
+        self.uid: Final = uid
         self.entries: Final[deque[_Entry]] = deque(maxlen=entries_max)
         #: The number of entries ever added.
         self.added = 0
@@ -203,13 +235,14 @@ class _Story:
 
 
 class PodStories:
-    """The stories of the pods touched last."""
+    """The stories of the pods and the groups touched last."""
 
     def __init__(self, *, pods_max: int = _PODS_MAX, entries_max: int = _ENTRIES_MAX) -> None:
         self._pods_max: Final = pods_max
         self._entries_max: Final = entries_max
         #: By `namespace/name`, the least recently extended first.
         self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
+        self._groups: Final[OrderedDict[str, _Story]] = OrderedDict()
         #: Entries shared by many pods, the oldest first.
         self._shared: Final[deque[HintsSkipped]] = deque(maxlen=entries_max)
 
@@ -231,6 +264,21 @@ class PodStories:
     def add(self, pod: PodInfo, entry: Attempted | Nominated | WaitingOnPermit | Bound) -> None:
         """Add an entry to a pod's story."""
         self._add(pod, entry, is_new=False)
+
+    def add_to_group(self, key: str, uid: str, entry: GroupAttempted) -> None:
+        """Add an entry to the story of a group, `namespace/name`."""
+        story = self._groups.get(key)
+        if story is None or story.uid != uid:
+            story = self._groups[key] = _Story(key, uid, self._entries_max)
+            if len(self._groups) > self._pods_max:
+                self._groups.popitem(last=False)
+        self._groups.move_to_end(key)
+        story.add(entry)
+
+    def group_as_json(self, namespace: str, name: str) -> bytes | None:
+        """Return a group's story as JSON; None if there is none, or none any more."""
+        story = self._groups.get(f"{namespace}/{name}")
+        return None if story is None else msgspec.json.encode(story.as_json(()))
 
     def as_json(self, namespace: str, name: str) -> bytes | None:
         """Return a pod's story as JSON; None if there is none, or none any more."""
@@ -275,7 +323,7 @@ class PodStories:
         if story is None or story.uid != pod.uid:
             if story is not None and not is_new:
                 return
-            story = self._stories[pod.key] = _Story(pod, self._entries_max)
+            story = self._stories[pod.key] = _Story(pod.key, pod.uid, self._entries_max)
             if len(self._stories) > self._pods_max:
                 self._stories.popitem(last=False)
         self._stories.move_to_end(pod.key)

@@ -12,6 +12,7 @@ from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import (
     Attempted,
     Bound,
+    GroupAttempted,
     Nominated,
     PodStories,
     RejectedNodes,
@@ -210,3 +211,21 @@ def test_the_latest_pods_are_listed_with_their_outcomes() -> None:
         ("default/first", "unschedulable", "attempt 1: unschedulable: no room"),
     ]
     assert list(stories.latest(9))[2] == ("default/third", "moved", "outside -> active")
+
+
+def test_a_group_has_a_story_until_another_of_its_name_is_scheduled() -> None:
+    stories = PodStories(entries_max=2)
+    nodes = {"default/a": "n1", "default/b": ""}
+    for time in (1.0, 2.0, 3.0):
+        stories.add_to_group(
+            "default/gang", "u1", GroupAttempted(time, "unschedulable", "no room", nodes, "zone-a")
+        )
+    story = msgspec.json.decode(stories.group_as_json("default", "gang") or b"")
+    assert (story["name"], story["dropped"], len(story["entries"])) == ("gang", 1, 2)
+    assert story["entries"][0]["text"] == (
+        "attempt: unschedulable: 1 of 2 members fit in zone-a: no room"
+    )
+    stories.add_to_group("default/gang", "u2", GroupAttempted(4.0, "scheduled", "", nodes))
+    story = msgspec.json.decode(stories.group_as_json("default", "gang") or b"")
+    assert [entry["result"] for entry in story["entries"]] == ["scheduled"]
+    assert stories.group_as_json("default", "web") is None

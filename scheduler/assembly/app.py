@@ -231,6 +231,10 @@ class SchedulerApp:
         """Return the story of a pod as JSON; None if it has none, or no longer."""
         return self._parts.stories.as_json(namespace, name)
 
+    def group_story(self, namespace: str, name: str) -> bytes | None:
+        """Return the story of a pod group as JSON; None if it has none, or no longer."""
+        return self._parts.stories.group_as_json(namespace, name)
+
     def known_stories(self) -> Sequence[str]:
         """The pods that have a story, as `namespace/name`."""
         return self._parts.stories.known()

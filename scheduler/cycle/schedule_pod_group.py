@@ -32,6 +32,7 @@ from scheduler.framework.types import (
     PodGroupAssignments,
     PodGroupInfo,
 )
+from scheduler.stories import GroupAttempted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -461,6 +462,15 @@ class _PodGroupCycle:
             label, self._framework.profile_name, self._stopwatch() - started
         )
         pod_group = self._pod_group()
+        entry = GroupAttempted(
+            self._parts.attempts.clock.now(),
+            label,
+            condition.message,
+            {member.attempt.pod.key: member.host for member in result.members},
+            self._attempt.placement.name if self._attempt.placement is not None else "",
+        )
+        uid = pod_group.metadata.uid if pod_group is not None else ""
+        self._parts.attempts.stories.add_to_group(key, uid, entry)
         if pod_group is None:
             _log.error("Failed to get PodGroup %s for status update", key)
             return

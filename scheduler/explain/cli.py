@@ -114,8 +114,8 @@ _STORY_OPTIONS: Final = (
     click.option(
         "--story",
         metavar="POD",
-        help="Show what has happened to a pod, NAME or NS/NAME, instead of deciding; "
-        "needs --server.",
+        help="Show what has happened to a pod, NAME or NS/NAME, or to a pod group, "
+        "group/NAME or group/NS/NAME, instead of deciding; needs --server.",
     ),
     click.option(
         "--server",

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS: Final = 10.0
 _DEFAULT_NAMESPACE: Final = "default"
+#: Before the name of a pod group.
+_GROUP_PREFIX: Final = "group/"
 #: The TLS library's text for a certificate without a trusted issuer.
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 
@@ -47,13 +49,22 @@ class SchedulerPort:
     verify: bool = True
 
     async def story(self, pod: str, *, clock: Clock) -> Story:
-        """Return the story of a pod, `name` or `namespace/name`. Raises StoryError."""
-        namespace, _, name = pod.rpartition("/")
+        """Return the story of a pod, `name` or `namespace/name`. Raises StoryError.
+
+        `group/name` and `group/namespace/name` name a pod group.
+        """
+        is_group = pod.startswith(_GROUP_PREFIX)
+        namespace, _, name = pod.removeprefix(_GROUP_PREFIX).rpartition("/")
         if not name or "/" in namespace:
-            raise StoryError(f"--story: expected NAME or NAMESPACE/NAME, got {pod!r}")
+            raise StoryError(
+                "--story: expected NAME or NAMESPACE/NAME, or group/ before it for a pod group, "
+                f"got {pod!r}"
+            )
         async with self._client(clock) as client:
             try:
-                return await self._get(client, namespace or _DEFAULT_NAMESPACE, name)
+                return await self._get(
+                    client, namespace or _DEFAULT_NAMESPACE, name, is_group=is_group
+                )
             except ClientError as error:
                 raise StoryError(self._complaint(error)) from error
 
@@ -79,8 +90,11 @@ class SchedulerPort:
             timeout_seconds=_TIMEOUT_SECONDS,
         )
 
-    async def _get(self, client: RestClient, namespace: str, name: str) -> Story:
-        path = f"/debug/pods/{quote(namespace)}/{quote(name)}"
+    async def _get(
+        self, client: RestClient, namespace: str, name: str, *, is_group: bool = False
+    ) -> Story:
+        kind = "podgroups" if is_group else "pods"
+        path = f"/debug/{kind}/{quote(namespace)}/{quote(name)}"
         body = await client.request("GET", path)
         try:
             return msgspec.json.decode(body, type=Story)

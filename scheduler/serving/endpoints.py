@@ -6,6 +6,7 @@
     /metrics/slis               results of the health checks
     /configz                    the configuration in use
     /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
+    /debug/podgroups/NS/NAME    the story of a pod group: ours alone
     /debug/ui                   a page for people, which polls /debug/ui/state and, for the pod
                                 that it shows, /debug/ui/pods/NS/NAME: ours alone
 
@@ -50,6 +51,7 @@ _log: Final = logging.getLogger(__name__)
 #: The content type of upstream's Prometheus library.
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _PODS: Final = "/debug/pods"
+_POD_GROUPS: Final = "/debug/podgroups"
 _UI: Final = "/debug/ui"
 _UI_PODS: Final = f"{_UI}/pods"
 _JSON: Final = "application/json"
@@ -84,6 +86,9 @@ class ServedScheduler(Protocol):
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """Return the story of a pod as JSON; None for a pod without one."""
+
+    def group_story(self, namespace: str, name: str) -> bytes | None:
+        """Return the story of a pod group as JSON; None for a group without one."""
 
     def known_stories(self) -> Sequence[str]:
         """Return the pods that have a story, as `namespace/name`."""
@@ -190,9 +195,13 @@ class Endpoints:
         if handler is not None:
             return handler(request)
         if request.path.startswith(f"{_PODS}/"):
-            return self._of_pod(request, _PODS, self._scheduler.story)
+            return self._of_object(request, _PODS, self._scheduler.story)
+        if request.path.startswith(f"{_POD_GROUPS}/"):
+            return self._of_object(
+                request, _POD_GROUPS, self._scheduler.group_story, kind="podgroup"
+            )
         if request.path.startswith(f"{_UI_PODS}/"):
-            return self._of_pod(request, _UI_PODS, self._scheduler.ui_pod)
+            return self._of_object(request, _UI_PODS, self._scheduler.ui_pod)
         return not_found()
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
@@ -249,13 +258,15 @@ class Endpoints:
         refusal = _refuse_write(request)
         return refusal or bytes_reply(self._scheduler.ui_state(), content_type=_JSON)
 
-    def _of_pod(
+    def _of_object(
         self,
         request: web.BaseRequest,
         parent: str,
         read: Callable[[str, str], bytes | None],
+        *,
+        kind: str = "pod",
     ) -> web.Response:
-        """Return the JSON that `read` returns for the pod of the path."""
+        """Return the JSON that `read` returns for the pod, or the pod group, of the path."""
         namespace, slash, name = request.path.removeprefix(f"{parent}/").partition("/")
         if not (namespace and slash and name) or "/" in name:
             return not_found()
@@ -267,8 +278,8 @@ class Endpoints:
                 request,
                 code=404,
                 reason="NotFound",
-                message=f'pod "{namespace}/{name}" is not known to this scheduler',
-                details={"name": name, "kind": "pods"},
+                message=f'{kind} "{namespace}/{name}" is not known to this scheduler',
+                details={"name": name, "kind": f"{kind}s"},
             )
         return bytes_reply(content, content_type=_JSON)
 

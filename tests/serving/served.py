@@ -16,6 +16,7 @@ METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
 RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
 STORY = b'{"namespace":"default","name":"web","entries":[]}'
 UI_STATE = b'{"time":0,"cluster":null,"pods":[]}'
+GROUP_STORY = b'{"namespace":"default","name":"gang","uid":"","dropped":0,"entries":[]}'
 UI_POD = b'{"pod":null,"names":[],"story":null}'
 
 
@@ -33,6 +34,9 @@ class Served:
 
     def pod_resources_text(self) -> bytes | None:
         return RESOURCES if self.leads else None
+
+    def group_story(self, namespace: str, name: str) -> bytes | None:
+        return GROUP_STORY if (namespace, name) == ("default", "gang") else None
 
     def story(self, namespace: str, name: str) -> bytes | None:
         if name == "broken":

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from scheduler.serving.http_server import SchedulerServer, create_listener
-from tests.serving.served import METRICS, RESOURCES, STORY, UI_POD, UI_STATE, Served
+from tests.serving.served import GROUP_STORY, METRICS, RESOURCES, STORY, UI_POD, UI_STATE, Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -205,6 +205,12 @@ async def test_a_pod_has_a_story(client: Client) -> None:
         STORY.decode(),
     )
     assert (await client.ask("/debug/pods"))[2] == '{"pods":["default/web"]}'
+
+
+async def test_a_pod_group_has_a_story(client: Client) -> None:
+    status, kind, body = await client.ask("/debug/podgroups/default/gang")
+    assert (status, kind, body) == (200, "application/json", GROUP_STORY.decode())
+    assert (await client.ask("/debug/podgroups/default/web"))[0] == 404
 
 
 async def test_a_pod_without_a_story_is_not_found(client: Client) -> None:
