@@ -315,6 +315,7 @@ def _queue(
         max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
         metrics=base.metrics,
         generic_workload=GENERIC_WORKLOAD in base.feature_gates,
+        members_back_off=GENERIC_WORKLOAD in base.feature_gates,
     )
 
 

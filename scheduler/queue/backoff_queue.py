@@ -107,9 +107,18 @@ class BackoffQueue:
         pod = self.pod_backoff_q.get(key)
         return pod if pod is not None else self.pod_error_backoff_q.get(key)
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Remove the rejected pod whose backoff ends first, over or not; None if there is none."""
-        return self.pod_backoff_q.pop()
+    def pop(self, *, leaves_members: bool = False) -> QueuedPodInfo | None:
+        """Remove the rejected pod whose backoff ends first, over or not; None if there is none.
+
+        With `leaves_members`, the pods of pod groups stay.
+        """
+        head = self.pod_backoff_q.peek()
+        if not leaves_members or head is None or not _is_member(head):
+            return self.pod_backoff_q.pop()
+        for pod in self.pod_backoff_q.in_order():
+            if not _is_member(pod):
+                return self.pod_backoff_q.delete(pod.key)
+        return None
 
     def pop_all_backoff_completed(self, now: float) -> list[QueuedPodInfo]:
         """Remove all pods whose backoff is over."""
@@ -144,6 +153,10 @@ class BackoffQueue:
         ends = [self.backoff_time(pod) for pod in self.pod_backoff_q.in_order()]
         if ends != sorted(ends):
             yield f"the ends of backoff are out of order: {ends}"
+
+
+def _is_member(pod: QueuedPodInfo) -> bool:
+    return pod.pod_info.spec.scheduling_group is not None
 
 
 def _align_to_window(seconds: float) -> float:

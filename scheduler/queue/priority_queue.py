@@ -103,7 +103,8 @@ class PriorityQueue:
     """The pods that wait for a node, the most urgent first.
 
     With `generic_workload` (the feature gate) a pod of a group backs off after each attempt: events
-    decide nothing for it then.
+    decide nothing for it then. Upstream pops it before the backoff ends, as any pod that backs off,
+    and so tries a group that does not fit without a pause; with `members_back_off` it has to wait.
 
     `less` orders them; a queue-sort plugin that can express the same order as a tuple provides its
     `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
@@ -126,6 +127,7 @@ class PriorityQueue:
         metrics: SchedulerMetrics,
         sort_key: Callable[[QueuedPodInfo], SortKey] | None = None,
         generic_workload: bool = False,
+        members_back_off: bool = False,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
@@ -167,6 +169,7 @@ class PriorityQueue:
             metrics=metrics,
         )
         self._less: Final = less
+        self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
         self._first_leftover_flush: float | None = None
         self._last_leftover_flush = -math.inf
@@ -241,7 +244,10 @@ class PriorityQueue:
         `done` is called.
         """
         moved = []
-        while (info := self.active_q.pop() or self.backoff_q.pop()) is not None:
+        leaves = self._members_back_off
+        while (
+            info := self.active_q.pop() or self.backoff_q.pop(leaves_members=leaves)
+        ) is not None:
             if info.place == Place.BACKOFF:
                 self.incoming_pods[Place.ACTIVE, POP_FROM_BACKOFF_Q] += 1
             move = self._move_to_in_flight(info, now)

@@ -6,8 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
+from scheduler.api.core import PodSchedulingGroup
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
+from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
 
@@ -188,3 +191,16 @@ def test_a_pod_in_the_wrong_heap_is_complained_about(
     assert list(queue.complaints()) == []
     pod.unschedulable_plugins = set(rejectors)
     assert complaint in "".join(queue.complaints())
+
+
+def test_members_of_pod_groups_can_be_left_until_their_backoff_ends() -> None:
+    queue = backoff_queue()
+    member = pod_that("member", unschedulable=1)
+    spec = replace(member.pod_info.spec, scheduling_group=PodSchedulingGroup("gang"))
+    member.pod_info = PodInfo(replace(member.pod_info.pod, spec=spec))
+    single = pod_that("single", unschedulable=3)
+    queue.add(member)
+    queue.add(single)
+    assert queue.pop(leaves_members=True) is single
+    assert queue.pop(leaves_members=True) is None
+    assert queue.pop() is member
