@@ -191,7 +191,7 @@ def test_nothing_prints_but_command_lines() -> None:
 @pytest.mark.parametrize(
     "path", [p for p in SOURCES if "__all__" in p.read_text(encoding="utf-8")], ids=_name
 )
-def test_what_a_module_offers_exists(path: Path) -> None:
+def test_all_exported_names_of_a_module_exist(path: Path) -> None:
     for node in _tree(path).body:
         if isinstance(node, ast.Assign) and any(ast.unparse(t) == "__all__" for t in node.targets):
             offered = ast.literal_eval(node.value)

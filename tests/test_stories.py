@@ -94,7 +94,7 @@ def test_a_failed_attempt_has_the_number_of_nodes_rejected_by_each_plugin() -> N
     ]
 
 
-def test_nomination_permit_and_bind_have_their_words() -> None:
+def test_nomination_permit_and_bind_have_their_texts() -> None:
     stories = PodStories()
     for entry in (
         Nominated(1.0, "n1"),
@@ -166,7 +166,7 @@ def test_a_story_too_long_loses_its_oldest_entries_and_counts_them() -> None:
     assert [entry["node"] for entry in story["entries"]] == ["n3", "n4"]
 
 
-def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> None:
+def test_skipped_hints_of_many_pods_are_in_each_story_while_the_pods_wait() -> None:
     stories = PodStories(entries_max=3)
     pods = {f"default/p{n}": queued(f"p{n}", f"u{n}") for n in range(100)}
     for pod in pods.values():
@@ -191,7 +191,7 @@ def test_what_does_not_help_a_crowd_is_part_of_each_story_while_they_wait() -> N
     assert [entry["kind"] for entry in story_of(stories, "p7")["entries"]] == ["moved", "moved"]
 
 
-def test_what_does_not_help_a_few_is_kept_in_their_own_stories() -> None:
+def test_skipped_hints_of_few_pods_are_kept_in_their_own_stories() -> None:
     stories = PodStories()
     pods = {"default/a": queued("a", "ua"), "default/b": queued("b", "ub")}
     stories.record(Moves(skipped=[HintsSkipped(1.0, pods, Place.UNSCHEDULABLE, "NodeAdd", ())]))

@@ -134,7 +134,7 @@ def test_sums_are_rounded_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["9Ei", "10E", "1e30", "9223372036854775808", "1e9999999"])
-def test_what_does_not_fit_64_bits_is_capped(text: str) -> None:
+def test_a_quantity_beyond_64_bits_is_capped(text: str) -> None:
     assert value(parse_quantity(text)) == INT64_MAX
     assert milli_value(parse_quantity(text)) == INT64_MAX
     assert value(parse_quantity(f"-{text}")) == -INT64_MAX

@@ -173,7 +173,7 @@ DEFERRED = (PodCondition(type="PodResizePending", reason="Deferred"),)
     ],
 )
 @pytest.mark.parametrize("kind", ["regular", "sidecar"])
-def test_a_resized_container_counts_by_what_it_has_and_may_get(
+def test_a_resized_container_counts_by_its_actual_and_allocated_resources(
     kind: str,
     spec: Requests,
     actuated: Requests | None,
@@ -277,7 +277,7 @@ def test_resources_are_classified_by_their_names(
     assert resources.is_scalar_resource_name(name) is is_scalar
 
 
-def test_counting_rounds_once_and_leaves_out_what_the_scheduler_does_not_know() -> None:
+def test_counting_rounds_once_and_leaves_out_unknown_resources() -> None:
     pod = _pod(
         [
             ("a", {"cpu": "100.5m", "memory": "0.5", "example.com/gpu": "2"}),

@@ -27,7 +27,7 @@ def test_the_annotation_of_old_names_the_class_before_the_field_does() -> None:
     assert volumes.claim_class(make_claim(annotations={next(iter(BETA)): ""})) == ""
 
 
-def test_the_claims_of_a_pod_are_those_it_names_and_those_made_for_it() -> None:
+def test_the_claims_of_a_pod_are_named_or_made_for_its_ephemeral_volumes() -> None:
     pod = make_pod(
         volumes=[
             {"name": "scratch"},

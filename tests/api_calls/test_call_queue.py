@@ -97,7 +97,7 @@ def test_a_call_that_takes_a_place_keeps_it() -> None:
     assert caller.queue.pop() is bind
 
 
-def test_the_next_in_line_starts_from_what_has_been_made() -> None:
+def test_the_next_call_starts_from_the_result_of_the_call_before_it() -> None:
     caller = Caller()
     first = caller.add(_patch(nominate="a"))
     caller.queue.pop()
@@ -119,7 +119,7 @@ def test_the_next_in_line_is_dropped_if_nothing_is_left_to_do() -> None:
     assert caller.queue.calls() == []
 
 
-def test_the_next_in_line_sets_what_the_call_before_it_has_not_set() -> None:
+def test_the_next_call_sets_the_fields_of_a_failed_call_before_it() -> None:
     caller = Caller()
     first = caller.add(_patch())
     caller.queue.pop()

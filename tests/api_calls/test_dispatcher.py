@@ -192,7 +192,7 @@ MUST_NOT_REPEAT = {
 
 @pytest.mark.parametrize("write", MUST_NOT_REPEAT)
 @pytest.mark.parametrize("failure", [f for f in [*PASSING, *LASTING] if f is not PASSING[3]])
-async def test_what_may_have_been_carried_out_and_must_not_repeat_is_not_made_again(
+async def test_a_write_that_must_not_repeat_is_not_sent_again_if_it_may_have_been_carried_out(
     write: str, failure: Exception
 ) -> None:
     dispatcher, client, _ = _dispatcher(failure)
@@ -364,7 +364,7 @@ async def test_calls_for_one_pod_are_made_one_after_the_other() -> None:
     assert client.bound == ["pod"]
 
 
-async def test_what_the_patch_under_way_has_done_is_not_done_again() -> None:
+async def test_changes_of_the_patch_in_flight_are_not_sent_again() -> None:
     dispatcher, client, _ = _dispatcher()
     client.hold_patches = asyncio.Event()
     first = _patch(dispatcher, condition=CONDITION, nominating_info=_nomination("a"))
@@ -380,7 +380,7 @@ async def test_what_the_patch_under_way_has_done_is_not_done_again() -> None:
     ]
 
 
-async def test_the_next_patch_sets_what_a_failed_patch_has_not_set() -> None:
+async def test_the_next_patch_contains_the_changes_of_a_failed_patch() -> None:
     dispatcher, client, _ = _dispatcher(Forbidden(403, "Forbidden", "no"))
     client.hold_patches = asyncio.Event()
     first = _patch(dispatcher, condition=CONDITION)

@@ -76,7 +76,9 @@ async def test_every_write_is_retried_after_the_delay_of_retry_after(write: str,
 
 
 @pytest.mark.parametrize("write", WRITES)
-async def test_every_write_comes_again_a_second_after_a_429_without_a_word(write: str) -> None:
+async def test_every_write_is_sent_again_a_second_after_a_429_without_retry_after(
+    write: str,
+) -> None:
     async with _dispatching(_refusal(429), Answer({})) as (dispatcher, server, clock):
         await WRITES[write](dispatcher)
         assert len(server.asked) == 2
@@ -85,7 +87,7 @@ async def test_every_write_comes_again_a_second_after_a_429_without_a_word(write
 
 @pytest.mark.parametrize("misfortune", [_refusal(500), _refusal(503), _refusal(504), Reset()])
 @pytest.mark.parametrize("write", MAY_REPEAT)
-async def test_what_may_repeat_is_made_again_soon(write: str, misfortune: Script) -> None:
+async def test_a_write_that_may_repeat_is_sent_again_soon(write: str, misfortune: Script) -> None:
     script = [misfortune] * 3
     async with _dispatching(*script, Answer({})) as (dispatcher, server, clock):
         await WRITES[write](dispatcher)
@@ -106,7 +108,7 @@ async def test_four_times_is_enough(write: str, misfortune: Script) -> None:
 
 @pytest.mark.parametrize("misfortune", [_refusal(500), _refusal(503), _refusal(504), Reset()])
 @pytest.mark.parametrize("write", MUST_NOT_REPEAT)
-async def test_what_must_not_repeat_is_made_once(write: str, misfortune: Script) -> None:
+async def test_a_write_that_must_not_repeat_is_sent_once(write: str, misfortune: Script) -> None:
     async with _dispatching(misfortune, Answer({})) as (dispatcher, server, clock):
         with pytest.raises((ApiError, ConnectionFailed)):
             await WRITES[write](dispatcher)
@@ -131,7 +133,9 @@ async def test_every_write_is_retried_after_connection_refused(write: str) -> No
 
 
 @pytest.mark.parametrize(("write", "times"), [("status", 4), ("volume", 1), ("bind", 1)])
-async def test_a_conflict_is_overcome_only_by_what_names_no_version(write: str, times: int) -> None:
+async def test_only_writes_without_a_version_are_retried_after_a_conflict(
+    write: str, times: int
+) -> None:
     conflict = Answer(status(409, "Conflict", "changed meanwhile"), 409)
     async with _dispatching(*[conflict] * 9) as (dispatcher, server, _):
         with pytest.raises(ApiError):

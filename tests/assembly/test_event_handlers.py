@@ -202,7 +202,7 @@ def test_a_deleted_pod_leaves_queue_or_cache(world: World) -> None:
     assert (_active(world), world.cache.statistics().pods) == ([], 0)
 
 
-def test_a_missed_deletion_cleans_up_wherever_the_pod_was(world: World) -> None:
+def test_a_missed_deletion_removes_a_bound_pod_from_the_cache(world: World) -> None:
     pod = make_pod("pod")
     world.pods.on_add(_bound(pod), is_initial=False)
     world.pods.on_delete(pod, final_state_unknown=True)

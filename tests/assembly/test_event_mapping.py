@@ -226,7 +226,9 @@ def test_an_update_reaches_the_plugins_that_it_is_for(
     ],
     ids=lambda value: value.label if isinstance(value, ClusterEvent) else "",
 )
-def test_what_comes_and_goes_reaches_them_too(event: ClusterEvent, reached: set[str]) -> None:
+def test_added_and_deleted_objects_reach_the_registrations_too(
+    event: ClusterEvent, reached: set[str]
+) -> None:
     assert reached_by(event) == reached & IN_TREE.keys()
 
 

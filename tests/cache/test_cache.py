@@ -83,7 +83,7 @@ def test_forgetting_an_unknown_pod_is_no_error(cache: Cache) -> None:
     cache.forget_pod(_pod())
 
 
-def test_an_update_takes_the_place_of_what_was_known(cache: Cache) -> None:
+def test_an_update_replaces_the_cached_pod(cache: Cache) -> None:
     cache.add_node(make_node("n"))
     cache.add_pod(_pod(cpu="1", host_ports=[80]))
     cache.update_pod(_pod().pod, _pod(cpu="3", host_ports=[81]))
@@ -160,7 +160,7 @@ def test_a_pod_without_a_uid_has_no_place_in_the_cache(cache: Cache, method: str
         getattr(cache, method)(pod)
 
 
-def test_a_pod_made_anew_under_the_same_name_is_another_pod(cache: Cache) -> None:
+def test_a_pod_recreated_with_the_same_name_is_another_pod(cache: Cache) -> None:
     cache.add_node(make_node("n"))
     cache.add_pod(_pod(uid="first"))
     cache.assume_pod(_pod(uid="second"))
@@ -299,7 +299,7 @@ def test_one_cache_fills_one_snapshot(cache: Cache) -> None:
         cache.update_snapshot(Snapshot())
 
 
-def test_check_finds_what_does_not_add_up() -> None:
+def test_check_finds_differences_of_tree_and_table() -> None:
     cache = Cache()
     cache.add_node(make_node("n"))
     cache._tree.remove_node(make_node("n"))

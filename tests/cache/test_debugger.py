@@ -18,7 +18,7 @@ def _cache() -> Cache:
     return cache
 
 
-def test_a_cache_that_has_what_the_api_has_does_not_differ() -> None:
+def test_a_cache_with_the_objects_of_the_api_does_not_differ() -> None:
     difference = compare(
         _cache(),
         nodes=[make_node("b"), make_node("a")],
@@ -29,7 +29,7 @@ def test_a_cache_that_has_what_the_api_has_does_not_differ() -> None:
     assert list(difference.lines()) == []
 
 
-def test_whatever_is_missed_or_left_over_is_named() -> None:
+def test_missed_and_redundant_objects_are_named() -> None:
     difference = compare(
         _cache(),
         nodes=[make_node("a"), make_node("new")],
@@ -50,14 +50,14 @@ def test_whatever_is_missed_or_left_over_is_named() -> None:
     assert pods.startswith("Cache mismatch: missed pods: [default/unheard-of")
 
 
-def test_a_pod_created_anew_under_its_name_is_another_pod() -> None:
+def test_a_pod_recreated_with_its_name_is_a_difference() -> None:
     again = make_pod("p", node_name="a", uid="second")
     difference = compare(_cache(), nodes=[make_node("a"), make_node("b")], pods=[again], queued=[])
     assert difference.missed_pods == ("default/p (second)",)
     assert "default/p (uid-default-p)" in difference.redundant_pods
 
 
-def test_a_dump_shows_nodes_with_their_pods_and_those_expected() -> None:
+def test_a_dump_shows_nodes_with_their_pods_and_nominated_pods() -> None:
     expected = PodInfo(make_pod("soon", nominated_node_name="b"))
     first, second = dump_nodes(_cache(), lambda name: [expected] if name == "b" else [])
     assert first.splitlines() == [

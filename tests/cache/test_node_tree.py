@@ -98,7 +98,7 @@ def test_a_node_added_to_an_exhausted_zone_has_its_turn() -> None:
     assert tree.list() == ["n4", "n5", "n6", "n3", "n7", "n8"]
 
 
-def test_a_zone_that_was_empty_starts_anew_at_the_end() -> None:
+def test_a_zone_that_was_empty_is_added_at_the_end() -> None:
     tree = _tree([NODES[3], NODES[6]])
     tree.remove_node(NODES[3])
     tree.add_node(NODES[4])

@@ -58,7 +58,7 @@ PROXIES = {"HTTPS_PROXY": "http://proxy:3128", "http_proxy": "plain:3128"}
         ("https://api.example.com:6443", "api.example.com:443", "http://proxy:3128"),
     ],
 )
-def test_the_environment_names_a_proxy_and_who_needs_none(
+def test_the_environment_names_a_proxy_and_hosts_without_proxy(
     url: str, no_proxy: str, expected: str | None
 ) -> None:
     assert proxy_from_environment(url, {**PROXIES, "NO_PROXY": no_proxy}) == expected

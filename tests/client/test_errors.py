@@ -129,7 +129,7 @@ def test_a_status_keeps_its_details() -> None:
         ),
     ],
 )
-def test_an_answer_that_is_no_status_gets_the_words_client_go_has_for_it(
+def test_an_answer_that_is_no_status_gets_the_message_of_client_go(
     code: int, method: str, expected: type[ApiError], reason: str, message: str
 ) -> None:
     error = error_of_response(

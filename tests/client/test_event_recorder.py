@@ -358,7 +358,7 @@ async def test_a_long_series_is_written_every_half_hour() -> None:
     assert [patch["series"]["count"] for _, patch in rig.desk.patched] == [2, 30, 60]  # type: ignore[index]
 
 
-async def test_a_single_event_is_forgotten_without_a_word() -> None:
+async def test_a_single_event_expires_without_a_write() -> None:
     rig = Rig()
     async with rig.running():
         rig.fail_scheduling()

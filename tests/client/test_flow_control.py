@@ -38,7 +38,7 @@ async def test_a_negative_rate_is_no_limit() -> None:
 
 
 @pytest.mark.parametrize(("qps", "burst"), [(0, 10), (5, 0), (5, -1)])
-def test_a_bucket_that_lets_nothing_through_is_refused(qps: float, burst: int) -> None:
+def test_a_bucket_without_tokens_is_refused(qps: float, burst: int) -> None:
     with pytest.raises(ValueError, match="expected a positive qps with a positive burst"):
         TokenBucket(qps=qps, burst=burst, clock=InstantClock())
 
@@ -60,7 +60,7 @@ async def test_waiters_are_served_in_turn() -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_who_gives_up_waiting_gives_the_token_back() -> None:
+async def test_a_cancelled_waiter_returns_its_token() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(qps=1, burst=1, clock=clock)
     await bucket.take()

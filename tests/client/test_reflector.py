@@ -222,7 +222,7 @@ async def test_a_server_that_ends_every_watch_list_is_not_hammered() -> None:
     assert len(await rig.after(10)) <= 6
 
 
-async def test_a_watch_list_that_ends_at_once_without_a_word_makes_it_list() -> None:
+async def test_a_watch_list_that_ends_at_once_without_events_causes_a_list() -> None:
     rig = Rig(Watched(lasting_seconds=0), Listed("5"), HOLD)
 
     assert await rig.after(0) == ["WATCH-LIST", "LIST 0 limit=500", "WATCH 5"]
@@ -433,7 +433,9 @@ async def test_a_bug_in_the_store_is_not_survived() -> None:
 # --- the server goes back in time ---
 
 
-async def test_a_list_from_the_past_is_taken_anew(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_list_of_an_older_version_replaces_the_store(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rig = Rig(full("500", then=EXPIRED), Watched(then=TOO_LARGE), full("3", added("b", "4")))
     with caplog.at_level(logging.WARNING):
         await rig.after(1)

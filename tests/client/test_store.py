@@ -67,7 +67,7 @@ def test_one_namespace_is_listed(store: Store[Pod]) -> None:
     assert store.list("x") == []
 
 
-def test_a_reader_learns_what_has_changed_since_it_last_asked(store: Store[Pod]) -> None:
+def test_a_reader_gets_the_changes_since_its_last_call(store: Store[Pod]) -> None:
     cursor, changed = store.changes_since(-1)
     assert changed is None, "to a new reader anything may have changed"
     store.put(pod("a", "1"))

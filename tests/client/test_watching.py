@@ -90,7 +90,7 @@ async def test_a_watch_yields_typed_events_until_the_server_ends_it() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 100_000])
-async def test_where_the_network_cuts_the_stream_does_not_matter(size: int) -> None:
+async def test_a_stream_may_be_cut_at_any_byte(size: int) -> None:
     text = b"".join(json.dumps(event).encode() + b"\n" for event in (ADDED, MODIFIED, DELETED))
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     events, failure, _ = await watch(Stream(chunks))
@@ -257,7 +257,7 @@ async def test_a_watch_without_a_server_is_refused_at_once() -> None:
     assert clock.slept == []
 
 
-async def test_a_watch_that_is_not_let_in_asks_for_new_credentials() -> None:
+async def test_a_watch_that_is_unauthorized_asks_for_new_credentials() -> None:
     class Identity:
         rejections = 0
 

@@ -16,7 +16,7 @@ from tests.config.tables import Case, differs_from_default, scheme, sources, tab
 
 
 @pytest.mark.parametrize("case", table("defaults.yaml"))
-def test_what_was_not_written_gets_its_default(case: Case) -> None:
+def test_missing_fields_get_their_defaults(case: Case) -> None:
     meta = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config = load_text(yaml.safe_dump({**meta, **case["config"]}), SCHEME)
     actual, expected = differs_from_default(config, case["want"])

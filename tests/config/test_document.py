@@ -23,7 +23,7 @@ from scheduler.config.document import resolve_scalar
         (".inf", math.inf), ("-.INF", -math.inf),
     ],
 )  # fmt: skip
-def test_a_bare_word_means_what_it_means_to_go_yaml(
+def test_a_plain_scalar_has_the_type_it_has_in_go_yaml(
     text: str, value: str | int | float | bool | None
 ) -> None:
     resolved = resolve_scalar(text)

@@ -169,7 +169,9 @@ def test_a_long_text_is_not_repeated_in_an_error() -> None:
         ),
     ],
 )
-def test_a_wrong_type_names_the_field_and_what_belongs_there(line: str, error: str) -> None:
+def test_the_error_of_a_wrong_type_names_the_field_and_the_expected_type(
+    line: str, error: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         load_text(f"{HEAD}{line}\n", SCHEME)
     assert str(caught.value) == error

@@ -62,13 +62,15 @@ TOO_MUCH: list[tuple[list[dict[str, object]], str]] = [
 
 
 @pytest.mark.parametrize("pods", FITTING)
-def test_what_fits(pods: list[dict[str, object]]) -> None:
+def test_pods_that_fit_are_no_overcommitment(pods: list[dict[str, object]]) -> None:
     nodes = _objects({"node": {"name": "a", "cpu": 1, "memory": "1Gi", "pods": 2}})
     assert overcommitments(nodes, _pods(*pods)) == []
 
 
 @pytest.mark.parametrize(("pods", "problem"), TOO_MUCH)
-def test_what_does_not(pods: list[dict[str, object]], problem: str) -> None:
+def test_an_overcommitment_names_the_node_and_the_resource(
+    pods: list[dict[str, object]], problem: str
+) -> None:
     nodes = _objects({"node": {"name": "a", "cpu": 1, "memory": "1Gi", "pods": 2}})
     (found,) = overcommitments(nodes, _pods(*pods))
     assert found.startswith("node a: ")

@@ -21,7 +21,7 @@ async def test_a_virtual_clock_stands_still() -> None:
     assert (clock.now(), clock.monotonic()) == (1000.0, 0.0)
 
 
-async def test_who_sleeps_is_woken_at_its_time_and_in_order() -> None:
+async def test_sleeping_tasks_are_woken_at_their_time_and_in_order() -> None:
     clock, woken = VirtualClock(start_seconds=0.0), []
 
     async def sleep(seconds: float) -> None:
@@ -38,7 +38,7 @@ async def test_who_sleeps_is_woken_at_its_time_and_in_order() -> None:
     await asyncio.gather(*sleepers)
 
 
-async def test_what_a_woken_task_does_happens_before_the_next_wake_up() -> None:
+async def test_a_woken_task_runs_before_the_next_wake_up() -> None:
     clock, steps = VirtualClock(start_seconds=0.0), []
 
     async def tick() -> None:

@@ -90,7 +90,9 @@ def test_keys_are_sorted_and_every_line_ends(two: list[Case], tmp_path: Path) ->
         assert msgspec.json.encode(msgspec.json.decode(line), order="sorted") == line
 
 
-def test_a_failed_case_is_logged_and_the_next_begins_anew(two: list[Case], tmp_path: Path) -> None:
+def test_a_failed_case_is_logged_and_the_next_starts_from_the_beginning(
+    two: list[Case], tmp_path: Path
+) -> None:
     log = _lines(_log_of([two[1], two[0]], tmp_path / "log"))
     begin = log.index({"case": "tiny/one"})
     assert log[begin - 1]["verdict"] == "failed"
@@ -105,7 +107,7 @@ def test_a_case_does_not_depend_on_those_before_it(two: list[Case], tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_it_is_in_the_order_of_the_cases_whatever_the_workers_do(
+def test_the_log_is_in_the_order_of_the_cases_with_any_number_of_workers(
     two: list[Case], tmp_path: Path
 ) -> None:
     assert _log_of(two, tmp_path / "a") == _log_of(two, tmp_path / "b", workers=2)

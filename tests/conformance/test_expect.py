@@ -236,7 +236,7 @@ async def test_events_of_an_earlier_pod_of_that_name_do_not_count(api: ApiClient
     ],
     ids=str,
 )
-def test_what_does_not_happen_is_judged_at_rest(
+def test_expectations_that_something_does_not_happen_are_judged_at_rest(
     expectation: dict[str, object], about_rest: bool
 ) -> None:
     assert is_about_rest(msgspec.convert(expectation, Expectation)) is about_rest

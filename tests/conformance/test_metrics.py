@@ -35,7 +35,7 @@ scheduler_nonsense{
 """
 
 
-def test_what_enters_the_active_and_the_backoff_queue_is_counted_by_event() -> None:
+def test_pods_that_enter_the_active_and_the_backoff_queue_are_counted_by_event() -> None:
     assert parse_counters(PAGE) == QueueCounters(
         requeued={"NodeAdd": 3, "ScheduleAttemptFailure": 0, "storage.k8s.io/CSINodeAdd": 1},
         handled={"NodeAdd": 2},
@@ -75,12 +75,12 @@ def test_a_line_that_makes_no_sense_is_an_error(line: str) -> None:
         parse_counters(f"{line}\n")
 
 
-def test_what_has_risen() -> None:
+def test_only_counters_that_have_risen_are_returned() -> None:
     assert risen({"b": 3, "a": 1, "c": 2}, {"b": 1, "c": 2}) == {"a": 1, "b": 2}
     assert risen({"a": 1}, None) == {"a": 1}
 
 
-def test_counts_in_words() -> None:
+def test_counts_as_text() -> None:
     assert in_words({"a": 1, "b": 2}) == "a 1, b 2"
     assert in_words({"a": 1, "b": 2}, ["b"]) == "b 2"
     assert in_words({}) == "none"

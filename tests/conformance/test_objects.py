@@ -103,7 +103,7 @@ def test_host_ports(given: object, written: dict[str, object]) -> None:
     assert container["ports"] == [written]
 
 
-def test_where_a_pod_wants_to_go() -> None:
+def test_scheduling_constraints_of_a_pod_in_short_form() -> None:
     term = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
     pod = _pod(
         node_selector={"zone": "z1"},

@@ -43,7 +43,7 @@ def test_quiet_comes_after_a_chain_of_tasks() -> None:
     assert _run(main()) == 100
 
 
-def test_quiet_comes_after_what_goes_to_and_fro_over_a_socket() -> None:
+def test_quiet_comes_after_all_messages_on_a_socket() -> None:
     async def main() -> list[bytes]:
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=ours)

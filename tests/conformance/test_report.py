@@ -110,7 +110,7 @@ def test_junit_counts_and_names_everything(tmp_path: Path) -> None:
     assert source.get("value") == "pkg/x.go F"
 
 
-def test_junit_holds_whatever_a_log_does(tmp_path: Path) -> None:
+def test_junit_escapes_the_characters_of_a_log(tmp_path: Path) -> None:
     file = tmp_path / "junit.xml"
     write_junit(file, OUTCOMES)
     log = ElementTree.parse(file).getroot().find(".//testcase[@name='bad']/system-err")

@@ -43,7 +43,7 @@ def _problem(expected: Expectation, moves: Moves) -> str | None:
     return None if wrong is None else wrong.problem
 
 
-def test_moves_are_what_has_risen_between_two_looks() -> None:
+def test_moves_are_the_counts_that_have_risen_between_two_reads() -> None:
     before = QueueCounters({"NodeAdd": 1, "Old": 4}, None, 1)
     after = QueueCounters({"NodeAdd": 3, "Old": 4, "New": 1}, {"NodeAdd": 2}, 3)
     assert moves_between(before, after) == Moves({"NodeAdd": 2, "New": 1}, {"NodeAdd": 2}, 2)

@@ -249,7 +249,7 @@ async def test_a_failed_binding_frees_its_room_for_others() -> None:
     assert sorted(line.places["backoff"]) == ["other", "pod"]
 
 
-async def test_a_pod_bound_by_a_lost_answer_is_let_go_of() -> None:
+async def test_a_pod_bound_by_a_lost_answer_is_dropped() -> None:
     line = Line()
     line.notes.failure = ServerError(500, "InternalError", "no")
     pod = make_pod("pod")
@@ -258,7 +258,7 @@ async def test_a_pod_bound_by_a_lost_answer_is_let_go_of() -> None:
     assert (line.places, line.notes.conditions, line.events) == ({}, [], [])
 
 
-async def test_a_pod_deleted_meanwhile_is_let_go_of() -> None:
+async def test_a_pod_deleted_meanwhile_is_dropped() -> None:
     line = Line()
     pod = make_pod("pod", requests={"cpu": "9"})
     line.known["default/pod"] = pod
@@ -310,7 +310,7 @@ async def test_a_pod_that_is_being_bound_is_not_scheduled_again() -> None:
     assert (line.notes.bound, line.places) == ({}, {"cache": ["pod"]})
 
 
-async def test_a_pod_of_an_unknown_profile_is_let_go_of() -> None:
+async def test_a_pod_of_an_unknown_profile_is_dropped() -> None:
     line = Line()
     await line.schedule(make_pod("pod", scheduler_name="nobody"))
     assert line.places == {}
@@ -425,7 +425,7 @@ async def test_a_pod_for_which_room_is_made_is_expected_there() -> None:
     assert expected == ["pod"]
 
 
-async def test_what_post_filter_found_out_ends_the_message() -> None:
+async def test_the_reason_of_post_filter_ends_the_message() -> None:
     line = Line(_rescuer(None, unresolvable("no help for it")))
     await line.schedule(make_pod("pod", requests={"cpu": "9"}, nominated_node_name="a"))
     ((_, _, message),) = line.notes.conditions
@@ -457,5 +457,5 @@ async def test_pods_a_plugin_wants_tried_are_tried_once_its_own_pod_is_through()
         ("x" + "ä" * 512, "x" + "ä" * 509 + " ..."),
     ],
 )
-def test_a_note_is_cut_to_what_an_event_holds(note: str, expected: str) -> None:
+def test_a_note_is_cut_to_the_maximum_length_of_an_event(note: str, expected: str) -> None:
     assert truncated(note) == expected

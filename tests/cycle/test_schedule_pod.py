@@ -157,7 +157,9 @@ def _searches(draw: st.DrawFn) -> tuple[list[int], int, int]:
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(_searches())
-def test_a_search_finds_what_one_worker_would_find(search: tuple[list[int], int, int]) -> None:
+def test_a_search_finds_the_nodes_that_a_single_worker_finds(
+    search: tuple[list[int], int, int],
+) -> None:
     fates, start, percentage = search
     snapshot = _snapshot(len(fates))
     model = Model(fates, start, num_feasible_nodes_to_find(len(fates), percentage))

@@ -131,7 +131,7 @@ def test_pods_that_have_ended_are_left_out(read: Callable[..., Manifests]) -> No
     assert read(f"{NODE}---\n{pod}").cluster.pods == []
 
 
-def test_a_bound_pod_occupies_what_its_limits_are(read: Callable[..., Manifests]) -> None:
+def test_a_bound_pod_without_requests_occupies_its_limits(read: Callable[..., Manifests]) -> None:
     limits = "containers: [{name: c, resources: {limits: {cpu: 2}}}]"
     pod = f"kind: Pod\nmetadata: {{name: a}}\nspec: {{nodeName: n1, {limits}}}"
     (found,) = read(f"{NODE}---\n{pod}").cluster.pods
@@ -197,7 +197,7 @@ def test_an_anchor_ends_with_its_document(read: Callable[..., Manifests]) -> Non
         ("18446744073709551616", 18446744073709551616.0), ("=", "="), ("1Gi", "1Gi"),
     ],
 )  # fmt: skip
-def test_plain_scalars_mean_what_they_mean_to_kubernetes(scalar: str, value: object) -> None:
+def test_plain_scalars_have_the_types_they_have_in_kubernetes(scalar: str, value: object) -> None:
     text = "a: ['-']" if scalar == "-" else f"a: {scalar}"
     assert [*read_yaml(text.encode())] == [{"a": value}]
 
@@ -206,7 +206,7 @@ def test_keys_become_strings_as_in_json() -> None:
     assert [*read_yaml(b"{1: a, true: b, 1.5: c}")] == [{"1": "a", "true": "b", "1.5": "c"}]
 
 
-def test_the_fields_are_those_that_the_api_server_of_our_tests_has() -> None:
+def test_the_fields_are_the_same_as_those_of_the_fake_api_server() -> None:
     """Two independent readings: Kubernetes' OpenAPI document, and the struct tags of its types."""
     ours = json.loads((ROOT / "scheduler/explain/fields.json").read_text("utf-8"))["types"]
     theirs = json.loads((ROOT / "fakeapi/types/schema.json").read_text("utf-8"))

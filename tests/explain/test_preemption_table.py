@@ -44,7 +44,7 @@ HIGH = make_pod("high", priority=10, requests={"cpu": "4"})
 LOW = make_pod("low", priority=1, requests={"cpu": "4"})
 
 
-def test_the_table_shows_the_victims_on_each_candidate_and_what_decided() -> None:
+def test_the_table_shows_the_victims_on_each_candidate_and_the_deciding_criterion() -> None:
     world = world_of(busy("a1", "a", 5), busy("b1", "b", 2, "2"), busy("b2", "b", 1, "2"))
     lines = shown(world, HIGH)
     assert "b <- nominated default/b1 (2), default/b2 (1)" in lines

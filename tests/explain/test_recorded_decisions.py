@@ -36,7 +36,7 @@ GROUP_SCENARIOS = list(read_scenarios(GROUP_LINES, source="recorded"))
 @pytest.mark.parametrize(
     ("scenario", "line"), [*zip(SCENARIOS, LINES, strict=True)], ids=[s.name for s in SCENARIOS]
 )
-def test_we_decide_what_kube_scheduler_decided(scenario: Scenario, line: bytes) -> None:
+def test_our_decisions_equal_those_of_kube_scheduler(scenario: Scenario, line: bytes) -> None:
     expected = json.loads(line)["expect"]
     actual = json.loads(json.dumps(decided(scenario)))
     assert actual["nodeOrder"] == expected["nodeOrder"]

@@ -56,7 +56,7 @@ async def test_versions_never_go_backwards_also_across_restarts(clock: ManualClo
     assert after.resource_version > before.resource_version
 
 
-async def test_admission_does_what_scheduling_depends_on(api: ApiClient) -> None:
+async def test_admission_sets_the_fields_that_scheduling_depends_on(api: ApiClient) -> None:
     labels = {"topology.kubernetes.io/zone": "z1"}
     await api.create(NODES, {"metadata": {"name": "n1", "labels": labels}})
     container = {"name": "c", "image": "x", "ports": [{"containerPort": 80}]}
@@ -71,7 +71,7 @@ async def test_admission_does_what_scheduling_depends_on(api: ApiClient) -> None
     assert (await api.get(f"{PODS}/p")).body["metadata"]["labels"] == labels
 
 
-async def test_what_kubectl_validates_by_is_served(api: ApiClient) -> None:
+async def test_the_openapi_documents_for_kubectls_validation_are_served(api: ApiClient) -> None:
     """In OpenAPI v2 and v3: each patch has the parameters fieldValidation and dryRun."""
     assert (await api.get("/openapi/v2")).body["swagger"] == "2.0"
     index = (await api.get("/openapi/v3")).body["paths"]

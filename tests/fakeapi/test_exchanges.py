@@ -38,7 +38,7 @@ async def _send(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_answers_are_those_of_the_real_server(
+async def test_answers_equal_those_of_the_real_server(
     server: FakeApiServer,
     clock: ManualClock,
     api: ApiClient,

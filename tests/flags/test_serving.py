@@ -100,7 +100,7 @@ def test_a_free_port_may_be_taken() -> None:
         ("--authentication-skip-lookup=perhaps", "'perhaps' is not a valid boolean"),
     ],
 )
-def test_what_cannot_be_read_is_said(arguments: str, complaint: str) -> None:
+def test_invalid_flags_are_refused_with_a_reason(arguments: str, complaint: str) -> None:
     result = CliRunner().invoke(command, [arguments])
     assert result.exit_code == 2
     assert complaint in result.output

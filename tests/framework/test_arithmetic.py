@@ -46,7 +46,7 @@ def test_division_of_any_numbers_goes_toward_zero(dividend: int, divisor: int) -
 
 @quick
 @given(st.integers(1, 2**56), st.integers(0, 100), st.integers(-1, 1))
-def test_percentages_are_those_of_integers_near_where_they_turn(
+def test_percentages_equal_integer_division_near_whole_percentages(
     whole: int, percentage: int, off: int
 ) -> None:
     part = min(max(0, -(-percentage * whole // 100) + off), whole)

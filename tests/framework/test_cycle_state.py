@@ -19,7 +19,7 @@ COUNTER = StateKey[Counter]("Counter")
 NAMES = StateKey[list[str]]("Names")
 
 
-def test_what_was_written_is_read() -> None:
+def test_a_value_that_was_written_is_read() -> None:
     state = CycleState()
     state.write(NAMES, ["a"])
     state.write(NAMES, ["b"])
@@ -27,7 +27,7 @@ def test_what_was_written_is_read() -> None:
     assert state.find(NAMES) == ["b"]
 
 
-def test_what_was_not_written_is_not_found_in_upstreams_words() -> None:
+def test_a_missing_key_is_an_error_with_upstreams_message() -> None:
     state = CycleState()
     with pytest.raises(CycleStateError) as not_found:
         state.read(NAMES)
@@ -43,7 +43,7 @@ def test_a_key_has_its_own_text_for_a_missing_value() -> None:
     assert str(missing.value) == 'error reading "Size" from cycleState: not found'
 
 
-def test_what_was_deleted_is_gone() -> None:
+def test_a_deleted_key_is_gone() -> None:
     state = CycleState()
     state.write(NAMES, ["a"])
     state.delete(NAMES)
@@ -57,7 +57,7 @@ def test_keys_of_the_same_name_are_different() -> None:
     assert state.find(StateKey[list[str]]("Names")) is None
 
 
-def test_a_clone_copies_what_can_clone_itself_and_shares_the_rest() -> None:
+def test_a_clone_copies_values_with_a_clone_method_and_shares_the_rest() -> None:
     state = CycleState()
     counter, names = Counter(1), ["a"]
     state.write(COUNTER, counter)

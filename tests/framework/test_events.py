@@ -42,7 +42,7 @@ def test_the_numbers_are_upstreams() -> None:
         (A.ADD | A.DELETE, ""),
     ],
 )
-def test_actions_are_called_what_upstream_calls_them(action: ActionType, word: str) -> None:
+def test_actions_have_the_names_of_upstream(action: ActionType, word: str) -> None:
     assert str(action) == word
 
 
@@ -119,11 +119,11 @@ def test_a_plugin_that_names_no_events_is_registered_for_every_kind_without_a_wi
     assert all(hint.queueing_hint_fn is None for hint in events.ALL_EVENTS)
 
 
-def test_hints_are_called_what_upstream_calls_them() -> None:
+def test_hints_have_the_names_of_upstream() -> None:
     assert [str(hint) for hint in QueueingHint] == ["QueueSkip", "Queue"]
 
 
-def test_a_hint_gets_its_objects_as_what_they_are() -> None:
+def test_a_hint_gets_objects_of_the_expected_type() -> None:
     pod, node = make_pod(), make_node()
     assert as_kind(Pod, None, pod) == (None, pod)
     assert as_kind(Pod, pod, None) == (pod, None)

@@ -31,7 +31,7 @@ FULL = unschedulable("full")
 TAINTED = unresolvable("tainted")
 
 
-def test_codes_have_upstreams_numbers_and_words() -> None:
+def test_codes_have_upstreams_numbers_and_names() -> None:
     assert [(int(code), str(code)) for code in Code] == [
         (0, "Success"),
         (1, "Error"),

@@ -76,7 +76,7 @@ def test_a_fit_error_reads_as_upstreams_does(error: str, text: str) -> None:
     assert error == text
 
 
-def test_a_diagnosis_remembers_who_rejected_and_who_waits() -> None:
+def test_a_diagnosis_keeps_the_plugins_that_rejected_and_those_that_wait() -> None:
     diagnosis = Diagnosis(NodeToStatus((), {}))
     diagnosis.add_plugin_status(unschedulable("a").with_plugin("A"))
     diagnosis.add_plugin_status(unresolvable("b").with_plugin("B"))
@@ -97,7 +97,7 @@ def test_a_diagnosis_remembers_who_rejected_and_who_waits() -> None:
         (None, set(), set()),
     ],
 )
-def test_the_nodes_of_two_prefilter_results_are_those_both_allow(
+def test_two_prefilter_results_merge_to_the_nodes_that_both_allow(
     first: set[str] | None, second: set[str] | None, merged: set[str] | None
 ) -> None:
     def result(names: set[str] | None) -> PreFilterResult:

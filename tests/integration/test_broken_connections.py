@@ -37,7 +37,7 @@ class FirstOfEach:
         return self._mishap
 
 
-async def test_a_pod_whose_binding_was_carried_out_is_let_go_of(tmp_path: Path) -> None:
+async def test_a_pod_whose_binding_was_carried_out_is_dropped(tmp_path: Path) -> None:
     plan = FirstOfEach("POST pods/binding", Mishap.ANSWER_LOST)
     async with ScriptedCluster() as cluster:
         proxy = await run(cluster, tmp_path, plan)

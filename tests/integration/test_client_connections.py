@@ -259,7 +259,7 @@ async def test_a_plugin_that_wants_it_gets_the_cluster(tmp_path: Path) -> None:
     assert json.loads(told)["server"] == server.url
 
 
-def test_a_plugin_is_not_run_for_a_user_who_has_a_token(tmp_path: Path) -> None:
+def test_a_credential_plugin_is_not_run_for_a_user_with_a_token(tmp_path: Path) -> None:
     user = {**plugin(tmp_path, "answer(token='x')"), "token": "mine"}
     connected = connection(tmp_path, "http://host", user)
 

@@ -354,7 +354,7 @@ async def test_bookmarks_keep_a_quiet_informer_up_to_date(
 
 @pytest.mark.slow  # the server gives a watch a second to end
 @pytest.mark.parametrize("watch_list", [True, False])
-async def test_a_server_with_another_past_is_listed_anew(
+async def test_a_server_with_another_history_is_listed_again(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture, watch_list: bool
 ) -> None:
     """Versions go on, but the new server does not have the old ones: 410, and a list."""
@@ -384,7 +384,7 @@ async def test_a_server_with_another_past_is_listed_anew(
 
 @pytest.mark.slow  # the server gives a watch a second to end
 @pytest.mark.parametrize("watch_list", [True, False])
-async def test_a_server_whose_versions_went_back_is_taken_anew(
+async def test_a_server_whose_versions_went_back_is_listed_again(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture, watch_list: bool
 ) -> None:
     before = await FakeApiServer(

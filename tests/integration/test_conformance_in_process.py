@@ -38,7 +38,7 @@ def test_hours_pass_in_no_time() -> None:
     assert outcome.seconds < 30
 
 
-def test_our_scheduler_serves_what_the_requeue_oracle_reads() -> None:
+def test_our_scheduler_serves_the_metrics_that_the_requeue_oracle_reads() -> None:
     """Skipped cases would be no failure of the suite, so that none is skipped is said here."""
     cases = select(load_cases([BUILT_IN]), "requeue/[ft]*")
     outcomes = run_cases(cases, Settings(workers=0))

@@ -52,7 +52,7 @@ def kubectl(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kubectl]
         yield Kubectl(request.param, kubeconfig, tmp_path)
 
 
-def test_kubectl_asks_who_may_do_what(kubectl: Kubectl) -> None:
+def test_kubectl_auth_prints_user_and_permissions(kubectl: Kubectl) -> None:
     assert "kubernetes-admin" in kubectl("auth", "whoami")
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
     assert "impersonation is not served" in kubectl.refused("get", "pods", "--as=jane")
@@ -106,7 +106,7 @@ async def status_of(session: aiohttp.ClientSession, url: str, token: str) -> int
 
 
 @pytest.mark.parametrize("command", SCHEDULERS)
-async def test_a_scheduler_with_its_own_rights_schedules_and_asks_who_its_visitors_are(
+async def test_a_scheduler_with_its_own_rights_schedules_and_authenticates_its_clients(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     users = {
@@ -145,7 +145,7 @@ async def test_a_scheduler_with_its_own_rights_schedules_and_asks_who_its_visito
         assert not refused
 
 
-def test_a_token_that_kubectl_made_does_what_its_accounts_roles_allow(kubectl: Kubectl) -> None:
+def test_a_token_that_kubectl_made_has_the_permissions_of_its_account(kubectl: Kubectl) -> None:
     kubectl("create", "serviceaccount", "bot")
     kubectl("create", "rolebinding", "bot", "--clusterrole=view", "--serviceaccount=default:bot")
     config = yaml.safe_load(Path(kubectl.environment["KUBECONFIG"]).read_text(encoding="utf-8"))

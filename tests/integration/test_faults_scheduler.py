@@ -182,7 +182,7 @@ def test_rows_8_and_24_throttled_bindings_are_made_in_the_same_attempt(tmp_path:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_fails_by_chance_nothing_is_lost_and_nothing_bound_twice(seed: int) -> None:
+def test_random_failures_lose_no_pod_and_bind_none_twice(seed: int) -> None:
     (case,) = select(load_cases([BUILT_IN]), "faults/everything-fails-now-and-then")
     (outcome,) = run_cases([case], Settings(workers=0, seed=seed))
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")

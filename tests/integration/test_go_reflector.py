@@ -165,7 +165,9 @@ async def test_it_goes_on_where_a_dropped_watch_ended(
         assert reflector.asked() == ["watch list", "watch"]
 
 
-async def test_a_watch_whose_past_is_forgotten_begins_anew(program: Path, tmp_path: Path) -> None:
+async def test_a_watch_of_a_compacted_version_begins_with_a_list(
+    program: Path, tmp_path: Path
+) -> None:
     async with reflecting(program, tmp_path) as reflector:
         # Turned away, so that it cannot be back before the past is forgotten.
         await reflector.put("b", "2")

@@ -241,7 +241,7 @@ def test_create_generates_the_requested_objects(fake_api: FakeApi, kubectl: Kube
     assert "(AlreadyExists)" in kubectl.refused("create", "namespace", "other")
 
 
-def test_apply_on_the_servers_side_knows_who_owns_what(fake_api: FakeApi, kubectl: Kubectl) -> None:
+def test_server_side_apply_tracks_the_owners_of_fields(fake_api: FakeApi, kubectl: Kubectl) -> None:
     apply = ("apply", "--server-side", "-f", "-")
     kubectl(*apply, given=json.dumps(DEPLOYMENT))
     other = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 5}}
@@ -304,7 +304,7 @@ def test_labels_annotations_patches_and_replacements(fake_api: FakeApi, kubectl:
     assert "pod updates may not change fields" in refused
 
 
-def test_edit_sends_what_the_editor_left(
+def test_edit_sends_the_text_of_the_editor(
     fake_api: FakeApi, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_api.load([pod(namespace=fake_api.namespace)])

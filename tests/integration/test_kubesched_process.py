@@ -110,7 +110,7 @@ async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubecon
     assert "Cache mismatch" not in log
 
 
-async def test_how_often_to_compare_is_a_duration(kubeconfig: str) -> None:
+async def test_the_interval_of_comparisons_is_a_duration(kubeconfig: str) -> None:
     command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--check-cache-every")
     status, text = await _fails(*command, "often")
     assert status == 2
@@ -120,7 +120,7 @@ async def test_how_often_to_compare_is_a_duration(kubeconfig: str) -> None:
     assert "0s: expected more than 0s" in text
 
 
-async def test_a_configuration_file_decides_who_answers_for_a_pod(
+async def test_a_configuration_file_names_the_profiles_for_pods(
     api: Api, kubeconfig: str, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.yaml"

@@ -182,7 +182,7 @@ async def an_election(directory: Path, config: str = "") -> AsyncIterator[Electi
 
 
 @in_virtual_time
-async def test_by_default_who_comes_first_leads_and_the_others_wait(tmp_path: Path) -> None:
+async def test_by_default_the_first_process_leads_and_the_others_wait(tmp_path: Path) -> None:
     async with an_election(tmp_path) as election:
         await election.api.node("a")
         first = await election.join("first")
@@ -205,7 +205,9 @@ async def test_by_default_who_comes_first_leads_and_the_others_wait(tmp_path: Pa
 
 
 @in_virtual_time
-async def test_row_38_who_cannot_renew_ends_and_another_one_takes_over(tmp_path: Path) -> None:
+async def test_row_38_a_leader_that_cannot_renew_ends_and_another_one_takes_over(
+    tmp_path: Path,
+) -> None:
     async with an_election(tmp_path) as election:
         await election.api.node("a", cpu="8")
         first = await election.join("first")
@@ -230,7 +232,7 @@ async def test_row_38_who_cannot_renew_ends_and_another_one_takes_over(tmp_path:
 
 
 @in_virtual_time
-async def test_row_39_who_was_robbed_ends_and_binds_no_more(tmp_path: Path) -> None:
+async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_binds_no_more(tmp_path: Path) -> None:
     async with an_election(tmp_path) as election:
         await election.api.node("a")
         first = await election.join("first")
@@ -290,7 +292,7 @@ async def test_row_42_a_stopped_leader_gives_the_lease_back(tmp_path: Path) -> N
 @pytest.mark.parametrize("moment", Moment)
 @pytest.mark.parametrize("number", [1, 3])
 @in_virtual_time
-async def test_who_is_killed_at_a_binding_is_followed_and_nothing_is_lost_or_bound_twice(
+async def test_a_leader_killed_at_a_binding_is_followed_and_no_pod_is_lost_or_bound_twice(
     tmp_path: Path, moment: Moment, number: int
 ) -> None:
     """True if the server has received the binding."""
@@ -323,7 +325,9 @@ async def test_who_is_killed_at_a_binding_is_followed_and_nothing_is_lost_or_bou
 
 
 @in_virtual_time
-async def test_with_delay_cache_until_active_who_waits_watches_nothing(tmp_path: Path) -> None:
+async def test_with_delay_cache_until_active_a_waiting_process_watches_nothing(
+    tmp_path: Path,
+) -> None:
     async with an_election(tmp_path, "delayCacheUntilActive: true\n") as election:
         await election.api.node("a")
         first = await election.join("first")
@@ -343,7 +347,7 @@ async def test_with_delay_cache_until_active_who_waits_watches_nothing(tmp_path:
 
 
 @in_virtual_time
-async def test_who_leads_is_shown_to_those_who_watch_over_it(tmp_path: Path) -> None:
+async def test_metrics_and_health_checks_show_the_leader(tmp_path: Path) -> None:
     async with an_election(tmp_path) as election:
         first = await election.join("first")
         second = await election.join("second")

@@ -222,7 +222,7 @@ def test_it_applies_as_several_managers(fake_api: FakeApi, found: dynamic.Dynami
     assert managers == {"a": "Apply", "b": "Apply"}
 
 
-def test_it_reads_patches_and_watches_what_it_discovers(
+def test_it_reads_patches_and_watches_discovered_resources(
     fake_api: FakeApi, found: dynamic.DynamicClient
 ) -> None:
     where = fake_api.namespace

@@ -92,7 +92,7 @@ def _scheduler(tmp_path: Path, *arguments: str) -> tuple[str, ...]:
     )
 
 
-async def test_it_serves_those_who_may(api: Api, tmp_path: Path) -> None:
+async def test_it_serves_authorized_users(api: Api, tmp_path: Path) -> None:
     await api.node("a")
     await api.pod("web")
     async with ReviewServer() as reviews:
@@ -255,7 +255,7 @@ async def test_a_comparison_of_the_cache_that_fails_is_logged_and_the_next_one_m
 
 
 @pytest.mark.parametrize(("seconds", "tries"), [(300.0, 1), (60.0, 2)])
-async def test_how_long_a_pod_waits_for_an_event_is_set(
+async def test_the_maximum_wait_for_an_event_is_configurable(
     api: Api, tmp_path: Path, seconds: float, tries: int
 ) -> None:
     clock = VirtualClock()

@@ -138,7 +138,7 @@ def test_a_renewal_keeps_since_when_it_leads() -> None:
     assert tested.observed == call.record
 
 
-def test_a_taken_lease_counts_one_transition_more_and_starts_anew() -> None:
+def test_a_taken_lease_counts_one_transition_more_and_has_a_new_acquire_time() -> None:
     tested = candidate()
     assert tried(tested, 0, OTHERS) == (False, ["GET"])
     leads, calls = tested.play(tested.try_acquire_or_renew(), 15, OTHERS, DONE)
@@ -155,7 +155,7 @@ def test_a_lease_ends_to_the_moment(seconds: float, *, taken: bool) -> None:
     assert tried(tested, seconds, *answers)[0] == taken
 
 
-def test_each_change_of_the_lease_makes_others_wait_anew() -> None:
+def test_each_change_of_the_lease_restarts_the_wait_of_others() -> None:
     tested = candidate()
     tried(tested, 0, OTHERS)
     renewed = LeaseSpec(
@@ -179,7 +179,7 @@ def test_row_41_the_times_in_the_record_are_for_people(year: str) -> None:
     assert tried(tested, 15, old, DONE) == (True, ["GET", "UPDATE"])
 
 
-def test_how_long_it_lasts_is_what_its_holder_has_promised() -> None:
+def test_the_lease_lasts_for_the_duration_of_its_holder() -> None:
     tested = candidate()
     short = LeaseSpec(holder_identity="other", lease_duration_seconds=2)
     tried(tested, 0, short)
@@ -242,7 +242,7 @@ def test_a_lease_that_was_taken_from_us_is_not_given_back_by_us() -> None:
     assert (done, [call.verb for call in calls]) == (True, ["GET"])
 
 
-def test_who_does_not_lead_is_never_too_late() -> None:
+def test_a_candidate_that_does_not_lead_is_never_too_late() -> None:
     tested = candidate()
     assert not tested.is_older_than(0)
     tried(tested, 0, OTHERS)

@@ -87,7 +87,7 @@ async def test_an_event_is_written_as_the_older_recorder_writes_it() -> None:
     }
 
 
-async def test_a_refused_event_is_let_go_of(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refused_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     async with recording(VirtualClock(), Answer(status=403)) as (recorder, server):
         running = asyncio.ensure_future(recorder.run())
         note(recorder)
@@ -117,7 +117,7 @@ async def test_an_event_without_an_answer_is_tried_again_twelve_times(
     assert "after 12 tries" in caplog.text
 
 
-async def test_what_waits_at_the_end_is_tried_once_more() -> None:
+async def test_events_that_wait_at_the_end_are_sent_once_more() -> None:
     clock = VirtualClock()
     async with recording(clock, Reset(), Reset(), Answer(status=201)) as (recorder, server):
         running = asyncio.ensure_future(recorder.run())

@@ -152,7 +152,7 @@ async def test_a_free_lease_is_had_at_once_and_renewed_every_two_seconds(server:
 
 
 @pytest.mark.usefixtures("others")
-async def test_who_waits_asks_every_two_to_four_seconds(
+async def test_a_waiting_candidate_reads_the_lease_every_two_to_four_seconds(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     candidate = Candidate(server, seed=3)
@@ -194,7 +194,7 @@ async def test_row_37_a_conflict_is_got_over_by_a_look(server: Server) -> None:
     await candidate.stop()
 
 
-async def test_row_38_who_cannot_renew_for_ten_seconds_ends(server: Server) -> None:
+async def test_row_38_a_leader_that_cannot_renew_for_ten_seconds_ends(server: Server) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
 
@@ -258,7 +258,9 @@ async def test_a_slow_try_is_followed_by_the_next_at_once_and_then_in_step(serve
     await candidate.stop()
 
 
-async def test_row_39_who_was_robbed_ends_and_leaves_the_lease_alone(server: Server) -> None:
+async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_does_not_write_the_lease(
+    server: Server,
+) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
     thief = LeaseSpec(holder_identity="thief", lease_duration_seconds=15)
@@ -294,7 +296,7 @@ async def test_row_42_a_leader_that_is_stopped_gives_the_lease_back(server: Serv
 
 
 @pytest.mark.usefixtures("others")
-async def test_who_never_led_has_nothing_to_give_back(server: Server) -> None:
+async def test_a_candidate_that_never_led_releases_nothing(server: Server) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
     asked = len(server.requests)

@@ -90,7 +90,7 @@ async def test_a_lease_is_replaced_with_all_that_others_have_written_on_it() -> 
     assert second.json == {**lease("8", **metadata), "spec": SPEC}
 
 
-async def test_what_was_released_has_a_holder_that_is_empty() -> None:
+async def test_a_released_lease_has_an_empty_holder() -> None:
     async with Locked(Answer(lease()), Answer(lease())) as locked:
         await locked.lock.get()
         await locked.lock.update(LeaseSpec(holder_identity="", lease_duration_seconds=1))

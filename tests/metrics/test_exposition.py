@@ -148,7 +148,7 @@ def test_histograms_of_different_labels_are_apart() -> None:
     assert histograms.by_labels[("b",)].counts == [0, 1]
 
 
-def test_the_handling_of_an_event_is_measured_with_what_was_spent_on_it_before() -> None:
+def test_the_duration_of_an_event_includes_the_time_spent_before() -> None:
     times = iter((10.0, 10.5, 20.0, 20.25))
     metrics = SchedulerMetrics(lambda: next(times))
     with metrics.event("NodeAdd"):

@@ -63,7 +63,7 @@ def test_only_some_plugins_may_have_been_taken_over(
     assert in_tree_plugin(msgspec.convert(source, PersistentVolumeSpec)) == plugin
 
 
-def test_a_csi_node_names_what_has_been_taken_over() -> None:
+def test_a_csi_node_names_the_migrated_plugins() -> None:
     assert migrated_plugins(make_csi_node("node")) == frozenset()
     both = make_csi_node("node", migrated="kubernetes.io/gce-pd,kubernetes.io/aws-ebs")
     assert migrated_plugins(both) == {"kubernetes.io/gce-pd", "kubernetes.io/aws-ebs"}
@@ -131,7 +131,7 @@ def test_zones_become_the_drivers_zones(
         ),
     ],
 )
-def test_what_no_driver_could_handle_is_refused_in_upstreams_words(
+def test_a_volume_that_no_driver_could_handle_is_refused_with_upstreams_message(
     of: PersistentVolume, complaint: str
 ) -> None:
     with pytest.raises(CsiTranslationError) as caught:
@@ -148,5 +148,5 @@ def test_what_no_driver_could_handle_is_refused_in_upstreams_words(
         {"azureDisk": {"diskName": "d", "diskURI": "u", "kind": "managed"}},
     ],
 )
-def test_what_a_driver_can_handle_is_not(source: dict[str, Any]) -> None:
+def test_a_volume_that_a_driver_can_handle_is_accepted(source: dict[str, Any]) -> None:
     assert terms(volume(source)) is None

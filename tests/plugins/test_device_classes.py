@@ -89,7 +89,7 @@ def test_everything_else_must_be_there_all_the_same() -> None:
         (None, None, SKIP),
     ],
 )
-def test_a_class_that_now_stands_behind_what_the_pod_wants_may_help(
+def test_a_class_that_now_provides_a_requested_resource_may_help(
     old: DeviceClass | None, new: DeviceClass | None, expected: str
 ) -> None:
     """`TestIsSchedulableAfterDeviceClassEvent`."""

@@ -28,7 +28,7 @@ LENIENT = {"name": "lenient", "restartPolicyRules": [{"action": "Restart"}]}
 PLAIN = {"name": "name", "image": "image"}
 
 
-def test_the_features_are_those_of_1_36() -> None:
+def test_the_features_are_the_ones_of_1_36() -> None:
     assert DEFAULT_FEATURES.names == (
         "ExtendWebSocketsToKubelet",
         "InPlacePodLevelResourcesVerticalScaling",

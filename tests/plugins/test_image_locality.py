@@ -54,7 +54,7 @@ def test_nodes_with_more_of_the_pods_images_score_higher(
     assert list(scores(ImageLocality(), wanting, snapshot).values()) == expected
 
 
-def test_the_share_counts_all_nodes_not_only_those_in_view() -> None:
+def test_the_share_counts_all_nodes_not_only_the_nodes_in_view() -> None:
     snapshot = snapshot_of([node("a", 300), node("b", 300), node("c"), node("d")])
     everywhere = scores(ImageLocality(), pod(300), snapshot)
     view = snapshot.nodes.slice(1, 3)

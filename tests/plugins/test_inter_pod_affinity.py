@@ -129,7 +129,7 @@ def test_a_node_is_seen_to_change_from_itself_alone() -> None:
     assert come == [TOO_NEAR, TOO_NEAR, TOO_NEAR, None]
 
 
-def test_where_the_last_company_goes_the_pod_may_be_the_first() -> None:
+def test_a_pod_with_self_affinity_fits_where_the_last_matching_pod_is_removed() -> None:
     db = pod("db", on="a")
     waiting = pod("db", near(about("db")))
     gone = verdicts_after(waiting, cluster(db), gone={db.metadata.uid: "a"})

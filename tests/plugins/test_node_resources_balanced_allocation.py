@@ -110,7 +110,7 @@ def test_the_score_is_the_same_without_pre_score() -> None:
     assert found.tolist() == [73]
 
 
-def test_what_a_kubelet_has_given_counts_here() -> None:
+def test_resources_allocated_by_the_kubelet_count_here() -> None:
     """Upstream's scorer here, unlike NodeResourcesFit's, looks at the pod's status."""
     given = ContainerStatus("c", resources=ResourceRequirements(requests=amounts(3000, 5000, 0)))
     small = pod(1, 1)

@@ -56,7 +56,7 @@ def test_a_volume_that_is_taken_on_a_node_is_skipped() -> None:
     assert third.tolist() == [5, 2, 2, 5]
 
 
-def test_other_nodes_are_looked_at_anew() -> None:
+def test_results_for_other_nodes_are_computed_again() -> None:
     reachable = FirstReachable([(within(HOSTNAME, "node-1"),)])
     few, turned = snapshot_of(NODES[:2]).nodes, snapshot_of(NODES[1::-1]).nodes
     more = snapshot_of(NODES).nodes

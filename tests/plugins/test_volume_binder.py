@@ -153,7 +153,7 @@ async def test_no_time_at_all_is_too_little() -> None:
         await work
 
 
-async def test_after_a_timeout_what_was_written_is_left_to_the_controller() -> None:
+async def test_after_a_timeout_written_objects_are_left_to_the_controller() -> None:
     binding = Binding(*STATIC, timeout_seconds=2)
     await binding.fails(after_seconds=2)
     binding.unreserve()
@@ -257,7 +257,7 @@ async def test_a_volume_that_will_not_be_made_fails_at_the_next_look(
     assert (await binding.fails(after_seconds=1)).startswith(f"binding volumes: {failure}")
 
 
-async def test_what_was_written_counts_until_its_new_state_has_come_in() -> None:
+async def test_a_written_object_counts_until_the_informer_has_it() -> None:
     binding = Binding(*STATIC)
     binding.api.silent = True
     work = binding.start()

@@ -74,7 +74,7 @@ class Cycle:
         return self.plugin.pre_bind_pre_flight(self.state, self.pod, "node-0").skip
 
 
-def test_a_pod_without_claims_is_let_through() -> None:
+def test_a_pod_without_claims_is_skipped() -> None:
     cycle = Cycle(make_pod(volumes=[{"name": "scratch"}]))
     assert cycle.pre_filter() == ("Skip", ())
     assert cycle.plugin.filter_nodes(cycle.state, cycle.pod, cycle.nodes) is None

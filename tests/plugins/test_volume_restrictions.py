@@ -114,7 +114,7 @@ def claim_less() -> dict[str, Any]:
     return {"configMap": {"name": "c"}}
 
 
-def test_a_claim_for_one_pod_only_is_taken_wherever_it_is_used() -> None:
+def test_a_claim_for_one_pod_only_is_in_use_for_all_nodes() -> None:
     other = pod_with(claim_source(), name="other", node_name="a")
     assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {
         "a": IN_USE,
@@ -171,13 +171,13 @@ def dry_run(plugin: Any, pod: Pod, gone: Pod, *, row: int) -> list[bool]:
     return fits
 
 
-def test_where_the_user_of_a_claim_goes_it_is_free() -> None:
+def test_a_claim_is_free_where_its_user_is_removed() -> None:
     other = pod_with(claim_source(), name="other", node_name="b")
     plugin = plugin_in([other], once())
     assert dry_run(plugin, pod_with_claims("claim"), other, row=1) == [False, True]
 
 
-def test_where_the_user_of_a_disk_goes_it_is_free() -> None:
+def test_a_disk_is_free_where_its_user_is_removed() -> None:
     other = pod_with(gce(), name="other", node_name="b")
     assert dry_run(plugin_in([other]), pod_with(gce()), other, row=1) == [True, True]
 

@@ -44,7 +44,7 @@ def violating(given: list[PodInfo], *budgets: PodDisruptionBudget) -> list[str]:
     return [pod.name for pod in found]
 
 
-def test_a_budget_lets_the_first_ones_go() -> None:
+def test_a_budget_allows_the_first_disruptions() -> None:
     assert violating(pods("a", "b", "c"), budget(allowed=2)) == ["c"]
     assert violating(pods("a", "b"), budget(allowed=-1)) == ["a", "b"]
 

@@ -44,7 +44,7 @@ async def test_each_node_puts_back_as_many_as_fit_the_more_important_ones_first(
     assert await victims(scene) == {"a": ["a2", "a1"], "b": ["b1"], "c": ["c1"]}
 
 
-async def test_those_that_no_budget_lets_go_are_put_back_before_more_important_ones() -> None:
+async def test_victims_that_violate_a_budget_are_reprieved_before_more_important_ones() -> None:
     scene = Scene(
         running("important", "a", priority=5, cpu="2"),
         running("kept", "a", priority=1, cpu="2"),

@@ -115,7 +115,7 @@ async def test_a_nominated_node_that_is_gone_is_not_waited_for() -> None:
     assert nominated(result) == NominatingInfo("x", NominatingMode.OVERRIDE)
 
 
-async def test_where_nothing_helps_the_pod_is_nominated_nowhere() -> None:
+async def test_a_pod_that_preemption_cannot_help_is_not_nominated() -> None:
     scene = Scene(
         running("a", "x", priority=10),
         running("b", "y", priority=10, cpu="1"),
@@ -150,7 +150,7 @@ async def test_only_as_many_nodes_are_tried_as_it_takes_from_one_chosen_by_chanc
     ("percentage", "absolute", "nodes", "wanted"),
     [(10, 100, 5000, 500), (10, 100, 500, 100), (10, 100, 50, 50), (0, 7, 50, 7), (50, 0, 9, 4)],
 )
-def test_how_many_candidates_are_enough(
+def test_the_number_of_candidates_is_limited(
     percentage: int, absolute: int, nodes: int, wanted: int
 ) -> None:
     args = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
@@ -169,14 +169,14 @@ class Fussy(Plugin):
         return None
 
 
-async def test_what_breaks_on_one_node_does_not_matter_if_there_is_another() -> None:
+async def test_an_error_on_one_node_does_not_matter_if_another_node_is_a_candidate() -> None:
     scene = Scene(running("a", "bad"), running("b", "good"), filters=[Fussy])
     result, status = await scene.post_filter()
     assert status is None
     assert nominated(result) == NominatingInfo("good", NominatingMode.OVERRIDE)
 
 
-async def test_what_breaks_everywhere_is_an_error() -> None:
+async def test_an_error_on_all_nodes_is_an_error() -> None:
     scene = Scene(running("a", "bad1"), running("b", "bad2"), filters=[Fussy])
     result, status = await scene.post_filter()
     assert result is None

@@ -90,7 +90,7 @@ def test_of_the_most_important_victims_the_first_to_start_counts(
         (candidate("x", pod("a", started=1)), candidate("y", pod("b", started=1))),
     ],
 )
-def test_each_criterion_decides_where_those_before_it_do_not(
+def test_each_criterion_decides_if_earlier_ones_are_equal(
     best: Candidate, other: Candidate, request: pytest.FixtureRequest
 ) -> None:
     number = int(request.node.callspec.id.rpartition("best")[2].partition("-")[0])

@@ -123,7 +123,7 @@ def test_pods_that_are_alike_are_answered_alike(plugin: Any) -> None:
     assert shared
 
 
-def test_pods_that_differ_in_what_matters_are_not_alike() -> None:
+def test_pods_that_differ_in_relevant_fields_are_not_alike() -> None:
     by_name = {plugin.name: plugin for plugin in PLUGINS}
     pods = {pod.name: pod for pod in _waiting(0)}
 

@@ -280,7 +280,7 @@ def test_a_dry_run_changes_each_world_as_upstream_changes_its_copy(
 
 @thorough
 @given(clusters(may_leave=False), incoming_pods(HARD), st.data())
-def test_a_dry_run_sees_what_a_changed_cluster_would_show(
+def test_a_dry_run_equals_a_run_on_the_changed_cluster(
     cluster: Cluster, pod: Pod, data: st.DataObject
 ) -> None:
     # Upstream counts pods by an empty selector when they come or go, but not when they are there.

@@ -305,7 +305,7 @@ def test_verdicts_are_the_references(world: World, cut: int) -> None:
 
 @many
 @given(worlds)
-def test_what_each_node_would_get_is_the_references(world: World) -> None:
+def test_the_volumes_for_each_node_are_the_ones_of_the_reference(world: World) -> None:
     view = snapshot_of(world.nodes).nodes
     decisions = expected(world, view)
     if not isinstance(decisions, dict) or reference.pre_filter(world.pod, world.storage)[0]:

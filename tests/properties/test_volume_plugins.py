@@ -184,7 +184,7 @@ def limits_of(pod: Pod, node: Node, cluster: Cluster, objects: VolumeObjects) ->
 
 @repeatable
 @given(worlds)
-def test_each_node_gets_its_verdict_whatever_has_happened_before(rng: random.Random) -> None:
+def test_each_node_gets_its_verdict_after_any_changes(rng: random.Random) -> None:
     world = World(rng)
     for _ in range(8):
         pod = world.maker.pod()
@@ -196,7 +196,7 @@ def test_each_node_gets_its_verdict_whatever_has_happened_before(rng: random.Ran
 
 @repeatable
 @given(worlds)
-def test_attached_volumes_are_counted_right_whatever_changes(rng: random.Random) -> None:
+def test_attached_volumes_are_counted_right_after_any_changes(rng: random.Random) -> None:
     world = World(rng)
     sources = [{"persistentVolumeClaim": {"claimName": name}} for name in CLAIMS] + list(DISKS)
     pods = [make_pod(volumes=[{"name": "v", **source}]) for source in sources]

@@ -175,7 +175,7 @@ def test_pods_that_come_back_are_shown_the_events_they_missed(
     assert world.places == places
 
 
-def test_a_popped_pod_still_knows_who_rejected_it_last() -> None:
+def test_a_popped_pod_still_has_its_last_rejectors() -> None:
     """Test_InFlightPods, "popped pod preserves UnschedulablePlugins..."; TestPop."""
     world = World({PV_ADD: [("foo1", queue)]})
     world.try_in_vain(P1, "foo2", pending=["foo1"])

@@ -218,7 +218,7 @@ def test_gated_pods_enter_the_unschedulable_ones_each_time_an_event_tries_them()
         pytest.param("gate1, add, ungate1, gate2, move", (1, 1), id="gated by two in turn"),
     ],
 )
-def test_waiting_pods_are_counted_by_who_has_rejected_them(
+def test_waiting_pods_are_counted_by_rejecting_plugin(
     steps: str, expected: tuple[int, int]
 ) -> None:
     """TestUnschedulablePodsMetric."""

@@ -31,7 +31,7 @@ HIGH = make_pod("high")
 UNSCHEDULABLE = make_pod("unschedulable", nominated_node_name="node1")
 
 
-def test_nominations_follow_what_was_said_last() -> None:
+def test_the_last_nomination_counts() -> None:
     """TestPriorityQueue_UpdateNominatedPodForNode."""
     scheduled = make_pod("scheduled", node_name="foo")
     nominator = nominator_knowing(MED, HIGH, UNSCHEDULABLE, scheduled)
@@ -64,7 +64,7 @@ def test_nominations_follow_what_was_said_last() -> None:
         pytest.param(HIGH, True, [], id="no node in its status"),
     ],
 )
-def test_without_further_word_the_status_counts(
+def test_without_another_nomination_the_status_counts(
     pod: Pod, listed: bool, expected: list[str]
 ) -> None:
     """TestPriorityQueue_NominatedPodDeleted."""

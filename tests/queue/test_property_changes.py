@@ -192,7 +192,7 @@ OTHER_EXTENDED = core.PodExtendedResourceClaimStatus(resource_claim_name="y")
     ],
 )
 @pytest.mark.parametrize("node_name", ["", "n"])
-def test_a_pods_update_is_what_changed_or_else_just_an_update(
+def test_an_update_of_a_pod_is_an_event_for_each_changed_property_or_a_plain_update(
     old: core.Pod, new: core.Pod, actions: Sequence[ActionType], node_name: str
 ) -> None:
     resource = EventResource.ASSIGNED_POD if node_name else EventResource.UNSCHEDULABLE_POD

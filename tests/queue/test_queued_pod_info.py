@@ -30,7 +30,7 @@ def test_a_clone_of_a_queued_pod_has_a_history_of_its_own() -> None:
     assert clone.pod_info is POD
 
 
-def test_forgetting_who_rejected_a_pod_opens_its_gate() -> None:
+def test_clearing_the_rejectors_of_a_pod_opens_its_gate() -> None:
     queued = QueuedPodInfo(POD, timestamp=5.0)
     queued.unschedulable_plugins = {"A"}
     queued.pending_plugins = {"B"}

@@ -26,7 +26,7 @@ def recorded() -> list[bytes]:
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_our_queue_does_what_upstreams_does(number: int) -> None:
+def test_our_queue_has_the_states_of_upstreams(number: int) -> None:
     played = json.loads(recorded()[number])
     player = Player(played["script"])
     for index, (step, expected) in enumerate(

@@ -119,7 +119,7 @@ def test_the_pod_whose_backoff_ends_first_is_popped_first_by_priority_within_a_s
         ("unknown", False),
     ],
 )
-def test_a_specific_pod_can_be_popped_wherever_it_waits(name: str, popped: bool) -> None:
+def test_a_specific_pod_can_be_popped_from_any_queue(name: str, popped: bool) -> None:
     """TestPriorityQueue_PopSpecificPod."""
     gate = LabelGate("foo")
     world = World(gates=[gate])
@@ -175,7 +175,7 @@ def test_a_verdict_ends_a_row_of_errors() -> None:
     assert (info.unschedulable_count, info.consecutive_errors_count) == (1, 0)
 
 
-def test_a_pod_that_comes_back_starts_to_wait_anew() -> None:
+def test_a_pod_that_comes_back_has_a_new_timestamp() -> None:
     world = World()
     world.add(LOW_POD)
     info = world.pop()
@@ -367,7 +367,7 @@ def test_a_deleted_pod_is_nowhere() -> None:
 
 
 @pytest.mark.parametrize("place", ["active", "backoff", "unschedulable", "gated"])
-def test_a_pod_can_be_deleted_wherever_it_waits(place: str) -> None:
+def test_a_pod_can_be_deleted_from_any_queue(place: str) -> None:
     gate = LabelGate(*([] if place == "gated" else ["p"]))
     world = World(gates=[gate])
     pod = make_pod("p", labels={"p": ""})

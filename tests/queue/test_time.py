@@ -88,7 +88,7 @@ def test_a_flushed_pod_is_marked_until_it_comes_back() -> None:
 
 
 @pytest.mark.parametrize("seconds", [300.0, 30.0])
-def test_how_long_pods_wait_at_most_is_configurable(seconds: float) -> None:
+def test_the_maximum_wait_of_pods_is_configurable(seconds: float) -> None:
     """TestPriorityQueue_initPodMaxInUnschedulablePodsDuration."""
     world = World(max_in_unschedulable_pods_seconds=seconds)
     for name, came in (("p1", -1), ("p2", -2)):

@@ -139,7 +139,7 @@ def test_any_event_concerns_pods_without_rejectors_or_with_an_unknown_profile() 
     assert concerned(pods, registered(NODE_ADD, (PROFILE, "B"))) == ["stray", "nobody"]
 
 
-def test_pods_filed_anew_keep_their_arrival() -> None:
+def test_pods_added_again_keep_their_order() -> None:
     first, second = waiting(make_pod("first"), "A"), waiting(make_pod("second"), "A")
     pods = filed(first, second)
     assert not pods.add(first)

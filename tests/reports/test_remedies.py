@@ -97,7 +97,7 @@ def _expression(key: str, operator: str, *values: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_would_have_to_change(
+def test_remedies_name_the_needed_changes(
     node: dict[str, Any],
     pod: dict[str, Any],
     running: dict[str, Any] | None,

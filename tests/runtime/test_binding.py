@@ -98,7 +98,7 @@ def test_reserve_plugins_run_until_one_rejects(
     assert _binding(*classes).reserve(CycleState(), POD, "n") == status
 
 
-def test_unreserve_undoes_all_last_plugin_first_whatever_happens(
+def test_unreserve_runs_all_plugins_in_reverse_order_even_if_one_fails(
     log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     binding = _binding(

@@ -160,7 +160,9 @@ MINIMAL = "Sort Binder"
         ),
     ],
 )
-def test_what_cannot_run_is_refused_in_upstreams_words(plugins: Plugins, text: str) -> None:
+def test_an_invalid_plugin_set_is_refused_with_upstreams_message(
+    plugins: Plugins, text: str
+) -> None:
     with pytest.raises(PluginSetupError) as refusal:
         framework_of(*CLASSES, plugins=plugins)
     assert str(refusal.value) == text

@@ -160,7 +160,7 @@ def test_the_first_rejection_of_a_node_stands() -> None:
     assert _verdicts(framework, THREE) == ["", "A: from A", "B: from B"]
 
 
-def test_a_plugin_sees_only_what_earlier_ones_let_pass() -> None:
+def test_a_plugin_gets_only_nodes_that_earlier_ones_accept() -> None:
     seen: list[list[str]] = []
 
     def look(self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
@@ -325,7 +325,7 @@ def test_pods_expected_on_nodes_out_of_view_do_not_matter() -> None:
     assert _with_nominated(framework, nodes.slice(1, 3), state) == ["", ""]
 
 
-def test_in_a_dry_run_the_expected_pods_join_those_supposed_to_be_there() -> None:
+def test_in_a_dry_run_nominated_pods_are_added_to_the_changed_nodes() -> None:
     framework, nodes, state = _nominated(("x", "a", 9))
     what_if = WhatIf(nodes)
     assert _with_nominated(framework, what_if.nodes, state)[0].startswith("Crowded")

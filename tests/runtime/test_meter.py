@@ -29,7 +29,7 @@ class Bench:
         return {labels: histogram.sum for labels, histogram in found.items()}
 
 
-def test_a_point_is_measured_by_what_came_of_it() -> None:
+def test_a_point_is_measured_by_its_status() -> None:
     bench = Bench()
     for status in (None, skip(), unschedulable("no"), None):
         with bench.meter.point("PreFilter") as timing:

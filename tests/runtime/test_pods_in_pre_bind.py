@@ -44,7 +44,7 @@ async def test_the_answer_of_the_plugins_is_returned_without_a_cancellation(
 
 
 @pytest.mark.parametrize("work", [_after, _stubborn])
-async def test_a_pod_that_is_cancelled_fails_whatever_the_plugins_make_of_it(
+async def test_a_cancelled_pod_fails_even_if_its_plugins_ignore_it(
     work: object,
 ) -> None:
     pods = PodsInPreBind()

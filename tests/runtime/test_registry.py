@@ -241,7 +241,7 @@ def test_in_tree_plugins_hold_completed_arguments(gates: FeatureGates, seconds: 
 
 
 @pytest.mark.parametrize("error", [ValueError("too big"), KeyError("x"), RuntimeError("no disk")])
-def test_whatever_a_plugin_raises_as_it_is_made_names_the_plugin(error: Exception) -> None:
+def test_an_exception_of_a_constructor_names_the_plugin(error: Exception) -> None:
     def fail(self: Plugin) -> None:
         raise error
 

@@ -108,7 +108,7 @@ async def test_the_time_of_a_plugin_that_has_allowed_the_pod_no_longer_runs(
         assert await outcome is None
 
 
-async def test_whatever_comes_first_stands(pods: WaitingPods, clock: VirtualClock) -> None:
+async def test_the_first_decision_counts(pods: WaitingPods, clock: VirtualClock) -> None:
     async with _held(pods, A=1) as (waiting, outcome):
         waiting.allow("A")
         assert not waiting.reject("A", "too late")
@@ -137,7 +137,7 @@ async def test_a_pod_that_is_gone_is_turned_down(pods: WaitingPods) -> None:
         assert await outcome == unschedulable("removed")
 
 
-async def test_a_word_spoken_before_anybody_waits_counts(pods: WaitingPods) -> None:
+async def test_a_decision_before_the_wait_counts(pods: WaitingPods) -> None:
     pods.add(POD, {"A": 1})
     waiting = pods.get(POD.uid)
     assert waiting is not None
@@ -145,7 +145,7 @@ async def test_a_word_spoken_before_anybody_waits_counts(pods: WaitingPods) -> N
     assert await pods.wait_on_permit(POD.uid) is None
 
 
-async def test_all_pods_held_can_be_looked_through_and_let_go(pods: WaitingPods) -> None:
+async def test_all_waiting_pods_can_be_iterated_and_allowed(pods: WaitingPods) -> None:
     others = [PodInfo(make_pod(name)) for name in "xyz"]
     for other in others:
         pods.add(other, {"A": 10})

@@ -169,7 +169,7 @@ def test_a_filter_that_fails_in_one_world_does_not_spoil_the_others() -> None:
     assert (found[2].code, found[2].message) == (Code.UNSCHEDULABLE, "no")
 
 
-def test_nominated_pods_join_those_of_each_world() -> None:
+def test_nominated_pods_are_added_to_each_world() -> None:
     handle = FakeHandle(SNAPSHOT)
     nominated = PodInfo(make_pod("promised", priority=9))
     handle.nominator.add_nominated_pod(nominated, NominatingInfo("b", NominatingMode.OVERRIDE))

@@ -35,7 +35,7 @@ CROWDED: History = [
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_what_went_wrong_once_goes_well(path: Path) -> None:
+def test_recorded_failures_pass(path: Path) -> None:
     golden = read_golden(path)
     simulate(golden.history, seed=golden.seed)
 

@@ -33,7 +33,7 @@ def _read(column: Interned[str]) -> list[str | None]:
     return [codes[row] for row in range(len(codes))]
 
 
-def test_rows_read_what_was_set() -> None:
+def test_rows_have_the_values_that_were_set() -> None:
     column = _column("a", None, "b", "a")
     assert _read(column) == ["a", None, "b", "a"]
     assert column.codes.tolist() == [0, ABSENT, 1, 0]
@@ -110,7 +110,7 @@ def test_codes_are_a_sequence_of_values() -> None:
     assert CODES.present.tolist() == [True, False, True, True]
 
 
-def test_where_asks_once_per_distinct_value_and_for_rows_without() -> None:
+def test_where_calls_the_rule_once_per_distinct_value_and_for_missing_values() -> None:
     asked: list[str | None] = []
 
     def rule(value: str | None) -> bool:
@@ -214,7 +214,7 @@ def test_a_uniform_array_acts_like_any_other_and_returns_its_value() -> None:
         array[0] = 1
 
 
-def test_what_all_rows_agree_on_is_uniform() -> None:
+def test_a_result_that_is_equal_for_all_rows_is_uniform() -> None:
     column: Interned[str] = Interned(3)
     for row in range(3):
         column.set(row, "a")

@@ -54,7 +54,7 @@ def test_changes_are_returned_once() -> None:
     assert states.take_changes() == {}
 
 
-def test_removing_what_was_never_there_is_no_change() -> None:
+def test_removing_an_unknown_node_is_no_change() -> None:
     states = ImageStates()
     states.remove_node(make_node("a", images=LARGE))
     assert states.take_changes() == {}
@@ -82,7 +82,7 @@ def test_masks_flag_the_rows_of_nodes_that_have_the_image(table: ImageTable) -> 
     assert table.mask("app:1", rows, 3).tolist() == [True, False, True]
 
 
-def test_masks_are_worked_out_anew_once_rows_have_moved(table: ImageTable) -> None:
+def test_masks_are_computed_again_after_rows_have_moved(table: ImageTable) -> None:
     assert table.mask("app:1", {"b": 1}, 2).tolist() == [False, True]
     table.forget_rows()
     assert table.mask("app:1", {"b": 0}, 3).tolist() == [True, False, False]

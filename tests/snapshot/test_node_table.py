@@ -157,7 +157,7 @@ def test_check_finds_a_count_that_is_no_sum() -> None:
 # Node objects.
 
 
-def test_what_a_node_offers_follows_its_object() -> None:
+def test_allocatable_columns_follow_the_object() -> None:
     table = NodeTable()
     row = table.add_row("a")
     table.set_node(row, make_node("a", allocatable={"cpu": "2", GPU: "1", "unknown": "1"}))
@@ -270,7 +270,7 @@ def test_a_rearranged_table_holds_the_nodes_named_in_the_order_given() -> None:
     table.check()
 
 
-def test_a_rearranged_table_carries_over_what_was_derived_from_the_same_objects() -> None:
+def test_a_rearranged_table_keeps_derived_values_of_the_same_objects() -> None:
     asked = []
 
     def rule(node: Node) -> str:

@@ -161,7 +161,7 @@ def test_rules_that_name_labels_run_for_no_other_kinds() -> None:
     index.check()
 
 
-def test_topology_keys_are_those_of_the_pods_there_are() -> None:
+def test_topology_keys_are_those_of_existing_pods() -> None:
     index = PodIndex()
     index.set_pods(0, _on(_pod("p", key="zone"), _pod("q", key="zone"), _pod("r", "b", key="host")))
     assert set(index.anti_affinity_keys) == {"zone", "host"}

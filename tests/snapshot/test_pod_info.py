@@ -160,7 +160,7 @@ def test_a_pod_without_a_priority_has_zero(priority: int | None, counted: int) -
     assert priority_of(pod) == PodInfo(pod).priority == counted
 
 
-def test_what_containers_do_not_ask_for_is_made_up_for_each_of_them() -> None:
+def test_each_container_gets_defaults_for_missing_requests() -> None:
     pod = _pod(_asking(BOTH), _asking({"cpu": "700m", "example.com/gpu": "1"}))
     assert PodInfo(pod).non_zero_container_requests == {
         "cpu": 1200,

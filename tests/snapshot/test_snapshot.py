@@ -21,7 +21,7 @@ def test_nodes_are_found_by_name_and_by_place() -> None:
     assert "c" not in snapshot
 
 
-def test_an_unknown_node_is_not_found_in_upstreams_words() -> None:
+def test_an_unknown_node_is_an_error_with_upstreams_message() -> None:
     with pytest.raises(NodeNotFoundError) as not_found:
         Snapshot().get("x")
     assert str(not_found.value) == 'nodeinfo not found for node name "x"'

@@ -22,7 +22,7 @@ SNAPSHOT = snapshot_of(
 ZONE = "topology.kubernetes.io/zone"
 
 
-def test_a_what_if_shows_the_nodes_asked_for_in_their_order() -> None:
+def test_a_what_if_has_the_given_nodes_in_their_order() -> None:
     what_if = WhatIf(SNAPSHOT.nodes.take(np.array([2, 0])))
     assert what_if.nodes.names == ["c", "a"]
     assert what_if.nodes.total == 3
@@ -33,7 +33,7 @@ def test_a_what_if_shows_the_nodes_asked_for_in_their_order() -> None:
     assert what_if.nodes.image("any") is None
 
 
-def test_pods_come_and_go_in_the_what_if_alone() -> None:
+def test_pods_are_added_and_removed_in_the_what_if_only() -> None:
     what_if = WhatIf(SNAPSHOT.nodes)
     removed = what_if.remove_pod(2, "uid-default-p")
     assert removed.name == "p"
@@ -51,7 +51,7 @@ def test_a_pod_that_is_not_there_cannot_be_taken_away() -> None:
         WhatIf(SNAPSHOT.nodes).remove_pod(0, "uid-default-p")
 
 
-def test_a_what_if_of_a_what_if_starts_from_what_was_supposed() -> None:
+def test_a_what_if_of_a_what_if_starts_from_its_changed_nodes() -> None:
     without_pod = WhatIf(SNAPSHOT.nodes)
     without_pod.remove_pod(2, "uid-default-p")
     what_if = WhatIf(without_pod.nodes.slice(2, 3))
@@ -100,7 +100,7 @@ def test_ports_that_changed_before_anybody_asked_for_them_are_right() -> None:
     assert what_if.nodes.host_ports.present.tolist() == [False, True, False]
 
 
-def test_what_follows_from_node_objects_is_shared_with_the_snapshot() -> None:
+def test_columns_derived_from_node_objects_are_shared_with_the_snapshot() -> None:
     asked: list[str] = []
 
     def rule(node: Node) -> str:

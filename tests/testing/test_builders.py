@@ -16,7 +16,7 @@ def test_a_pod_is_as_a_fresh_one() -> None:
     assert [container.name for container in pod.spec.containers] == ["c"]
 
 
-def test_what_a_pod_asks_for_goes_into_its_container() -> None:
+def test_the_arguments_of_make_pod_go_into_its_container() -> None:
     pod = make_pod(requests={"cpu": "1"}, limits={"cpu": "2"}, image="app:1", host_ports=[80])
     [container] = pod.spec.containers
     assert container.resources == core.ResourceRequirements({"cpu": "1"}, {"cpu": "2"})

@@ -43,7 +43,7 @@ async def test_sleepers_wake_in_the_order_of_their_times() -> None:
     assert clock.next_wake_up is None
 
 
-async def test_who_sleeps_again_when_woken_wakes_again_within_one_move() -> None:
+async def test_a_task_that_sleeps_again_wakes_again_within_one_advance() -> None:
     clock = VirtualClock()
     ticks: list[float] = []
 
@@ -65,7 +65,7 @@ async def test_no_time_to_sleep_is_a_turn_of_the_loop() -> None:
     assert clock.next_wake_up is None
 
 
-def test_a_handle_remembers_what_a_plugin_does() -> None:
+def test_a_handle_records_the_calls_of_a_plugin() -> None:
     handle = FakeHandle()
     pod = make_pod()
     handle.event_recorder.event(pod, type="Normal", reason="R", action="A", note="note")

@@ -84,7 +84,7 @@ def test_requests_that_are_scored(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "shares"))
-def test_what_a_node_offers(case: Case) -> None:
+def test_allocatable_resources_of_a_node(case: Case) -> None:
     found: list[Amounts] = []
 
     def scorer(amounts: Amounts) -> IntArray:

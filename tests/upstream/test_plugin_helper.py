@@ -26,7 +26,7 @@ def test_effects_that_keep_pods_off(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("plugin_helper", "default_selector"))
-def test_which_pods_belong_together(case: Case) -> None:
+def test_the_default_selector_of_a_pod(case: Case) -> None:
     selector = default_selector(incoming(case), plugin_of(PodTopologySpread, case).handle)
     assert selector.is_empty == (not case["selects"])
     wanted = {requirement.key: requirement.values for requirement in selector.requirements}

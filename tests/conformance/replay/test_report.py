@@ -172,7 +172,7 @@ def test_violations_are_listed_and_nothing_is_verified() -> None:
     assert "Verified" not in text
 
 
-def test_a_timeout_names_who_is_missing() -> None:
+def test_a_timeout_names_the_missing_pods() -> None:
     report = summarise(run(timed_out=True))
     assert not report.passed
     assert "Timed out: 1 pods are neither bound nor reported: c" in printed(report)

@@ -135,7 +135,7 @@ def test_too_much_for_a_moment_is_too_much() -> None:
     ]
 
 
-def test_what_a_pod_leaves_behind_is_free_for_the_next() -> None:
+def test_resources_of_a_deleted_pod_are_free_for_the_next() -> None:
     evidence = world().evidence()
     before = [
         Placement(0.1, "big", "uid-earlier", "node-v100"),

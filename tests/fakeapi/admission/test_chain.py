@@ -161,7 +161,7 @@ async def test_a_limit_range_gives_defaults_and_notes_it(api: ApiClient) -> None
     assert other["spec"]["containers"][0]["resources"] == {}
 
 
-async def test_a_limit_range_leaves_alone_what_was_there_before_it(api: ApiClient) -> None:
+async def test_a_limit_range_does_not_change_existing_pods(api: ApiClient) -> None:
     created = await api.create(PODS, pod("p"))
     limits = [{"type": "Container", "default": {"cpu": "1"}}]
     await api.create(LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": limits}})
@@ -348,7 +348,7 @@ async def test_nodes_are_not_tainted_by_default(
         assert ready.body["spec"] == {}
 
 
-async def test_a_pod_created_on_a_node_learns_its_zone(api: ApiClient) -> None:
+async def test_a_pod_created_on_a_node_gets_the_zone_label_of_the_node(api: ApiClient) -> None:
     labels = {"topology.kubernetes.io/zone": "z1"}
     await api.create(NODES, {"metadata": {"name": "n1", "labels": labels}})
     created = await api.create(PODS, pod("p", spec={"nodeName": "n1"}))

@@ -257,7 +257,7 @@ TOLERATIONS = (
         ("foo-bar-noexec-10", ""),
     ],
 )  # fmt: skip
-def test_what_a_toleration_includes(wide: str, narrow: str) -> None:
+def test_a_toleration_includes_narrower_ones(wide: str, narrow: str) -> None:
     found = {name for name in TOLERATIONS if includes(_toleration(wide), _toleration(name))}
     assert found == {wide, *narrow.split()}
 
@@ -276,6 +276,6 @@ def test_what_a_toleration_includes(wide: str, narrow: str) -> None:
         ("all", "foo-bar-nosched foo-baz-nosched foo-noexec-10", "all"),
     ],
 )  # fmt: skip
-def test_what_tolerations_come_to(first: str, second: str, expected: str) -> None:
+def test_tolerations_are_merged(first: str, second: str, expected: str) -> None:
     merged = merged_tolerations([_toleration(name) for name in [*first.split(), *second.split()]])
     assert merged == [_toleration(name) for name in expected.split()]

@@ -138,6 +138,6 @@ async def test_a_user_agent_names_the_manager(api: ApiClient, agent: str, manage
     assert managers(reply.body) == [manager]
 
 
-def test_only_what_can_be_printed_is_part_of_a_name() -> None:
+def test_only_printable_characters_are_part_of_a_managers_name() -> None:
     assert manager_of("a\x01\u00adb/c") == "ab"
     assert manager_of("\u00e9" * 100) == "\u00e9" * 64

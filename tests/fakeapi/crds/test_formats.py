@@ -51,5 +51,5 @@ def test_formats_belong_to_types() -> None:
     ("text", "seconds"),
     [("90m", 5400), ("3 weeks", 1814400), ("2 days 1 hour", 176400), ("5 MILLIS", 0.005)],
 )
-def test_durations_may_have_words(text: str, seconds: float) -> None:
+def test_durations_may_be_written_with_units(text: str, seconds: float) -> None:
     assert formats.duration_seconds(text) == seconds

@@ -151,7 +151,7 @@ async def test_a_script_keeps_to_the_time_in_which_a_fault_was_set(
     assert second.when == When(nth=[1], from_seconds=15.0)
 
 
-async def test_a_script_repeats_what_happened_to_the_server(
+async def test_a_script_repeats_the_faults_of_the_server(
     server: FakeApiServer, clock: ManualClock
 ) -> None:
     clock.advance(5.0)

@@ -59,7 +59,7 @@ WATCH_LIST = {
         ),
     ],
 )
-async def test_a_failure_is_worded_as_upstream_words_it(
+async def test_a_failure_has_the_message_of_upstream(
     server: FakeApiServer, api: ApiClient, code: int, reason: str, message: str
 ) -> None:
     await api.create(PODS, pod("p"))
@@ -81,7 +81,9 @@ async def test_a_failure_may_ask_to_try_again_later(server: FakeApiServer, api: 
     assert reply.message == "storage is (re)initializing"
 
 
-async def test_a_failure_may_have_words_of_its_own(server: FakeApiServer, api: ApiClient) -> None:
+async def test_a_failure_may_have_a_message_of_its_own(
+    server: FakeApiServer, api: ApiClient
+) -> None:
     server.faults.add(
         Fault(match=Match(verb="get"), answer=AnswerWith(code=418, reason="Tea", message="no"))
     )
@@ -232,7 +234,7 @@ async def test_a_stale_list_is_so_many_changes_behind(
     assert (await api.get(CONFIG_MAPS)).names == ["a", "b", "c"]
 
 
-async def test_a_stale_server_has_not_reached_what_the_client_has_seen(
+async def test_a_stale_server_does_not_serve_a_version_that_the_client_has_seen(
     server: FakeApiServer, api: ApiClient
 ) -> None:
     server.faults.add(Fault(match=Match(verb="list"), stale=Stale()))
@@ -344,7 +346,7 @@ async def test_a_group_may_be_named_with_its_resource(
         Fault(match=Match(verb="create"), answer=AnswerWith(code=503)),
     ],
 )
-async def test_what_the_server_itself_refuses_is_refused_as_ever(
+async def test_requests_that_the_server_refuses_are_refused_despite_faults(
     server: FakeApiServer, api: ApiClient, fault: Fault
 ) -> None:
     server.faults.add(fault)

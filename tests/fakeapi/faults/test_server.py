@@ -185,7 +185,7 @@ async def test_faults_may_come_as_yaml_and_several_at_once(
         (NO_BINDING, "a fault called no-binding is set already"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_an_invalid_fault_is_refused(
     server: FakeApiServer, api: ApiClient, body: object, message: str
 ) -> None:
     await api.post(FAULTS, NO_BINDING)
@@ -205,7 +205,7 @@ async def test_faults_and_their_endpoint_are_no_api_requests(
     assert server.statistics().requests_total == before
 
 
-async def test_who_asks_for_an_outage_can_still_talk_to_the_server(
+async def test_the_client_that_adds_an_outage_still_reaches_the_server(
     server: FakeApiServer, api: ApiClient, stranger: ApiClient
 ) -> None:
     await api.post(FAULTS, {"outage": {}})

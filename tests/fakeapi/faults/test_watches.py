@@ -181,9 +181,7 @@ async def test_a_watch_ends_instead_of_an_event_or_after_it(
     assert server.statistics().watchers == 0
 
 
-async def test_a_watch_ends_before_it_has_said_anything(
-    server: FakeApiServer, api: ApiClient
-) -> None:
+async def test_a_watch_ends_before_its_first_event(server: FakeApiServer, api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("a"))
     server.faults.add(Fault(match=Match(event="OPENED"), cut=Cut()))
     for query in ({}, WATCH_LIST):

@@ -94,7 +94,7 @@ async def test_both_apis_watch_the_same_events_each_in_its_own_form(api: ApiClie
         (EVENTS, "reportingController=default-scheduler"),
     ],
 )
-async def test_events_are_selected_by_what_they_are_about(
+async def test_events_are_selected_by_their_object(
     api: ApiClient, path: str, selector: str
 ) -> None:
     await api.create(EVENTS, NEW)

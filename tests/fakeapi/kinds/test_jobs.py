@@ -43,7 +43,7 @@ async def test_labels_that_the_server_gives_are_not_for_authors(api: ApiClient) 
     assert refused.message.endswith(""","job-name":"other"}: must be 'j'""")
 
 
-async def test_a_manual_selector_selects_what_the_template_makes(api: ApiClient) -> None:
+async def test_a_manual_selector_must_match_the_labels_of_the_template(api: ApiClient) -> None:
     labels = ("FieldValueInvalid", "spec.template.metadata.labels")
     refused = await api.post(JOBS, job(manualSelector=True))
     assert refused.causes == [("FieldValueRequired", "spec.selector"), labels]

@@ -289,7 +289,7 @@ def test_match_label_keys_are_not_merged_twice() -> None:
     assert found["spec"]["topologySpreadConstraints"][0]["labelSelector"] == selector
 
 
-def test_objects_of_the_dump_replace_those_that_each_server_makes() -> None:
+def test_objects_of_the_dump_replace_the_systems_own_objects() -> None:
     before = dumped("Namespace", "default", 1, status={"phase": "Active"})
     server = loaded(before, dumped("ConfigMap", "c", 2, data={"a": "1"}))
     uid = stored(server, "configmaps", "c")["metadata"]["uid"]

@@ -62,7 +62,7 @@ async def test_existing_objects_are_counted_for_a_new_quota(api: ApiClient) -> N
     assert status["used"] == {"pods": "1", "requests.cpu": "300m", "requests.memory": "1Gi"}
 
 
-async def test_a_pod_that_does_not_fit_is_refused_in_upstreams_words(api: ApiClient) -> None:
+async def test_a_pod_that_exceeds_a_quota_is_refused_with_upstreams_message(api: ApiClient) -> None:
     await quota(api, {"requests.cpu": "1", "requests.memory": "1536Mi"})
     await api.create(PODS, asking("a", "600m"))
     reply = await api.post(PODS, asking("b", "500m"))
@@ -269,7 +269,7 @@ async def test_refused_objects_are_not_counted(api: ApiClient) -> None:
     assert await used(api) == {"pods": "1"}
 
 
-async def test_a_quota_that_changes_is_counted_anew_and_one_that_goes_is_forgotten(
+async def test_a_changed_quota_is_counted_again_and_a_deleted_one_is_ignored(
     api: ApiClient,
 ) -> None:
     await quota(api, {"pods": "1"})

@@ -80,7 +80,7 @@ async def test_a_json_patch_that_does_not_apply_is_unprocessable(
     assert reply.message == "the server rejected our request due to an error in our request"
 
 
-async def test_a_patch_without_a_version_applies_to_whatever_is_there(api: ApiClient) -> None:
+async def test_a_patch_without_a_version_applies_to_the_current_object(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     for key in ("a", "b"):
         assert (await api.patch(f"{CONFIG_MAPS}/c", {"data": {key: "1"}})).code == 200

@@ -29,7 +29,9 @@ async def test_a_duration_is_accepted(api: ApiClient, timeout: str) -> None:
         ("1s.", 'time: invalid duration "1s."'),
     ],
 )
-async def test_another_text_is_refused_in_gos_words(api: ApiClient, timeout: str, why: str) -> None:
+async def test_an_invalid_timeout_is_refused_with_the_message_of_go(
+    api: ApiClient, timeout: str, why: str
+) -> None:
     reply = await api.get(CONFIG_MAPS, timeout=timeout)
     assert (reply.code, reply.reason) == (400, "BadRequest")
     assert reply.message == f"invalid timeout specified in the request URL - {why}"

@@ -151,7 +151,7 @@ async def test_a_certificate_of_strangers_is_not_taken(tmp_path: Path) -> None:
             await asked(server.url, trusting(yaml.safe_dump(mixed), tmp_path), "/version")
 
 
-async def test_components_find_whom_to_believe(tmp_path: Path) -> None:
+async def test_components_find_the_client_ca(tmp_path: Path) -> None:
     async with FakeApiServer(security=Security(tls=True)) as server:
         reply = await asked(server.url, trusting(server.kubeconfig, tmp_path), TRUST)
         assert reply.body["data"]["client-ca-file"].startswith("-----BEGIN CERTIFICATE-----")
@@ -233,7 +233,7 @@ async def test_tokens_are_reviewed() -> None:
         assert await review(token="t", audiences=["elsewhere"]) == unknown
 
 
-async def test_those_who_show_nothing_may_be_let_in() -> None:
+async def test_anonymous_requests_may_be_allowed() -> None:
     async with FakeApiServer(security=Security(token="t", anonymous_auth=True)) as server:
         assert user_in(await asked(server.url, None, WHO, {}))["username"] == "system:anonymous"
         assert (await asked(server.url, None, PODS, Authorization="Bearer x")).code == 401
@@ -252,7 +252,7 @@ async def test_those_who_show_nothing_may_be_let_in() -> None:
         ("192.0.2.1", False),
     ],
 )
-def test_loopback_is_what_only_this_machine_reaches(host: str, *, expected: bool) -> None:
+def test_loopback_addresses_are_recognised(host: str, *, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 

@@ -160,7 +160,7 @@ async def test_administrators_may_do_everything_and_everybody_may_look_around(
         assert (await jane("GET", path)).code == 200, path
 
 
-async def test_those_without_a_name_may_ask_for_the_version_only(api: ApiClient) -> None:
+async def test_anonymous_users_may_read_the_version_only(api: ApiClient) -> None:
     nobody = Caller(api, "")
     assert (await nobody("GET", "/version")).code == 200
     reply = await nobody("GET", "/api")
@@ -287,7 +287,7 @@ async def test_a_review_names_the_binding_that_allows_it(root: Caller) -> None:
     }
 
 
-async def test_my_rules_are_those_of_my_bindings(root: Caller, jane: Caller) -> None:
+async def test_the_rules_of_a_user_are_those_of_its_bindings(root: Caller, jane: Caller) -> None:
     rule = {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}
     await grant(root, rule, who=subject("User", "jane"))
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -299,7 +299,7 @@ async def test_my_rules_are_those_of_my_bindings(root: Caller, jane: Caller) -> 
     ]
 
 
-async def test_impersonation_is_refused_in_clear_words(root: Caller) -> None:
+async def test_impersonation_is_refused_with_a_reason(root: Caller) -> None:
     reply = await root("GET", PODS, headers={"Impersonate-User": "jane"})
     assert (reply.code, reply.reason) == (400, "BadRequest")
     assert reply.message == "impersonation is not served: remove the header Impersonate-User"

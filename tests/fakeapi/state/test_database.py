@@ -58,7 +58,7 @@ async def killed(path: Path, **options: Any) -> AsyncIterator[tuple[FakeApiServe
             await server.__aexit__()
 
 
-async def test_what_was_answered_is_there_after_a_death(path: Path) -> None:
+async def test_acknowledged_writes_survive_a_kill(path: Path) -> None:
     async with killed(path) as (server, api):
         await api.create(NODES, {"metadata": {"name": "n1"}})
         await api.create(PODS, pod("p"))
@@ -177,7 +177,7 @@ async def test_writes_of_one_turn_share_a_commit(
         assert len(sizes) == 1
 
 
-async def test_what_no_request_wrote_is_committed_as_well(path: Path) -> None:
+async def test_writes_without_a_request_are_committed_as_well(path: Path) -> None:
     async with killed(path) as (server, _):
         server.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}])
         await asyncio.sleep(0)
@@ -202,7 +202,7 @@ async def test_a_watch_sends_committed_changes_only(path: Path) -> None:
         assert (await api.get(NODES)).names == ["n"]
 
 
-async def test_what_cannot_be_committed_is_not_answered(
+async def test_a_write_that_cannot_be_committed_is_not_acknowledged(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: object) -> None:

@@ -85,7 +85,7 @@ async def test_each_line_is_in_the_file_before_the_answer(path: Path) -> None:
         assert lines(path)[-1]["object"]["metadata"]["uid"] == created["metadata"]["uid"]
 
 
-async def test_what_was_there_before_comes_first(path: Path, tmp_path: Path) -> None:
+async def test_objects_that_existed_before_come_first(path: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "state.json"
     async with serving(snapshot=snapshot) as (_, api):
         await api.create(NODES, {"metadata": {"name": "n"}})
@@ -94,7 +94,7 @@ async def test_what_was_there_before_comes_first(path: Path, tmp_path: Path) -> 
     assert brief(lines(path)[-1]) == (0.0, "ADDED", "nodes", "n")
 
 
-async def test_definitions_come_before_what_they_define(
+async def test_definitions_come_before_their_objects(
     path: Path, tmp_path: Path, clock: ManualClock
 ) -> None:
     snapshot = tmp_path / "state.json"

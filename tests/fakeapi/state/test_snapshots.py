@@ -144,7 +144,7 @@ async def test_a_seed_invents_no_uid_twice_over_a_restart(tmp_path: Path) -> Non
     assert len(set(uids)) == 3
 
 
-async def test_the_counter_goes_on_from_whichever_is_later(saved: Path) -> None:
+async def test_the_version_goes_on_from_the_later_of_option_and_snapshot(saved: Path) -> None:
     later = FIRST_VERSION + 1000
     async with serving(restore=saved, options=ServerOptions(initial_resource_version=later)) as (
         server,

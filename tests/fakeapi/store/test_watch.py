@@ -177,7 +177,7 @@ async def test_without_a_timeout_a_watch_lasts_half_an_hour_to_an_hour(
         assert await stream.rest() == []
 
 
-async def test_bookmarks_come_every_minute_to_those_who_allow_them(
+async def test_bookmarks_come_every_minute_if_the_client_allows_them(
     api: ApiClient, clock: ManualClock, server: FakeApiServer
 ) -> None:
     async with (

@@ -121,7 +121,9 @@ async def test_a_limit_range_gives_only_to_pods_that_come_after_it(api: ApiClien
     assert before["spec"]["containers"][0]["resources"] == {}
 
 
-async def test_what_a_limit_range_gives_to_a_resize_is_that_pods_alone(api: ApiClient) -> None:
+async def test_the_defaults_of_a_limit_range_for_a_resize_change_that_pod_only(
+    api: ApiClient,
+) -> None:
     spec = with_resources(requests={"cpu": "1"})
     await api.create(PODS, pod("p", spec=spec))
     limit = {"type": "Container", "defaultRequest": {"memory": "1Gi"}}

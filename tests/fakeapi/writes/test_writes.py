@@ -102,7 +102,7 @@ async def test_a_long_prefix_is_cut_to_fit_a_label(api: ApiClient) -> None:
     assert len(made["metadata"]["name"]) == 63
 
 
-async def test_what_exists_cannot_be_created(api: ApiClient) -> None:
+async def test_an_existing_object_cannot_be_created(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     reply = await api.post(CONFIG_MAPS, config_map("c"))
     assert (reply.code, reply.reason) == (409, "AlreadyExists")
@@ -193,7 +193,7 @@ async def test_leases_are_created_by_updating_them(api: ApiClient) -> None:
     assert gone.message.endswith("UID in object meta: ")
 
 
-async def test_a_lease_is_renewed_only_by_who_saw_it_last(api: ApiClient) -> None:
+async def test_a_lease_is_renewed_only_with_its_current_version(api: ApiClient) -> None:
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "h", "leaseDurationSeconds": 15}}
     created = await api.create(LEASES, lease)
     renewed = {**created, "spec": {**created["spec"], "renewTime": "2026-01-01T00:00:00.000001Z"}}
