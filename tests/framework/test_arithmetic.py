@@ -1,4 +1,4 @@
-"""Go's arithmetic against tables and against the plainest form of the same sums."""
+"""Go's arithmetic against tables and against exact integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user of the API server, who creates a few objects and waits for what becomes of them."""
+"""A client of the API server that creates a few objects and waits for changes of them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Api:
         return await eventually(bound)
 
     async def message_of(self, name: str) -> str:
-        """Why the pod is not scheduled, once the scheduler has said so."""
+        """Return the reason why the pod is not scheduled, once the scheduler has written it."""
 
         async def said() -> str:
             conditions = (await self.get(f"{PODS}/{name}"))["status"].get("conditions", [])

@@ -1,4 +1,4 @@
-"""A scheduler that looks at nothing: it binds every pod to the first node.
+"""A scheduler without filters: it binds every pod to the first node.
 
     python careless_scheduler.py KUBECONFIG
 

@@ -1,4 +1,4 @@
-"""Whatever needs two packages or a process is slow, wherever the mark was forgotten."""
+"""Tests in this folder are marked `slow`: they need two packages or a process."""
 
 from __future__ import annotations
 

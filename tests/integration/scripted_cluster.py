@@ -159,7 +159,7 @@ def objects() -> list[Json]:
 
 
 class ScriptedCluster:
-    """The server, those who live in it, and an account of all that has been done to it."""
+    """The server, the actors in it, and a record of all writes to it."""
 
     def __init__(self) -> None:
         self._server = FakeApiServer(load=objects())
@@ -208,7 +208,7 @@ class ScriptedCluster:
         return not self.unfinished()
 
     def unfinished(self) -> list[str]:
-        """The pods that are not as they shall end."""
+        """Return the pods that have not reached their expected state."""
         return [
             name
             for name, nodes in ENDS.items()
@@ -216,7 +216,7 @@ class ScriptedCluster:
         ] + [VICTIM] * (VICTIM in self._pods)
 
     def judge(self) -> None:
-        """Hold what has been done against what may be done. Raises AssertionError."""
+        """Compare the writes with the allowed ones. Raises AssertionError."""
         assert self.failures == []
         assert self.complaints == []
         assert self.unfinished() == []

@@ -29,11 +29,11 @@ _STEP_SECONDS = 0.1
 
 
 def nothing_happens(write: Write) -> None:
-    """The plan of a scheduler that is left alone."""
+    """Plan no fault."""
 
 
 def kubeconfig_for(url: str, directory: Path) -> Path:
-    """A kubeconfig for whatever answers there."""
+    """Write a kubeconfig for the server at this address."""
     path = directory / f"kubeconfig-{url.rpartition(':')[2]}"
     path.write_text(
         "{apiVersion: v1, kind: Config, current-context: c,"

@@ -23,7 +23,7 @@ BOUND = sum(1 for nodes in ENDS.values() if nodes)
 
 
 class FirstOfEach:
-    """The first write to each path comes to grief, if it is one of the kind."""
+    """Breaks the connection of the first write to each path, if it is of this kind."""
 
     def __init__(self, kind: str, mishap: Mishap) -> None:
         self._kind = kind

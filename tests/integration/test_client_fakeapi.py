@@ -1,4 +1,4 @@
-"""The client and the fake API server, over real HTTP: two readings of one API that must agree."""
+"""The client and the fake API server over real HTTP."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def informed(
 
 
 def refuse_watch_lists(client: RestClient) -> None:
-    """Have watch-lists refused, as by a server that does not know them."""
+    """Refuse watch-lists, as a server without them does."""
     watch = client.watch
 
     def refusing(resource: Any, options: ListOptions) -> Any:
@@ -153,7 +153,7 @@ def refuse_watch_lists(client: RestClient) -> None:
 
 
 def counted_requests(client: RestClient) -> tuple[list[ListOptions], list[ListOptions]]:
-    """The options of all watches and lists from now on."""
+    """Return the options of all later watches and lists; the lists are filled as requests come."""
     watch, list_page = client.watch, client.list_page
     watches: list[ListOptions] = []
     lists: list[ListOptions] = []

@@ -39,7 +39,7 @@ def test_hours_pass_in_no_time() -> None:
 
 
 def test_our_scheduler_serves_the_metrics_that_the_requeue_oracle_reads() -> None:
-    """Skipped cases would be no failure of the suite, so that none is skipped is said here."""
+    """All cases must pass: skipped cases would be no failure of the suite."""
     cases = select(load_cases([BUILT_IN]), "requeue/[ft]*")
     outcomes = run_cases(cases, Settings(workers=0))
     assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []

@@ -30,7 +30,7 @@ TIMESTAMP = re.compile(r'(?<!"deletionTimestamp":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Two runs, side by side, that have nothing in common but the cases and the seed."""
+    """Run the suite twice side by side, with the same cases and seed; return the event logs."""
     directory = tmp_path_factory.mktemp("logs")
     paths = [directory / "first.jsonl", directory / "second.jsonl"]
     with (

@@ -1,4 +1,4 @@
-"""A guarded server and those who come with credentials: kubectl, kube-scheduler and ours."""
+"""A server with TLS and RBAC, and clients with credentials: kubectl, kube-scheduler, kubesched."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Ledger:
     writes: int = 0
 
     def saw(self, obj: dict[str, Any]) -> None:
-        """Nothing may ever be seen under a version that something else was seen under."""
+        """Check that no two different objects have been seen with the same version."""
         version = int(obj["metadata"]["resourceVersion"])
         content = json.dumps([obj["metadata"]["name"], obj.get("data")])
         assert self.seen.setdefault(version, content) == content
@@ -161,7 +161,7 @@ async def check(url: str, ledger: Ledger) -> str:
 
 
 def _untyped(obj: dict[str, Any] | None) -> dict[str, Any] | None:
-    """As items of a list are."""
+    """Return the object in the form of an item of a list."""
     if obj is None:
         return None
     return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}

@@ -1,4 +1,4 @@
-"""A scheduler that is killed at any of its writes, and started again, loses and doubles nothing.
+"""A scheduler killed at any of its writes and started again loses no pod and binds none twice.
 
 Before, during and after every single write within one process, in virtual time; and with real
 processes and SIGKILL at the first write of every kind, at a binding before, during and after.
@@ -74,7 +74,7 @@ async def test_killed_at_every_write_and_started_again(
 
 @pytest.mark.parametrize("moment", Moment)
 async def test_killed_twice_and_started_again(tmp_path: Path, moment: Moment) -> None:
-    """The second one is killed while it makes up for what the first one left."""
+    """The second process is killed as well, while it completes the work of the first."""
     for number in (7, 19):
         async with ScriptedCluster() as cluster:
             await run(cluster, tmp_path, _at(number, moment))
@@ -96,7 +96,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 async def _run_process(
     cluster: ScriptedCluster, directory: Path, environ: dict[str, str], plan: Plan = nothing_happens
 ) -> None:
-    """A real scheduler, until all is done and a signal stops it, or it is killed."""
+    """Run a real scheduler until all pods are done and a signal stops it, or it is killed."""
     started: list[asyncio.subprocess.Process] = []
     async with WriteProxy(cluster.url, plan=plan, on_death=lambda: started[0].kill()) as proxy:
         kubeconfig = str(kubeconfig_for(proxy.url, directory))
@@ -139,7 +139,7 @@ async def _run_process(
 async def test_a_process_killed_at_every_kind_of_write(
     tmp_path: Path, environ: dict[str, str], kind: str, moment: Moment
 ) -> None:
-    """After a binding, kill a process; elsewhere the quicker way is enough."""
+    """Restart a real process after a binding; after other writes the run in process is enough."""
     async with ScriptedCluster() as cluster:
         await _run_process(cluster, tmp_path, environ, _at_first(kind, moment))
         if kind == "POST pods/binding":

@@ -256,7 +256,7 @@ async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_binds_no_more(tmp_
 
 @in_virtual_time
 async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) -> None:
-    """Nothing is answered: it ends ten seconds after its last renewal began, not later."""
+    """Without answers it ends ten seconds after the start of its last renewal, not later."""
     async with an_election(tmp_path) as election:
         first = await election.join("first")
         await election.advance(1)

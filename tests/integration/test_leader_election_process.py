@@ -160,7 +160,7 @@ async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_pat
 async def test_the_lead_passes_between_kube_scheduler_and_ours(
     tmp_path: Path, *, ours_is_first: bool
 ) -> None:
-    """By one lease: one waits for as long as the other one leads, and takes it when given back."""
+    """One process waits while the other one leads, and takes the lease when it is released."""
     order = (OURS, (BINARY,)) if ours_is_first else ((BINARY,), OURS)
     async with a_cluster(tmp_path) as cluster, contextlib.AsyncExitStack() as stack:
         await cluster.api.node("a")

@@ -52,7 +52,7 @@ class Works(Plugin):
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Nothing to undo."""
+        """Do nothing."""
 
     async def _work(self, name: str) -> None:
         await self.clock.sleep(BACKGROUND_SECONDS)

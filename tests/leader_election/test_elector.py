@@ -385,7 +385,7 @@ class Unreliable(Lock):
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_there_is_never_more_than_one_leader(seed: int) -> None:
-    """Whatever gets lost or comes late; and the lead is taken over again and again."""
+    """Requests and answers are lost or late at random; candidates take over again and again."""
     server, rng = Server(VirtualClock()), random.Random(seed)
     candidates: list[Candidate] = []
     leaders: list[str] = []

@@ -74,7 +74,7 @@ def make_claim(
 
 
 def make_class(name: str = "class", *, extended_resource_name: str | None = None) -> DeviceClass:
-    """A device class, maybe one that stands behind an extended resource."""
+    """Return a device class, optionally with the extended resource that it provides."""
     return DeviceClass(core.ObjectMeta(name=name), DeviceClassSpec(extended_resource_name))
 
 

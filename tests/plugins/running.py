@@ -1,4 +1,4 @@
-"""Runs one plugin on its own over a snapshot, as the framework would."""
+"""Run one plugin alone on a snapshot, as the framework does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 
 def build(plugin_class: type[P], args: Mapping[str, object] | None = None) -> P:
-    """A plugin as a profile would have it; `args` as a configuration file has them."""
+    """Return a plugin built as for a profile; `args` in the form of a configuration file."""
     registry = Registry([plugin_class])
     given = dict(args) if args is not None else None
     return cast("P", registry.create(plugin_class.name, given, _HANDLE))
@@ -65,7 +65,7 @@ def verdict_of(status: Status | None) -> Verdict | None:
 def rejected(
     plugin: FilterNodesPlugin, pod: Pod, snapshot: Snapshot, *, only: Iterable[str] | None = None
 ) -> dict[str, Verdict]:
-    """The nodes that a plugin's PreFilter and Filter turn down; `only` narrows the view."""
+    """Return the nodes that a plugin's PreFilter and Filter reject; `only` narrows the view."""
     info, state, nodes = PodInfo(pod), CycleState(), snapshot.nodes
     if only is not None:
         rows = [row for row, name in enumerate(nodes.names) if name in set(only)]
@@ -118,7 +118,7 @@ def hint(
 
 
 def events_of(old: object, new: object) -> Sequence[ClusterEvent]:
-    """The cluster events that a change is, as the event handlers find out."""
+    """Return the cluster events of a change, as the event handlers do."""
     if isinstance(old, Pod) and isinstance(new, Pod):
         return pod_scheduling_properties_change(new, old)
     if isinstance(old, Node) and isinstance(new, Node):

@@ -1,4 +1,4 @@
-"""In-tree volumes in the words of the drivers that have taken them over."""
+"""Topology of in-tree volumes that are migrated to CSI drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-tree volumes in the words of the drivers that have taken over."""
+"""Translation of in-tree volumes to the CSI drivers that they are migrated to."""
 
 from __future__ import annotations
 

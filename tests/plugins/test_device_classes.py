@@ -1,4 +1,4 @@
-"""Resources behind which device classes stand: what NodeResourcesFit leaves to DynamicResources."""
+"""Extended resources of device classes, which NodeResourcesFit leaves to DynamicResources."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def verdicts_after(
     gone: Mapping[str, str] | None = None,
     come: Sequence[Pod] = (),
 ) -> list[Verdict | None]:
-    """The verdict on each node, in a world in which pods have come to it or gone from it."""
+    """Return the verdict on each node, in a world in which pods are added to it or removed."""
     plugin, state, info = plugin_in(snapshot), CycleState(), PodInfo(waiting)
     assert plugin.pre_filter(state, info, snapshot.nodes) is None
     what_if = WhatIf(snapshot.nodes)

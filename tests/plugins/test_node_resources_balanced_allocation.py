@@ -111,7 +111,7 @@ def test_the_score_is_the_same_without_pre_score() -> None:
 
 
 def test_resources_allocated_by_the_kubelet_count_here() -> None:
-    """Upstream's scorer here, unlike NodeResourcesFit's, looks at the pod's status."""
+    """Upstream's scorer here reads the pod's status, unlike NodeResourcesFit's."""
     given = ContainerStatus("c", resources=ResourceRequirements(requests=amounts(3000, 5000, 0)))
     small = pod(1, 1)
     resized = Pod(small.metadata, small.spec, PodStatus(container_statuses=(given,)))

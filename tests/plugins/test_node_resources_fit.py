@@ -33,7 +33,7 @@ def node(name: str = "n", *, pods: str = "32", **offered: str) -> Node:
 
 
 def pod(cpu: str = "0", memory: str = "0", name: str = "pod", **more: str) -> Pod:
-    """A pod; `node_name` is its node, all else are further requests."""
+    """Return a pod; `node_name` is its node, other keywords are requests."""
     node_name = more.pop("node_name", "")
     requests = {"cpu": cpu, "memory": memory, **more}
     return make_pod(name, node_name=node_name, requests=requests)

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits. Upstream's tables are in `tests/upstream`; here is what they leave out."""
+"""NodeVolumeLimits: cases that upstream's tables (`tests/upstream`) do not have."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def user(name: str, *claims: str, node: str = "a") -> Pod:
 
 
 class World:
-    """Nodes a and b, each with a limit of 2, and one plugin that sees all that happens there."""
+    """Nodes a and b, each with a limit of 2, and one plugin over their whole history."""
 
     def __init__(self, *objects: Any, gates: frozenset[str] = frozenset()) -> None:
         limits = [csi_node(name, {DRIVER: 2}) for name in ("a", "b")]
@@ -78,7 +78,7 @@ class World:
             self.cache.add_pod(PodInfo(pod))
 
     def full_for(self, pod: Pod) -> set[str]:
-        """The nodes that have no room; fails if a node is turned down for another reason."""
+        """Return the nodes over their limit; fails if a node is rejected for another reason."""
         found = self.verdicts(pod)
         assert set(found.values()) <= {FULL}
         return set(found)
@@ -108,7 +108,7 @@ def test_a_volume_that_the_node_has_already_costs_nothing() -> None:
 
 
 def test_a_volume_that_only_an_attachment_mentions_counts_twice() -> None:
-    """As upstream counts it: as attached, and as new."""
+    """As in upstream, the volume counts twice: as attached and as new."""
     world = World(attachment("at", "c0", "a"))
     world.run(user("one", "c1"))
     assert world.full_for(POD) == {"a"}

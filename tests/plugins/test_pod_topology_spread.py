@@ -1,4 +1,4 @@
-"""PodTopologySpread: what upstream's own cases (tests/upstream) leave open."""
+"""PodTopologySpread: cases that upstream's (tests/upstream) do not have."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MALFORMED = {"matchExpressions": [{"key": "app", "operator": "Has"}]}
 
 
 def over(key: str = ZONE, when: str = HARD, skew: int = 1, **further: object) -> Json:
-    """A constraint; its selector means the pods of `web` unless told otherwise."""
+    """Return a constraint; by default it selects the pods of `web`."""
     selector = {"labelSelector": {"matchLabels": WEB}}
     return {"topologyKey": key, "whenUnsatisfiable": when, "maxSkew": skew, **selector, **further}
 

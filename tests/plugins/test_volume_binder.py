@@ -34,7 +34,7 @@ MAKER = make_class("make", provisioner="disks.example.com")
 
 
 class Binding:
-    """A pod with one claim that has been reserved a place on the node, and is to be bound."""
+    """A pod with one claim that is reserved on the node, before PreBind."""
 
     def __init__(self, *objects: ApiObject, timeout_seconds: int | None = None) -> None:
         self.pod = PodInfo(pod_with_claims("claim")).assigned_to("node-1")
@@ -67,7 +67,7 @@ class Binding:
 
 
 def bound(volume_name: str = "volume", *, selected: bool = False) -> ApiObject:
-    """The claim once the controller is done with it."""
+    """Return the claim after the volume controller has bound it."""
     return make_claim(
         storage_class="make" if selected else "wait",
         volume_name=volume_name,

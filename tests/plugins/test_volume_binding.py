@@ -1,4 +1,4 @@
-"""VolumeBinding: from the pod's claims to the node that has their volumes."""
+"""VolumeBinding: from PreFilter to Reserve, and scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAKER = make_class("make", provisioner="disks.example.com")
 
 
 class Cycle:
-    """One pod's way through the plugin, in a cluster of three nodes with these objects."""
+    """The cycle of one pod with the plugin, in a cluster of three nodes with these objects."""
 
     def __init__(self, pod: Pod, *objects: Any, plugin: VolumeBinding | None = None) -> None:
         self.handle: FakeHandle = handle_with(ClusterObjects(make_class(), MAKER, *objects))
@@ -58,7 +58,7 @@ class Cycle:
         return verdict_of(self.plugin.pre_filter(self.state, self.pod, self.nodes))
 
     def rejected(self) -> dict[str, tuple[str, ...]]:
-        """The reasons by node, after a PreFilter without objections."""
+        """Return the reasons by node, after a PreFilter that accepts the pod."""
         assert self.pre_filter() is None
         rejections = self.plugin.filter_nodes(self.state, self.pod, self.nodes)
         statuses = [rejections.status(i) if rejections else None for i in range(len(NODES))]
@@ -220,7 +220,7 @@ def test_a_claim_named_twice_takes_two_volumes_as_upstream_has_it() -> None:
 
 
 def taken_on(cycle: Cycle, node_name: str) -> dict[str, str]:
-    """The claims by the volumes that are taken for them on a node, given back at once."""
+    """Return the claims by the volumes that Reserve takes on a node; Unreserve follows."""
     before = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}
     cycle.reserve(node_name)
     after = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}

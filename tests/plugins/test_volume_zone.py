@@ -1,4 +1,4 @@
-"""VolumeZone. Its rules are in `tests/upstream`; here is what upstream's tables leave out."""
+"""VolumeZone: cases that upstream's tables (`tests/upstream`) do not have."""
 
 from __future__ import annotations
 

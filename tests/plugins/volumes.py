@@ -1,4 +1,4 @@
-"""Volumes, claims and classes for tests of the plugins that judge them, and who lists them."""
+"""Volumes, claims and classes for tests of volume plugins, and their listers."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def handle_with(
 def plugin_with(
     plugin_class: type[Plugin], handle: FakeHandle, args: Mapping[str, object] | None = None
 ) -> Any:
-    """A plugin as a profile would have it; `args` as a configuration file has them."""
+    """Return a plugin built as for a profile; `args` in the form of a configuration file."""
     return Registry([plugin_class]).create(plugin_class.name, dict(args) if args else None, handle)
 
 
@@ -149,7 +149,7 @@ def make_claim(
     access_modes: tuple[str, ...] = ("ReadWriteOnce",),
     annotations: Mapping[str, str] | None = None,
 ) -> PersistentVolumeClaim:
-    """A claim in the namespace `default`; with a volume it is fully bound unless said otherwise."""
+    """Return a claim in the namespace `default`; with a volume it is fully bound by default."""
     notes = dict(annotations or {})
     if bool(volume_name) if bound is None else bound:
         notes["pv.kubernetes.io/bind-completed"] = "yes"
@@ -269,7 +269,7 @@ def make_pool(
 
 
 def make_csi_node(name: str, *, migrated: str = "") -> CSINode:
-    """A node's drivers, and the in-tree plugins that they have taken over."""
+    """Return a node's CSI drivers, and the in-tree plugins migrated to them."""
     annotation = "storage.alpha.kubernetes.io/migrated-plugins"
     notes = {annotation: migrated} if migrated else {}
     return CSINode(ObjectMeta(name=name, annotations=notes))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for small clusters in which rules meet: few names and values, many clashes.
+"""Hypothesis strategies for small clusters with few names and values, so that rules often apply.
 
 Everything is drawn from short lists on purpose. Two nodes should often have the same taint, and a
 pod often ask for just what a node has left; random texts would never meet. What a test does not ask
@@ -81,7 +81,7 @@ def subset(options: Mapping[str, Sequence[str]]) -> SearchStrategy[dict[str, str
 
 
 def all_of(kind: type[T], **parts: Sequence[object]) -> list[T]:
-    """Every object there is with these values in its fields."""
+    """Return every object with a combination of these values in its fields."""
     combinations = itertools.product(*parts.values())
     return [kind(**dict(zip(parts, values, strict=True))) for values in combinations]
 
@@ -245,7 +245,7 @@ _images = st.dictionaries(
 
 @st.composite
 def nodes(draw: DrawFn, name: str, vary: Sequence[str] = EVERYTHING) -> core.Node:
-    """A node; any resource may be missing from what it offers."""
+    """Draw a node; any allocatable resource may be missing."""
     allocatable = None
     if RESOURCES in vary:
         pods_allowed = draw(st.sampled_from(("0", "1", "3", "110")))
@@ -274,5 +274,5 @@ def clusters(draw: DrawFn, vary: Sequence[str] = EVERYTHING) -> Cluster:
 
 
 def snapshot(cluster: Cluster) -> Snapshot:
-    """The same cluster as plugins see it."""
+    """Return the same cluster as a snapshot."""
     return snapshot_of(cluster.nodes, cluster.pods)

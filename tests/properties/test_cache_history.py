@@ -62,12 +62,12 @@ class CountsA(NamedTuple):
     needs_affinity_terms: bool = False
 
     def __call__(self, kind: PodKind) -> int:
-        """1 for each."""
+        """Return 1 for a pod that is counted."""
         return int(kind.labels["app"] == "a")
 
 
 class History:
-    """A cache, its snapshot, and what they ought to hold."""
+    """A cache, its snapshot, and their expected content."""
 
     def __init__(self) -> None:
         self.cache = Cache()
@@ -78,7 +78,7 @@ class History:
         self.assumed: set[str] = set()
 
     def step(self, number: int) -> None:
-        """One thing that happens."""
+        """Make one call."""
         number, kind = divmod(number, KINDS)
         variant, which = divmod(number, 4)
         calls: tuple[Callable[[int, int], None], ...] = (

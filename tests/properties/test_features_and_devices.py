@@ -65,7 +65,7 @@ def demanding_pods(draw: DrawFn) -> core.Pod:
 
 @st.composite
 def declaring_nodes(draw: DrawFn) -> tuple[core.Node, ...]:
-    """Nodes whose features are mostly in order, as the API server insists on."""
+    """Draw nodes whose features are mostly sorted, as the API server requires."""
     nodes = []
     for name in strategies.NODE_NAMES[: draw(st.integers(1, 6))]:
         features = draw(st.lists(st.sampled_from(FEATURES), max_size=6))

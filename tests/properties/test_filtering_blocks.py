@@ -52,13 +52,13 @@ def _vectorised(fates: Sequence[int], statuses: tuple[Status, Status]) -> Callab
 
 
 def _crowded(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-    """Depends on the pods on the node, those merely expected included."""
+    """Depends on the pods on the node, nominated pods included."""
     return unschedulable(f"{node.pod_count} pods") if node.pod_count > 1 else None
 
 
 @st.composite
 def _plugins(draw: st.DrawFn) -> list[type[Plugin]]:
-    """A few plugins in either form, each with a fate in store for each node."""
+    """Draw a few plugins of either form, each with an answer for each node."""
     classes = [plugin("Crowded", filter=_crowded)]
     for number in range(draw(st.integers(1, 4))):
         fates = draw(st.lists(st.integers(0, 2), min_size=NODES_MAX, max_size=NODES_MAX))

@@ -1,4 +1,4 @@
-"""The shortcuts through floats give what exact integers give, right up to their border."""
+"""Computations with floats equal exact integers, up to the limit of their range."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_percentages(given_shares: list[tuple[int, int]]) -> None:
 
 
 def test_the_border_is_no_wider_than_it_may_be() -> None:
-    """Just inside it, the share closest below each whole percentage is cut to the right side."""
+    """Just inside the limit, the share closest below each whole percentage is cut down."""
     for percentage in range(1, 101):
         part = -(-percentage * BORDER // 100) - 1
         found = percent(np.array([part]), np.array([BORDER]), whole_max=BORDER)

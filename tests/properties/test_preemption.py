@@ -1,4 +1,4 @@
-"""Preemption in lockstep over what-if rows finds what upstream finds node by node."""
+"""Preemption over all what-if rows at once equals upstream's, node by node."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def stages(draw: DrawFn) -> Stage:
 
 
 def fits(stage: Stage) -> default_preemption.Fits:
-    """All filters in order, but for those that have nothing to do with the pod in this cycle."""
+    """Return all filters in order, without those that skip the pod in this cycle."""
     alone = inter_pod_affinity.skips_filter(stage.pod, stage.cluster, {})
 
     def judged(pod: core.Pod, node: core.Node, cluster: Cluster) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""Views of views of nodes are what the same cuts through a plain list are."""
+"""Views of views of nodes equal the same slices of a plain list."""
 
 from __future__ import annotations
 

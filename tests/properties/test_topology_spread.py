@@ -214,7 +214,7 @@ def test_scores(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
 
 
 class Change(NamedTuple):
-    """In the world of one node: a pod comes, or one of its pods goes."""
+    """A change in the world of one node: a pod is added, or one of its pods removed."""
 
     row: int
     arriving: Pod | None

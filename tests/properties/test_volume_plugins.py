@@ -52,7 +52,7 @@ Answer = Any
 
 
 class World:
-    """Nodes with pods, objects, and the plugins that judge pods in it for as long as it lasts."""
+    """Nodes with pods, objects, and plugins that are kept for the whole history."""
 
     def __init__(self, rng: random.Random) -> None:
         self.maker = maker = Maker(rng)
@@ -77,7 +77,7 @@ class World:
         self.plugins = {kind: plugin_with(kind, handle) for kind in PLUGINS}
 
     def change(self) -> None:
-        """Let one thing happen, whatever it be."""
+        """Make one random change."""
         rng, maker = self.maker.rng, self.maker
         what = rng.randrange(7)
         if what == 0 and self.pods:
@@ -100,7 +100,7 @@ class World:
         self.cache.update_snapshot(self.snapshot)
 
     def _exchange_nodes(self) -> None:
-        """Some nodes go, and others come that have gone before: in other places, maybe."""
+        """Remove some nodes, and add removed ones again, maybe in other rows."""
         rng = self.maker.rng
         gone = [name for name in NODES if name not in {n.metadata.name for n in self.nodes}]
         for node in rng.sample(self.nodes, rng.randint(0, len(self.nodes) - 1)):

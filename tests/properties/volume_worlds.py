@@ -1,4 +1,4 @@
-"""Small random worlds of volumes, in which claims, disks and drivers often meet."""
+"""Small random clusters with volumes, in which pods often share claims, disks and drivers."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Maker:
         return self.rng.choice([obj for obj in objects if type(obj) is kind])
 
     def another(self, objects: Sequence[Any]) -> Any:
-        """Something in place of one of the objects, under its name."""
+        """Return an object that replaces one of the objects, under its name."""
         old = self.one_of(objects)
         metadata = old.metadata
         if isinstance(old, PersistentVolumeClaim):

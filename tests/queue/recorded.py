@@ -1,4 +1,4 @@
-"""Random scripts, and our queue playing them: the other side of `recorder/main.go`.
+"""Random scripts, and a player that runs them on our queue: the counterpart of `recorder/main.go`.
 
 `python -m tests.queue.recorded COUNT LENGTH [SEED]` prints scripts for the recorder to play on
 upstream's own queue; `test_recorded` plays them on ours and compares.
@@ -95,7 +95,7 @@ def pod_of(described: object) -> Pod:
 
 
 class Player:
-    """Our queue, told what to do step by step; `states` is what came of it."""
+    """Runs scripts on our queue; `states` has its state after each step."""
 
     def __init__(self, script: Json) -> None:
         hints: Hints = {}
@@ -259,7 +259,7 @@ def _milliseconds(seconds: float | None) -> int:
 
 
 class Author:
-    """Writes a script step by step, playing it along to know which pods are in flight."""
+    """Writes a script step by step, and runs each step to get the pods in flight."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

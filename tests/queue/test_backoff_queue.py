@@ -33,7 +33,7 @@ def pod_that(
     expires: float = 0.0,
     priority: int = 0,
 ) -> QueuedPodInfo:
-    """A pod that came back `came` seconds after the start, after so many failures."""
+    """Return a pod that was given back `came` seconds after the start, after so many failures."""
     rejectors = () if errors else ("plugin",)
     info = waiting(make_pod(name, priority=priority), *rejectors, timestamp=START + came)
     info.unschedulable_count = unschedulable

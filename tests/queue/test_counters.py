@@ -189,7 +189,7 @@ def test_pods_are_counted_each_time_they_enter_a_queue(
 
 
 def test_gated_pods_enter_the_unschedulable_ones_each_time_an_event_tries_them() -> None:
-    """Upstream's metric has no label of its own for them."""
+    """Upstream's metric counts gated pods as unschedulable."""
     world = World({TIMEOUT: [("preEnqueuePlugin", queue)]}, gates=[LabelGate()])
     world.add(make_pod("p"))
     world.event(TIMEOUT)

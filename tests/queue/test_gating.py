@@ -164,7 +164,7 @@ def test_a_pod_that_may_not_back_off_is_gated_instead() -> None:
 
 
 class BrokenGate(LabelGate):
-    """Fails in one of the two ways in which a plugin can."""
+    """Raises, or returns a status of an error."""
 
     def __init__(self, *, raises: bool) -> None:
         super().__init__(name="BrokenGate")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def peopled() -> World:
-    """A pod at each place, named after it."""
+    """Return a world with a pod at each place; the place is its name."""
     world = World({NODE_ADD: [("Fit", queue)]})
     world.try_in_vain(make_pod("error"))
     world.try_in_vain(make_pod("backoff", priority=1), "Fit")

@@ -1,4 +1,4 @@
-"""Our queue against what upstream's own queue has done with the same scripts.
+"""Our queue against the recorded states of upstream's queue after the same scripts.
 
 `recorded.jsonl.gz` holds random scripts and, after each step, the state of the queue of
 kube-scheduler v1.36.3: the place and the attributes of each pod, the pods in flight, the nominated

@@ -1,4 +1,4 @@
-"""Pods come, are tried, change and go. Cases stem from upstream's `scheduling_queue_test.go`."""
+"""Pods are added, popped, changed and deleted. Cases are of `scheduling_queue_test.go`."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_pod_that_waits_already_cannot_be_given_back(place: str, message: str)
 
 
 def test_a_pod_can_be_given_back_after_it_was_done(caplog: pytest.LogCaptureFixture) -> None:
-    """A failed binding: the pod was let go of before."""
+    """A binding that fails after `done` was called for the pod."""
     world = World()
     world.add(LOW_POD)
     info = world.pop()

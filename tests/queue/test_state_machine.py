@@ -1,4 +1,4 @@
-"""Any sequence of calls: after each of them the queue is in order, and no pod is lost.
+"""Any sequence of calls: after each, the invariants of the queue hold, and no pod is lost.
 
 Two things are compared with a slow and obvious version of themselves: which pods an event moves
 (looking at all of them, where the queue looks into its files), and which pod is popped.

@@ -129,7 +129,7 @@ def test_pods_are_ordered_by_when_they_began_to_wait_not_by_when_they_moved(
 
 
 def test_a_gated_pod_is_not_flushed_but_marked() -> None:
-    """As upstream: it is marked as flushed although its gate holds it back, again and again."""
+    """As upstream: each flush marks a gated pod as flushed, although its gate still holds it."""
     gate = LabelGate()
     world = World(gates=[gate])
     pod = make_pod("p", labels={"p": ""})
@@ -145,7 +145,7 @@ def test_a_gated_pod_is_not_flushed_but_marked() -> None:
 
 
 def test_pods_in_flight_during_a_flush_of_anybody_are_tried_again() -> None:
-    """As upstream, even if the pod that was overdue is gated and goes nowhere."""
+    """As upstream, even if the overdue pod is gated and does not move."""
     gate = LabelGate("p")
     world = World(gates=[gate])
     world.add(make_pod("gated"))
@@ -233,7 +233,7 @@ def test_the_deadline_of_an_unschedulable_pod_is_the_first_tick_at_which_it_is_o
 
 
 def test_a_flush_that_is_not_due_leaves_overdue_pods_for_the_next_tick() -> None:
-    """Upstream looks every 30 seconds, not sooner."""
+    """Upstream flushes every 30 seconds, not sooner."""
     world = World()
     world.flush_due(START)
     world.try_in_vain(make_pod("p"), "plugin")

@@ -73,7 +73,7 @@ def sort_key(pod: QueuedPodInfo) -> tuple[int, float]:
 
 
 class LabelGate:
-    """Lets only pods pass that have one of these labels, as upstream's test plugin does."""
+    """Allows only pods that have one of these labels, as upstream's test plugin."""
 
     def __init__(self, *allowed: str, name: str = "preEnqueuePlugin") -> None:
         self.name = name
@@ -111,7 +111,7 @@ def waiting(
     timestamp: float = START,
     unschedulable_count: int = 0,
 ) -> QueuedPodInfo:
-    """A pod as it comes back from an attempt, or waits after one."""
+    """Return a pod that is given back after an attempt, or waits after one."""
     info = QueuedPodInfo(PodInfo(pod), timestamp=timestamp)
     info.unschedulable_plugins = set(rejectors)
     info.pending_plugins = set(pending)
@@ -155,7 +155,7 @@ class World:
         )
 
     def take(self, moves: Moves) -> None:
-        """Take note of what a call of the queue has returned."""
+        """Record the moves that a call of the queue has returned."""
         self.ready += moves.poppable
         self.timed += moves.timed
         for skipped in moves.skipped:
@@ -203,7 +203,7 @@ class World:
         self.take(self.queue.activate({pod.key: PodInfo(pod)}, self.now))
 
     def pop_names(self) -> list[str]:
-        """Pop all there is."""
+        """Pop all pods; return their names."""
         names = []
         while (info := self.pop_nowait()) is not None:
             names.append(info.pod_info.name)
@@ -212,7 +212,7 @@ class World:
     def give_back(
         self, info: QueuedPodInfo, *rejectors: str, pending: Iterable[str] = ()
     ) -> QueuedPodInfo:
-        """The attempt has failed: because of these plugins, or with an error if there are none."""
+        """Give the pod back, rejected by these plugins, or after an error if there are none."""
         info.clear_rejector_plugins()
         info.unschedulable_plugins = set(rejectors)
         info.pending_plugins = set(pending)
@@ -247,7 +247,7 @@ class World:
         self.take(self.queue.flush_due(self.now if now is None else now))
 
     def find(self, name: str, namespace: str = "default") -> QueuedPodInfo:
-        """A pod that waits in one of the pools."""
+        """Return a pod that waits in one of the pools."""
         info = self.queue.find(f"{namespace}/{name}")
         assert info is not None, f"{name} waits nowhere"
         return info

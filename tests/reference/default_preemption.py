@@ -32,7 +32,7 @@ class Candidate(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """All that is not the pod and the cluster. `nominated` are pods by node."""
+    """The input beside pod and cluster. `nominated` are pods by node."""
 
     fits: Fits
     budgets: Sequence[PodDisruptionBudget]
@@ -75,7 +75,7 @@ def without(cluster: Cluster, gone: Sequence[Pod]) -> Cluster:
 
 
 def verdict(pod: Pod, node: Node, cluster: Cluster, rules: Rules) -> Verdict | None:
-    """With the nominated pods of at least this priority, and without them."""
+    """Return the rejection with the nominated pods of at least this priority, else without them."""
     expected = [
         other
         for other in rules.nominated.get(node.metadata.name, ())

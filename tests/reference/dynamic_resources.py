@@ -26,7 +26,7 @@ def pre_enqueue(pod: Pod, claims: Sequence[ResourceClaim]) -> Verdict | None:
 
 
 def claims_of(pod: Pod, claims: Sequence[ResourceClaim]) -> list[ResourceClaim] | str:
-    """The pod's claims, or why there are none."""
+    """Return the pod's claims, or the reason why they are missing."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     found = []
     for entry in pod.spec.resource_claims:

@@ -63,7 +63,7 @@ class Term(NamedTuple):
         return False
 
     def merged(self, namespaces: Namespaces) -> Term:
-        """With the names of the namespaces selected, the selector left as it is."""
+        """Return the term with the names of the selected namespaces added; the selector stays."""
         if is_empty(self.term.namespace_selector):
             return self
         selector = self.term.namespace_selector

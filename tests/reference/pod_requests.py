@@ -41,7 +41,7 @@ def counted(name: str, value: Fraction) -> int:
 
 
 def is_scalar(name: str) -> bool:
-    """Good enough for the names that tests use."""
+    """Return True for a scalar resource; right for the names that tests use."""
     return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
 
 

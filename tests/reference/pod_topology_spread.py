@@ -38,7 +38,7 @@ class Constraint(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """Whatever may group pods."""
+    """The objects whose selectors group pods."""
 
     services: tuple[Service, ...] = ()
     replication_controllers: tuple[ReplicationController, ...] = ()
@@ -228,7 +228,7 @@ def filter_node(pod: Pod, node: Node, state: State) -> Verdict | None:
 def scores(
     pod: Pod, feasible: list[Node], cluster: Cluster, defaults: Defaults = NO_DEFAULTS
 ) -> list[int] | None:
-    """Normalised scores of the feasible nodes; None where the plugin stays out of it."""
+    """Return normalised scores of the feasible nodes; None if the plugin skips the pod."""
     constraints = constraints_of(pod, "ScheduleAnyway", defaults)
     if not constraints:
         return None

@@ -1,4 +1,4 @@
-"""The objects, beside pods and nodes, that the reference rules about volumes look at."""
+"""The objects, beside pods and nodes, that the reference rules of volumes read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class VolumeObjects(NamedTuple):
-    """Found by looking at one after the other."""
+    """Objects by kind; lookups are linear searches."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()

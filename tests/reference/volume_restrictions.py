@@ -64,7 +64,7 @@ def pre_filter(pod: Pod, cluster: Cluster, objects: VolumeObjects) -> Verdict | 
 
 
 def users(pod: Pod, other: Pod, objects: VolumeObjects) -> int:
-    """By how much a pod that comes or goes changes that number; its namespace is not looked at."""
+    """Return the number of `pod`'s claims for one pod only that `other` uses, in any namespace."""
     once = set()
     for name in claims_of(pod):
         claim = objects.claim(pod.metadata.namespace, name)

@@ -22,7 +22,7 @@ class PvTopology(NamedTuple):
 
 
 class Rejected(Exception):
-    """PreFilter turns the pod down."""
+    """PreFilter rejects the pod."""
 
 
 def pv_topologies(pod: Pod, objects: VolumeObjects) -> list[PvTopology]:

@@ -151,7 +151,7 @@ def test_permit_plugins_reject_or_have_the_pod_wait(
 
 
 def _pre_bind(name: str, kind: str) -> type[Plugin]:
-    """`=` is alone, `|` may run beside its neighbours; a `-` before it: has nothing to do."""
+    """Return a PreBind plugin: `=` runs alone, `|` beside its neighbours, with `-` it skips."""
     answer = PreBindPreFlightResult(allow_parallel="|" in kind, skip="-" in kind)
     return answering(name, pre_bind_pre_flight=answer, pre_bind=None)
 

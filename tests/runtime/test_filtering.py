@@ -127,7 +127,7 @@ def test_prefilter_plugins_see_all_nodes() -> None:
 
 
 def _reject(*names: str, status: Status = NO) -> object:
-    """A `filter_nodes` that turns these nodes down."""
+    """Return a `filter_nodes` that rejects these nodes."""
 
     def filter_nodes(
         self: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes
@@ -299,7 +299,7 @@ def test_nominated_pods_change_neither_state_nor_snapshot() -> None:
 
 
 def test_a_node_must_pass_without_the_expected_pods_as_well() -> None:
-    """Affinity to a pod that may never come is no affinity."""
+    """Affinity to a nominated pod does not count: the pod may never run there."""
 
     def likes_company(
         self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo

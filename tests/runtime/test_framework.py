@@ -89,7 +89,7 @@ class Configured(Plugin):
         self.size = self.args.size
 
     def pre_enqueue(self, pod: PodInfo) -> None:
-        """Nothing against it."""
+        """Allow the pod."""
 
 
 def test_arguments_are_decoded_before_the_plugin_is_made() -> None:

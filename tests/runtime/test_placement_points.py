@@ -1,4 +1,4 @@
-"""The extension points of pod groups: who takes part, with which weight."""
+"""The extension points of pod groups: their plugins and weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods on their way from Permit to their bind, which a preemption can still call back."""
+"""Pods between Permit and Bind, which a preemption can still cancel."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def test_a_class_that_cannot_be_loaded_is_reported_in_one_line(reference: str, t
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on the path where modules and installed packages are looked for."""
+    """Return a folder in `sys.path` for modules and installed packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

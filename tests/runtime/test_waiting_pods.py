@@ -1,4 +1,4 @@
-"""Pods held at Permit: allowed, turned down, or out of time, on a clock that the test moves."""
+"""Pods that wait at Permit: allowed, rejected, or timed out, on a clock that the test moves."""
 
 from __future__ import annotations
 

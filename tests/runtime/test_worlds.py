@@ -1,4 +1,4 @@
-"""Dry runs: pods come and go in many worlds, each of which changes one node."""
+"""Dry runs: pods are added and removed in many worlds, each of which changes one node."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class OnePerNode(Plugin):
 
 
 def worlds_of(*classes: type[Plugin], handle: FakeHandle | None = None) -> Worlds:
-    """The worlds of nodes a, b and c, PreFilter having been run."""
+    """Return the worlds of nodes a, b and c after PreFilter."""
     framework = framework_of(*classes, handle=handle or FakeHandle(SNAPSHOT))
     state = CycleState()
     framework.pre_filters.run(state, POD, SNAPSHOT.nodes)

@@ -119,7 +119,7 @@ class Source(Generic[T]):
         self.wake()
 
     async def list(self, options: ListOptions) -> Page[T]:
-        """All that is selected, as it is now."""
+        """Return the current objects that are selected."""
         changes = self._objects.changes
         version = str(changes[-1].version if changes else 0)
         items = [obj for obj in self._objects.now.values() if self._selects(obj)]

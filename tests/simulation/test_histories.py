@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: the scheduler stays sound, and all is well in the end."""
+"""Any history: the invariants of the scheduler hold, and all pods are done at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dictionary-encoded columns: codes, references, compaction, and questions asked once per value."""
+"""Dictionary-encoded columns: codes, references, compaction, rules called once per value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node table: rows come and go, counts follow pods, derived columns follow node objects."""
+"""The node table: rows added and removed, counts of pods, columns derived from node objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of pods: right after any history; a weight function is called once per pod kind."""
+"""Counts of pods are right after any history; a weight function is called once per pod kind."""
 
 from __future__ import annotations
 

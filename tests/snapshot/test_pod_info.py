@@ -1,4 +1,4 @@
-"""Pods worked out once: upstream's `TestPodInfoCalculateResources` and the rest of `PodInfo`."""
+"""Values kept per pod: upstream's `TestPodInfoCalculateResources` and the rest of `PodInfo`."""
 
 from __future__ import annotations
 

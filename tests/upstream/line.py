@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Takes notes of writes; bindings fail with `bind_failure`, if there is one."""
+    """Records writes; bindings fail with `bind_failure`, if there is one."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
@@ -142,7 +142,7 @@ class Line:
         self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
 
     async def schedule(self, pod: Pod) -> None:
-        """Queue a pod, run its cycle and what that sets going, as far as no time must pass."""
+        """Queue a pod, run its cycle and its background work, as far as that needs no time."""
         self.known.setdefault(pod.key, pod)
         self.queue.add(PodInfo(pod), self.clock.now())
         await self.schedule_next()

@@ -51,7 +51,7 @@ class Case:
 
 @functools.cache
 def read_yaml(path: Path) -> Any:
-    """A YAML file, read once and as fast as can be."""
+    """Return the content of a YAML file; it is read only once."""
     return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
 
 

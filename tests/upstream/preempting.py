@@ -133,19 +133,19 @@ class Never(Plugin):
 
 
 class Named(Plugin):
-    """Takes a pod to the node of its own name."""
+    """Accepts a pod only on the node of its own name."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return None if pod.name == node.name else unschedulable("another name")
 
 
 class ErrorProne(Plugin):
-    """Cannot follow pods on nodes that are labelled so."""
+    """Fails in AddPod and RemovePod on nodes with the label."""
 
     name = "test-plugin"
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: object) -> None:
-        """There is nothing to prepare."""
+        """Accept the pod."""
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
         if node.labels.get("error") == "true":
@@ -194,7 +194,7 @@ def _node_like(name: str, fields: Mapping[str, Any]) -> Node:
 
 
 class Preempting:
-    """A cluster, one plugin of ours in it, and what pods find when they preempt."""
+    """A cluster with our plugin, and the results of preemptions in it."""
 
     def __init__(
         self,

@@ -146,7 +146,7 @@ def _hint(plugin: str, answer: str, asked: list[str] | None) -> QueueingHintFn:
 
 
 class Doorman:
-    """A PreEnqueue plugin that lets pass what has one of its labels."""
+    """A PreEnqueue plugin that allows pods with one of its labels."""
 
     def __init__(self, name: str, allowed: Iterable[str]) -> None:
         self.name = name
@@ -266,7 +266,7 @@ class QueueStage:
         self._popped(info, name)
 
     def do_pop_specific(self, name: str, expected: str = "") -> None:
-        """Ours pops no pod by name: it is activated, and taken out before all others."""
+        """Our queue pops no pod by name: activate it, and pop it before all others."""
         pod = self.pod(name)
         self._take(self.queue.activate({name: PodInfo(pod)}, self.now))
         info = self.queue.active_q.delete(pod.key)

@@ -39,7 +39,7 @@ class Share:
 
     @property
     def missing(self) -> frozenset[str]:
-        """Neither ported nor left out for a reason."""
+        """The cases that are neither ported nor left out for a reason."""
         return self.all - set(self.ported) - self.left_out_sources
 
     def faults(self, reasons: Iterable[str]) -> list[str]:
@@ -87,7 +87,7 @@ def _share(path: str, entry: dict[str, Any], ported: tuple[str, ...]) -> Share:
 
 
 def reasons() -> dict[str, str]:
-    """Why a case may be left out: the words of `totals.yaml` and what they mean."""
+    """Return the reasons in `totals.yaml` to leave out a case, with their meanings."""
     found: dict[str, str] = _totals()["reasons"]
     return found
 

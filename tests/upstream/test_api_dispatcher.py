@@ -70,7 +70,7 @@ def test_sync(case: Case) -> None:
 
 
 class _Client:
-    """Stands where the client is, and takes notes."""
+    """A fake client that records calls."""
 
     def __init__(self) -> None:
         self.patches = 0

@@ -51,7 +51,7 @@ def _victims(candidates: list[Candidate]) -> dict[str, list[str]]:
 
 
 def _nominated(result: PostFilterResult | None) -> str | None:
-    """The node; "" for nowhere, None if nothing is said of it."""
+    """Return the nominated node; "" clears a nomination, None keeps it."""
     info = result.nominating_info if result is not None else None
     return None if info is None else info.nominated_node_name
 

@@ -40,7 +40,7 @@ OURS = "supported-scheduler"
 
 
 class _HelpedByNominated:
-    """Thinks that only the going of a nominated pod helps."""
+    """Its hint returns Queue only if a nominated pod is deleted."""
 
     name = "fooPlugin1"
 

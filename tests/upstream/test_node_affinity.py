@@ -14,7 +14,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter,
 
 @pytest.mark.parametrize("case", cases("node_affinity", "filter"))
 def test_filter(case: Case) -> None:
-    """Filter answers as it does whatever PreFilter said; the framework would not ask it."""
+    """Filter runs even after PreFilter has skipped the pod, unlike in the framework."""
     plugin, state, expected = plugin_of(NodeAffinity, case), CycleState(), None
     if not case.get("without_pre_filter"):
         expected = case.get("pre_filter")

@@ -61,7 +61,7 @@ def _profile(*names: str, scheduler_name: str = "default-scheduler") -> config.K
 
 
 class _Watched(Line):
-    """Notes whether the pod's events still count when its failure is handled."""
+    """Records if the pod is in flight when its failure is handled."""
 
     seen: bool | None = None
 

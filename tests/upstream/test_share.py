@@ -1,4 +1,4 @@
-"""The share of upstream's cases that run here never shrinks, and every one of them is real."""
+"""The share of upstream's cases that run here never shrinks; each one exists in upstream."""
 
 from __future__ import annotations
 

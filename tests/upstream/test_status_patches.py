@@ -36,7 +36,7 @@ def test_update_pod(case: Case) -> None:
 
 
 class _Server:
-    """Stands where the client is: refuses connections as told, then takes a patch."""
+    """A fake client: refuses the scripted number of connections, then accepts a patch."""
 
     def __init__(self, answers: list[str]) -> None:
         self._answers = iter(answers)

@@ -273,18 +273,18 @@ async def test_bind_api_update(case: Case) -> None:
 
 
 def newest(obj: Any) -> Any:
-    """Whatever its version: upstream's tests do not compare it either."""
+    """Return the object without its version, which upstream's tests do not compare."""
     return replace(obj, metadata=replace(obj.metadata, resource_version=""))
 
 
 def newer(obj: Any) -> Any:
-    """The same in a version that comes after those of our own writes."""
+    """Return the object in a version after those of our own writes."""
     return replace(obj, metadata=replace(obj.metadata, resource_version="9"))
 
 
 @pytest.mark.parametrize("case", cases("volume_binding", "check_bindings"))
 async def test_check_bindings(case: Case) -> None:
-    """The first look at what has become of the claims, a second after they were written.
+    """The first check of the claims, a second after they were written.
 
     Upstream asks without writing anything; here everything there is has been written already.
     """

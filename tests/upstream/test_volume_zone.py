@@ -12,7 +12,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
 
 @pytest.mark.parametrize("case", cases("volume_zone", "filter"))
 def test_filter(case: Case) -> None:
-    """Upstream runs Filter even where PreFilter has skipped the pod, or turned it down."""
+    """Upstream's test runs Filter even after PreFilter has skipped or rejected the pod."""
     plugin, state = plugin_of(VolumeZone, case), CycleState()
     assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
     assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
