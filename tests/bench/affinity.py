@@ -1,4 +1,4 @@
-"""Scheduling cycles with affinity, in a cluster that is at work.
+"""Scheduling cycles with affinity, in a cluster with running pods.
 
 Each node runs two pods, and all of them have the same sort of terms as the pods to come. They are
 of ten colours, and the terms are about pods of one's own colour; pods of one colour are alike but

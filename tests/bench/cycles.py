@@ -45,7 +45,7 @@ _ZONES = 3
 
 
 class Workload(NamedTuple):
-    """A cluster, and the pods that are scheduled in it while the time is taken."""
+    """A cluster, and the pods whose scheduling is measured."""
 
     name: str
     nodes: list[Node]

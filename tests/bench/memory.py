@@ -28,7 +28,7 @@ _DEPLOYMENTS = 1000
 
 
 def resident_mebibytes(nodes_total: int, pods_total: int) -> float:
-    """The resident memory of a process that holds so much."""
+    """Return the resident memory of a process with so many objects."""
     command = [sys.executable, "-m", "tests.bench.memory", str(nodes_total), str(pods_total)]
     return float(subprocess.run(command, check=True, capture_output=True).stdout)
 

@@ -1,4 +1,4 @@
-"""Scheduling cycles with topology spread constraints, hard and soft, in a cluster that is at work.
+"""Scheduling cycles with hard and soft topology spread constraints, with running pods.
 
 All running pods match, two on each node: the pods to come keep zones and hosts even.
 """

@@ -1,4 +1,4 @@
-"""A scheduler without client, for benchmarks: objects come in as from informers, nothing goes out.
+"""A scheduler without client, for benchmarks: objects arrive as from informers, no writes.
 
 Event handlers, cache, queue, the default profile, scheduling cycles and the failure handler are the
 real ones. A pod that was given a node counts as bound at once, and the handlers get the event.
@@ -116,7 +116,7 @@ class Stage:
         )
 
     def schedule(self, pods: Iterable[Pod]) -> int:
-        """Have these pods come in, and try whatever is active; how many were given a node."""
+        """Add these pods, schedule all active pods; return the number of pods with a node."""
         for arrived in pods:
             pod = self._share(arrived)
             self._pods[pod.key] = pod

@@ -102,7 +102,7 @@ def test_one_of_several_registrations_is_enough() -> None:
     assert not match_any_cluster_event(ClusterEvent(R.NODE, A.ADD), [])
 
 
-def test_only_everything_that_happens_to_everything_is_a_wildcard() -> None:
+def test_only_all_actions_on_all_resources_are_a_wildcard() -> None:
     assert events.EVENT_UNSCHEDULABLE_TIMEOUT.is_wildcard
     assert not ClusterEvent(R.WILDCARD, A.UPDATE).is_wildcard
     assert not ClusterEvent(R.NODE, A.ALL).is_wildcard

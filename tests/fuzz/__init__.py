@@ -1,1 +1,1 @@
-"""Programs that ask a server at random, and look whether it bears it."""
+"""Programs that send random requests to a server and check its answers."""

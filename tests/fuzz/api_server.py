@@ -67,7 +67,7 @@ class Findings:
 
 
 class Server:
-    """The server under test, and what can be seen of it from outside."""
+    """The server under test, and its observable state: port, stderr, memory."""
 
     def __init__(self, process: subprocess.Popen[str], errors: Path) -> None:
         self._process = process

@@ -125,7 +125,7 @@ _BROKEN: Final = (
 
 @dataclasses.dataclass(frozen=True)
 class Resource:
-    """A path of a document, what it takes, and under which schema."""
+    """A path of a document, its verbs and its schema."""
 
     path: str
     verbs: tuple[str, ...]
@@ -252,7 +252,7 @@ class Asker:
         return urllib.parse.urlencode(pairs)
 
     def _object(self, resource: Resource) -> Json:
-        """An object for the resource: one that was seen there, a right one or one by the schema."""
+        """Return an object for the resource: from an answer, a seed, or by the schema."""
         chance = self._chance
         made: Any
         if chance.random() < 0.4 and resource.path in self._seen:

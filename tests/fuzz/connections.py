@@ -1,4 +1,4 @@
-"""One connection that sends bytes as they are, and reads whatever comes back."""
+"""One connection that sends raw bytes and reads the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Hang(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Status, headers and body; no status if the server closed the connection without a word."""
+    """Status, headers and body; no status if the server closed the connection without an answer."""
 
     code: int
     body: bytes
@@ -31,7 +31,7 @@ class Answer:
 
 
 class Connection:
-    """Connects when it has to, as the server may close after any answer."""
+    """Connects again if the server has closed the connection after an answer."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -1,4 +1,4 @@
-"""Ask `kubesched-fakeapi` and a real kube-apiserver the same at random, and compare their answers.
+"""Send the same random requests to `kubesched-fakeapi` and a kube-apiserver; compare the answers.
 
     python -m tests.fuzz.differential BINARIES --requests 3000 --seed 1 [--dump FILE]
 
@@ -51,7 +51,7 @@ class Outcome:
     message: str
 
     def differs_from(self, other: Outcome) -> str:
-        """The first of the levels at which it is another, or nothing."""
+        """Return the first level at which the outcomes differ, or nothing."""
         comparable = _LEVELS if self.code < 400 or (self.message and other.message) else _LEVELS[:1]
         for level in comparable:
             if level and getattr(self, level) != getattr(other, level):
@@ -80,7 +80,7 @@ def outcome(answer: Answer) -> Outcome:
 
 
 class Pair:
-    """Both servers, and what one calls what the other calls otherwise."""
+    """Both servers, and the names by which they differ (uids, generated names)."""
 
     def __init__(self, ours: Connection, real: Connection) -> None:
         self._ours = ours

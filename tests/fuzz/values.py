@@ -1,4 +1,4 @@
-"""JSON values at random: what a schema of an OpenAPI document allows, and then a little wrong."""
+"""Random JSON values: allowed by a schema of an OpenAPI document, and slightly wrong ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Values:
         return make() if make else self.junk()
 
     def mutated(self, value: Any, schema: Schema) -> Any:
-        """The value with a few places filled anew, wrong, missing or too much."""
+        """Return the value with a few places replaced, wrong, missing or added."""
         changed = copy.deepcopy(value)
         for _ in range(self._chance.choice((1, 1, 1, 2, 4))):
             places = list(self._places(changed, schema))
@@ -118,7 +118,7 @@ class Values:
         return copy.deepcopy(self._chance.choice(_JUNK))
 
     def patch_operations(self, value: Any) -> list[Any]:
-        """A JSON patch that has something to do with the value."""
+        """Return a JSON patch whose paths are mostly in the value."""
         places = [path for path, _ in _pointers(value)] or [""]
         odd = (
             "",

@@ -1,4 +1,4 @@
-"""kopf, unmodified: an operator on pods in a process of its own, and what it does to them."""
+"""kopf, unmodified: an operator on pods in a process of its own, and its changes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Operated:
         self._pods = pods
 
     async def annotated(self, key: str) -> Json:
-        """The first pod that is changed and has the annotation then."""
+        """Return the first changed pod that has the annotation."""
         while True:
             event = await self._next()
             if f"example.com/{key}" in annotations(event["object"]):
                 return dict(event["object"])
 
     async def gone(self) -> Json:
-        """The next pod that is deleted, as it was then."""
+        """Return the next pod that is deleted, in its last version."""
         while (event := await self._next())["type"] != "DELETED":
             pass
         return dict(event["object"])

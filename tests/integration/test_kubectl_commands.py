@@ -59,7 +59,7 @@ RUNNING: dict[str, Any] = {
 
 @pytest.fixture(params=kubectls() or [None])
 def kubectl(request: pytest.FixtureRequest, fake_api: FakeApi) -> Kubectl:
-    """Each kubectl there is."""
+    """Run the test with each kubectl that is installed."""
     if request.param is None:
         pytest.skip("no kubectl")
     return Kubectl(request.param, fake_api.kubeconfig, fake_api.kubeconfig.parent)
@@ -383,7 +383,7 @@ def test_drain_respects_a_budget(fake_api: FakeApi, kubectl: Kubectl) -> None:
 
 
 def evicted(kubectl: Kubectl) -> str:
-    """The pod that is on its way out, once there is one."""
+    """Return the pod that is being deleted, once there is one."""
     output = "jsonpath={range .items[?(@.metadata.deletionTimestamp)]}{.metadata.name} {end}"
     while not (names := kubectl("get", "pods", "-o", output).split()):
         pass

@@ -103,7 +103,7 @@ def widget(**spec: Any) -> str:
 def kubectl(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Kubectl]:
-    """Each kubectl there is, with a server of its own."""
+    """Run the test with each kubectl that is installed, and a server of its own."""
     if request.param is None:
         pytest.skip("no kubectl")
     directory: Path = tmp_path_factory.mktemp("kubectl")

@@ -45,7 +45,7 @@ LOOKS_AGAIN_SECONDS = 4.4
 
 
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test on a loop that detects when nothing is left to do but wait."""
+    """Run a test on a loop that detects idleness."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -312,7 +312,7 @@ def test_manifests_of_many_kinds_are_created(
 
 
 class Candidate:
-    """A program that wants to lead, in a thread of its own."""
+    """A candidate for a lease, in a thread of its own."""
 
     def __init__(self, name: str, fake_api: FakeApi, lock: Any) -> None:
         self.leads = threading.Event()
@@ -331,7 +331,7 @@ class Candidate:
         self._thread.start()
 
     def lose(self) -> None:
-        """Let it renew no more, and wait until it has given up."""
+        """Block its renewals, and wait until it has given up."""
         refused = Match(verb="update", client=self._name)
         inject(self._fake_api, Fault(match=refused, answer=AnswerWith(code=500)))
         assert self.has_ended.wait(PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""A pod's story and the scheduler's numbers, asked of its own port after a real life of a pod."""
+"""A pod's story and the scheduler's metrics, read from its port after a pod was scheduled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 20.0
 
 
 class Life:
-    """A scheduler that a pod has waited for a node at, and been bound by."""
+    """A scheduler that has bound a pod after the pod waited for a node."""
 
     def __init__(self, api: Api, scheduler: RunningScheduler, clock: VirtualClock) -> None:
         self.api = api
@@ -44,7 +44,7 @@ class Life:
         return entries
 
     async def number(self, name: str, **labels: str) -> float:
-        """One of the scheduler's numbers; 0 if it is not there."""
+        """Return one of the scheduler's metrics; 0 if it is absent."""
         _, text = await self.get("/metrics")
         for family in text_string_to_metric_families(text):
             for sample in family.samples:

@@ -38,7 +38,7 @@ class Cluster(Api):
         return self
 
     async def running(self, name: str, node: str, cpu: str = "3", **labels: str) -> None:
-        """A pod of low priority that runs on a node and, once deleted, is gone at once."""
+        """Create a pod of low priority that runs on a node, without a grace period."""
         resources = {"requests": {"cpu": cpu}}
         spec = {
             "containers": [{"name": "c", "image": "app:v1", "resources": resources}],
@@ -49,7 +49,7 @@ class Cluster(Api):
         await self.create(PODS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
 
     async def nominated(self, name: str) -> str:
-        """The node a pod is promised, once it is."""
+        """Return the nominated node of a pod, once it has one."""
 
         async def promised() -> str:
             return (await self.get(f"{PODS}/{name}"))["status"].get("nominatedNodeName", "")

@@ -1,4 +1,4 @@
-"""The replay from one end to the other: real processes, a synthetic trace, a judge that judges."""
+"""The replay from end to end: real processes, a synthetic trace, and its checks."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def condition(obj: Json) -> Json:
 
 
 async def until(stream: Stream, wanted: Callable[[Json], bool]) -> Json:
-    """The first object of the watch that is as wanted."""
+    """Return the first object of the watch that meets the condition."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             event = await stream.next(patience_seconds=PATIENCE_SECONDS)
@@ -66,7 +66,7 @@ async def until(stream: Stream, wanted: Callable[[Json], bool]) -> Json:
 
 @contextlib.asynccontextmanager
 async def scheduler(server: FakeApiServer, directory: Path) -> AsyncIterator[Path]:
-    """A kube-scheduler with no flags but its kubeconfig and where it listens itself."""
+    """Run a kube-scheduler with the flags for its kubeconfig and its port only."""
     log = directory / "kube-scheduler.log"
     kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
     with log.open("wb") as output:

@@ -33,7 +33,7 @@ NOTE = {"note": "of no concern to a scheduler"}
 
 
 class Storage(Api):
-    """An API server with two classes, and what a volume controller does there."""
+    """An API server with two classes, and the actions of a volume controller."""
 
     async def with_classes(self) -> Storage:
         for name, provisioner in (
@@ -90,7 +90,7 @@ class Storage(Api):
             assert answer.status == 200, await answer.text()
 
     async def kept_for(self, volume: str) -> dict[str, object]:
-        """The claim that a volume is kept for, once it is."""
+        """Return the claim that a volume is reserved for, once it is."""
 
         async def kept() -> str:
             return (await self.get(f"{VOLUMES}/{volume}"))["spec"].get("claimRef", "")
@@ -136,7 +136,7 @@ async def at_rest(scheduler: RunningScheduler) -> None:
 async def while_time_passes(
     clock: VirtualClock, done: Callable[[], Awaitable[object]], *, at_most_seconds: int
 ) -> int:
-    """Let seconds pass until something is so; returns how many it took."""
+    """Advance the clock until a condition holds; return the seconds."""
     for seconds in range(at_most_seconds + 1):
         if await done():
             return seconds

@@ -1,4 +1,4 @@
-"""Our scheduler with plugins that take their time, for the conformance runner.
+"""Our scheduler with slow plugins, for the conformance runner.
 
 --in-process tests.integration.waiting_plugins:run_with_patient_plugins
 """
@@ -42,7 +42,7 @@ class Prepares(Plugin):
 
 
 class Works(Plugin):
-    """Has something to do in the background for half a minute after each reservation."""
+    """Runs a background task for half a minute after each reservation."""
 
     clock: ClassVar[Clock]
     finished: ClassVar[list[str]] = []

@@ -24,7 +24,7 @@ _AFTER_SECONDS: Final = 0.002
 
 
 class Moment(enum.Enum):
-    """When a scheduler ends, as seen from a write of its."""
+    """The moment of a kill, relative to a write of the scheduler."""
 
     BEFORE = "before the server has heard of it"
     DURING = "after it was carried out, before the answer"

@@ -142,7 +142,7 @@ async def test_without_pre_filter_its_other_methods_fail() -> None:
         ({"deviceclass.resource.kubernetes.io/other": "1"}, {}),
     ],
 )
-def test_an_extended_resource_behind_which_a_class_stands_must_be_offered(
+def test_an_extended_resource_of_a_device_class_must_be_offered(
     requests: dict[str, str], refused: dict[str, str]
 ) -> None:
     plugin = dynamic_resources(classes=[GPU_CLASS])

@@ -76,7 +76,7 @@ def test_the_needed_features_are_inferred_from_the_spec(
         ((1, 30, 0), (0, 0, 0), True),
     ],
 )
-def test_beyond_its_last_version_a_feature_is_taken_for_granted(
+def test_a_feature_is_not_required_after_its_last_version(
     max_version: Version | None, target: Version, *, is_needed: bool
 ) -> None:
     """`TestInferForPodScheduling`."""

@@ -76,12 +76,14 @@ def verdicts(waiting: Pod, *running: Pod) -> dict[str, Verdict]:
     return rejected(plugin_in(snapshot), waiting, snapshot)
 
 
-def test_company_is_wanted_in_the_domain_and_a_node_without_one_has_none() -> None:
+def test_required_affinity_needs_a_matching_pod_in_the_domain_and_a_node_without_domain_fails() -> (
+    None
+):
     found = verdicts(pod(affinity=near(about("db"))), pod("db", on="a"))
     assert found == {"c": NOT_NEAR, "d": NOT_NEAR}
 
 
-def test_the_first_of_several_needs_no_company_but_the_keys() -> None:
+def test_the_first_pod_with_self_affinity_needs_only_the_topology_keys() -> None:
     assert verdicts(pod("db", near(about("db")))) == {"d": NOT_NEAR}
     assert len(verdicts(pod("web", near(about("db"))))) == 4
     assert len(verdicts(pod("db", near(about("db"))), pod("db", on="d"))) == 1
@@ -119,7 +121,7 @@ def verdicts_after(
     return [verdict_of(found.status(row)) for row in range(len(snapshot))]
 
 
-def test_a_node_is_seen_to_change_from_itself_alone() -> None:
+def test_in_a_dry_run_only_the_changed_node_sees_the_change() -> None:
     db = pod("db", on="a")
     snapshot = cluster(db)
     waiting = pod("web", far(about("db")))

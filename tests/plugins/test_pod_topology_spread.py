@@ -196,7 +196,7 @@ def test_without_one_of_its_pods_a_full_zone_is_open_and_only_in_that_world() ->
     assert rejected(plugin, pod.pod, snapshot) == {"a1": TOO_SKEWED, "a2": TOO_SKEWED}
 
 
-def test_a_pod_on_its_way_out_is_taken_off_though_it_was_not_counted() -> None:
+def test_a_terminating_pod_is_subtracted_although_it_was_not_counted() -> None:
     # Upstream's AddPod and RemovePod do not ask whether a pod is terminating.
     leaving = web(name="leaving", node="a1", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
     snapshot = two_zones(web(node="a1"), leaving)

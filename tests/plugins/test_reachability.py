@@ -36,7 +36,7 @@ def test_every_node_gets_the_first_thing_within_its_reach() -> None:
     assert ranks([NO_NODES, (within(ZONE, "a", "b"),), ALL_NODES]) == [1, 1, 1, 2]
 
 
-def test_conditions_of_any_kind_count_alike() -> None:
+def test_terms_with_several_requirements_and_operators_are_supported() -> None:
     not_b = (Requirement(ZONE, "NotIn", ("b",)),)
     either = (within(HOSTNAME, "node-1"), not_b)
     both = ((*within(ZONE, "b"), *within(HOSTNAME, "node-2")),)

@@ -128,7 +128,7 @@ async def test_the_claim_gets_its_node_and_the_pod_waits_for_the_new_volume() ->
 
 
 @pytest.mark.parametrize("objects", [STATIC, MADE], ids=["volume", "claim"])
-async def test_nothing_is_decided_before_our_own_write_has_come_back(
+async def test_no_check_succeeds_before_the_informer_has_our_own_write(
     objects: tuple[ApiObject, ...],
 ) -> None:
     binding = Binding(*objects)

@@ -268,7 +268,7 @@ def _with_nominated(framework: Framework, nodes: Nodes, state: CycleState) -> li
     return _texts(framework.filters.run_with_nominated_pods(state, POD, nodes), len(nodes))
 
 
-def test_pods_of_at_least_this_priority_are_taken_to_be_where_they_are_expected() -> None:
+def test_nominated_pods_of_at_least_this_priority_count_on_their_nodes() -> None:
     framework, nodes, state = _nominated(
         ("lower", "a", 4), ("equal", "b", 5), ("higher", "b", 6), ("lone", "c", 9)
     )
@@ -279,7 +279,7 @@ def test_pods_of_at_least_this_priority_are_taken_to_be_where_they_are_expected(
     ]
 
 
-def test_a_pod_is_not_in_its_own_way() -> None:
+def test_a_pods_own_nomination_does_not_count_against_it() -> None:
     framework, nodes, state = _nominated(("x", "a", 9))
     handle = framework.handle
     assert _with_nominated(framework, nodes, state)[0].startswith("Crowded")
@@ -298,7 +298,7 @@ def test_nominated_pods_change_neither_state_nor_snapshot() -> None:
     assert nodes.requested("cpu").tolist() == [1000, 0, 0]
 
 
-def test_a_node_must_pass_without_the_expected_pods_as_well() -> None:
+def test_a_node_must_pass_without_the_nominated_pods_as_well() -> None:
     """Affinity to a nominated pod does not count: the pod may never run there."""
 
     def likes_company(
@@ -312,7 +312,7 @@ def test_a_node_must_pass_without_the_expected_pods_as_well() -> None:
     assert _with_nominated(framework, nodes, state) == ["", "Company: lonely", "Company: lonely"]
 
 
-def test_the_verdict_with_the_expected_pods_stands_before_the_one_without() -> None:
+def test_the_verdict_with_nominated_pods_counts_before_the_one_without() -> None:
     def counts(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return unschedulable(f"{node.pod_count} pods")
 

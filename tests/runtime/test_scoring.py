@@ -58,7 +58,7 @@ def test_a_plugin_that_skips_in_prescore_does_not_score() -> None:
     assert state.skip_score_plugins == {"P"}
 
 
-def test_without_scores_all_nodes_are_worth_nothing() -> None:
+def test_without_score_plugins_all_scores_are_zero() -> None:
     assert _scores(answering("P", pre_score=skip(), score=5)) == ({}, [0, 0, 0])
 
 

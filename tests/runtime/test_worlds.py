@@ -74,7 +74,7 @@ def texts(rejections: Rejections | None, length: int = 3) -> list[str]:
     return ["" if status is None else status.message for status in found]
 
 
-def test_a_pod_comes_and_goes_in_one_world_alone() -> None:
+def test_pods_are_added_and_removed_in_one_world_only() -> None:
     def pods(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return unschedulable(" ".join(sorted(pod.name for pod in node.pods)) or "nobody")
 
@@ -145,7 +145,7 @@ def test_only_plugins_that_are_not_skipped_follow(method: str, change: PodInfo) 
     ("method", "upstream", "change"), [("add_pod", "AddPod", X), ("remove_pod", "RemovePod", LOW)]
 )
 @pytest.mark.parametrize("answer", [ValueError("broken"), unschedulable("broken")])
-def test_a_plugin_that_cannot_follow_breaks_its_world_alone(
+def test_a_plugin_that_fails_to_follow_breaks_one_world_only(
     method: str, upstream: str, change: PodInfo, answer: object
 ) -> None:
     worlds = worlds_of(answering("P", pre_filter=None, **{method: answer}))

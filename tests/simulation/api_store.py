@@ -1,4 +1,4 @@
-"""An API server's memory without the server: pods and nodes, their histories, and watches on them.
+"""The state of an API server in memory: pods and nodes, their histories, and watches on them.
 
 What a real one does to pods is done here: a binding is refused for a pod that is gone, going,
 another one, gated or bound; a pod that runs is given time to end; versions only ever grow. Watches
@@ -41,7 +41,7 @@ LINGERS = "lingers"
 
 
 class Change(NamedTuple, Generic[T]):
-    """One write: the object before and after, None where there is none. `gone` is its last word."""
+    """One write: the object before and after, None if absent; `gone` is the last version."""
 
     version: int
     old: T | None
@@ -68,7 +68,7 @@ class Objects(Generic[T]):
         return obj
 
     def remove(self, key: str) -> None:
-        """Take an object away."""
+        """Delete an object."""
         old, version = self.now.pop(key), self._next_version()
         gone = replace(old, metadata=replace(old.metadata, resource_version=str(version)))
         self._note(Change(version, old, None, gone))
@@ -92,11 +92,11 @@ class Source(Generic[T]):
         objects.watches.append(self)
 
     def close(self) -> None:
-        """Watch no more."""
+        """End the watch."""
         self._objects.watches.remove(self)
 
     def wake(self) -> None:
-        """Look again."""
+        """Wake the watch."""
         self._news.set()
 
     def hold(self) -> None:
@@ -114,7 +114,7 @@ class Source(Generic[T]):
         self.wake()
 
     def interrupt(self) -> None:
-        """Break the watch off: the informer goes on where it was."""
+        """Interrupt the watch: the informer resumes it."""
         self._breaks = StreamInterrupted("connection reset", reset=True)
         self.wake()
 
@@ -190,7 +190,7 @@ class ApiStore:
         return pod
 
     def bind(self, key: str, uid: str, node_name: str) -> None:
-        """Give a pod its node, once. Whether there is such a node is nobody's business here."""
+        """Bind a pod once; the node need not exist."""
         pod = self.pod(key)
         obstacles = (
             (pod.metadata.uid != uid, "the UID in the precondition does not match"),
@@ -232,7 +232,7 @@ class ApiStore:
             self._spawn(self._end(key, pod.metadata.uid, float(grace)))
 
     async def _end(self, key: str, uid: str, seconds: float) -> None:
-        """A kubelet's part."""
+        """Act as the kubelet."""
         await self._clock.sleep(seconds)
         pod = self.pods.now.get(key)
         if pod is not None and pod.metadata.uid == uid:

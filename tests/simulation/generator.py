@@ -1,4 +1,4 @@
-"""Histories by chance: the same steps whether a seed or Hypothesis chooses.
+"""Random histories, drawn by a seed or by Hypothesis.
 
 Few names, so that what happens meets again and again; sizes that nearly fit; every trait rare, so
 that most pods can go somewhere.

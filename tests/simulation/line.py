@@ -55,7 +55,7 @@ _INFORMER_LOG = logging.getLogger("scheduler.client.informer")
 
 
 class WatchfulCache(Cache):
-    """Looks at every decision when it is made: is there such a node, and is there room on it?"""
+    """Checks every decision: the node must exist and have room."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def _milli(quantity: object) -> int:
 
 
 class Doorkeeper(Plugin):
-    """Has pods with its label wait until they are allowed, but not for long."""
+    """Holds pods with its label at Permit until they are allowed or time out."""
 
     LABEL: ClassVar = "waits"
 
@@ -116,14 +116,14 @@ class Doorkeeper(Plugin):
 
 
 class Silence:
-    """Takes events for users, and forgets them."""
+    """Drops events for users."""
 
     def event(self, regarding: Pod, **event: object) -> None:
         """A no-op."""
 
 
 class FailedHandlers(logging.Handler):
-    """Notes what informers log of handlers that fail."""
+    """Records the failures of handlers that informers log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

@@ -28,7 +28,7 @@ class CountingLoop(asyncio.SelectorEventLoop):
 
 
 async def turns(count: int) -> None:
-    """Let everybody have some turns, enough or not."""
+    """Give all tasks a few turns of the loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 

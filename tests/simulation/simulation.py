@@ -1,4 +1,4 @@
-"""A history acted out: steps of plain data, done to a store that a scheduler is working on.
+"""A history is run: steps of plain data, on a store that a scheduler works on.
 
 A step is a mapping of one verb to its arguments, as `{"create_pod": {"name": "p", "cpu": "1"}}`;
 `Simulation` has a method for each verb. A step about something that is not there, or is there
@@ -65,7 +65,7 @@ class HistoryFailed(AssertionError):
 
 
 class Simulation:
-    """One cluster with one scheduler, `seed` its chance."""
+    """One cluster with one scheduler; `seed` is that of its random numbers."""
 
     def __init__(self, seed: int = 0) -> None:
         self.clock = VirtualClock()
@@ -84,7 +84,7 @@ class Simulation:
         self.line = Line(self.store, self.writes, self.clock, seed)
 
     async def run(self, history: Iterable[Step]) -> None:
-        """Act a history out to its end; raises HistoryFailed."""
+        """Run a history to its end; raises HistoryFailed."""
         done: History = []
         with self.bugs:
             await self.line.start()
@@ -112,7 +112,7 @@ class Simulation:
         check_always(self)
 
     async def finish(self) -> None:
-        """Let all be well, and see whether everything finds its place."""
+        """End all faults, and check that all pods get a node if one fits."""
         await self.do_calm()
         if stuck_preemptors(self):
             await self.do_restart()
@@ -176,7 +176,7 @@ class Simulation:
         self.store.pods.put(pod)
 
     def do_delete_pod(self, name: str) -> None:
-        """By its owner."""
+        """Delete a pod as its owner."""
         self.store.delete_pod(f"default/{name}")
 
     def do_bind_pod(self, name: str, node: str) -> None:
@@ -186,7 +186,7 @@ class Simulation:
         self.store.bind(pod.key, pod.metadata.uid, node)
 
     def do_allow(self, name: str) -> None:
-        """A pod that has its node, but waits for permission, may go there."""
+        """Allow a pod that waits at Permit."""
         uid = self.store.pod(f"default/{name}").metadata.uid
         waiting = self.line.waiting_pods.get(uid)
         if waiting is not None:
@@ -214,23 +214,23 @@ class Simulation:
     # What happens to the scheduler.
 
     def do_hold(self, kind: str) -> None:
-        """News of a kind come late."""
+        """Hold back the events of a kind."""
         self.line.sources[kind].hold()
 
     def do_release(self, kind: str) -> None:
-        """They come after all."""
+        """Release the events that are held back."""
         self.line.sources[kind].release()
 
     def do_relist(self, kind: str) -> None:
-        """A watch is too old: some news never come."""
+        """End a watch with 410: some events are missed."""
         self.line.sources[kind].expire()
 
     def do_interrupt(self, kind: str) -> None:
-        """A watch breaks off."""
+        """Interrupt a watch."""
         self.line.sources[kind].interrupt()
 
     def do_fail(self, write: str, how: str, times: int = 1) -> None:
-        """The next writes of a sort go wrong."""
+        """Make the next writes of a kind fail."""
         self.writes.fail(write, how, times)
 
     def do_latency(self, seconds: float) -> None:
@@ -249,16 +249,16 @@ class Simulation:
     # What happens by itself.
 
     async def do_turns(self, count: int) -> None:
-        """Everybody gets some turns, and is perhaps in the middle of things."""
+        """Give all tasks a few turns; work may still be in flight."""
         await loop.turns(count)
 
     async def do_settle(self) -> None:
-        """Everybody gets as far as possible without time passing."""
+        """Run all tasks as far as possible without advancing the clock."""
         await loop.settle()
         check_at_rest(self)
 
     async def do_advance(self, seconds: float) -> None:
-        """Time passes."""
+        """Advance the clock."""
         await loop.advance(self.clock, seconds)
         check_at_rest(self)
 
@@ -294,7 +294,7 @@ class Simulation:
                 self.store.pods.put(replace(pod, metadata=replace(pod.metadata, labels=labels)))
 
     def _collect_garbage(self) -> None:
-        """Pods on nodes that are lost go: a controller's part."""
+        """Delete the pods on lost nodes, as a controller does."""
         for pod in list(self.store.pods.now.values()):
             if pod.spec.node_name and pod.spec.node_name not in self.store.nodes.now:
                 self.store.pods.remove(pod.key)
@@ -359,7 +359,7 @@ class Bugs(logging.Handler):
 def simulate(
     history: Iterable[Step], *, seed: int = 0, make: Callable[[int], Simulation] = Simulation
 ) -> Simulation:
-    """Act a history out in an event loop of its own; raises HistoryFailed."""
+    """Run a history in an event loop of its own; raises HistoryFailed."""
 
     async def act_out() -> Simulation:
         simulation = make(seed)

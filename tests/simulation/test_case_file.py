@@ -1,4 +1,4 @@
-"""Histories as files: replayed as they were, and put to a scheduler over HTTP."""
+"""Histories as files: replayed here, and run against a scheduler over HTTP."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TOLERATIONS = [{"key": DEDICATED, "operator": "Exists"}]
 
 
 def affinity_of(app: str, *, apart: bool, near: str) -> dict[str, object]:
-    """To be with no pod of its own app on a node, or with one of another; empty for neither."""
+    """Return anti-affinity to the pods of `app` if `apart`, affinity to those of `near` if given."""
     apps = {"podAntiAffinity": app if apart else "", "podAffinity": near}
     return {
         kind: {
@@ -37,7 +37,7 @@ def affinity_of(app: str, *, apart: bool, near: str) -> dict[str, object]:
 
 
 def spread_of(app: str) -> dict[str, object]:
-    """To be spread over zones together with the pods of an app."""
+    """Return a constraint that spreads the pods of an app over zones."""
     return {
         "maxSkew": 1,
         "topologyKey": ZONE,

@@ -1,4 +1,4 @@
-"""The scheduler's writes on their way to the store: slow, refused, or answered in vain.
+"""The scheduler's writes to the store: slow, refused, or with a lost answer.
 
 It stands where the REST client stands, and keeps account of what the scheduler has asked for.
 """
@@ -22,7 +22,7 @@ FAULTS = ("conflict", "server_error", "refused", "lost_answer")
 
 
 class Writes:
-    """`complaints` are writes that no sound scheduler makes."""
+    """Applies the writes; `complaints` are writes that no correct scheduler makes."""
 
     def __init__(self, store: ApiStore, clock: VirtualClock) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Writes:
         self._faults += [(write, how)] * times
 
     def heal(self) -> None:
-        """Let all go well from now on."""
+        """End all faults."""
         self._faults.clear()
         self.latency_seconds = 0.0
 

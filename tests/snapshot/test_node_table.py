@@ -81,7 +81,7 @@ def test_a_row_with_pods_cannot_be_freed() -> None:
         table.free_row(0)
 
 
-def test_a_table_grows_without_losing_anything() -> None:
+def test_a_table_that_grows_keeps_its_values() -> None:
     table = _table("n0", zone="z")
     table.derive(_zone)
     table.port_column()
@@ -132,7 +132,7 @@ def test_a_pod_that_is_not_there_cannot_be_removed() -> None:
         _table("a").remove_pod(0, "uid-default-p")
 
 
-def test_a_port_stays_in_use_until_its_last_pod_goes() -> None:
+def test_a_port_stays_in_use_until_its_last_pod_is_removed() -> None:
     table = _table("a")
     port = frozenset({HostPort("TCP", "0.0.0.0", 80)})
     table.add_pod(0, _pod("p", host_ports=[80]))
@@ -173,7 +173,7 @@ def test_allocatable_columns_follow_the_object() -> None:
     }
 
 
-def test_a_ghost_offers_nothing_and_keeps_its_pods() -> None:
+def test_a_row_without_a_node_object_offers_nothing_and_keeps_its_pods() -> None:
     table = _table("a", zone="z")
     table.derive(_zone)
     table.add_pod(0, _pod("p"))

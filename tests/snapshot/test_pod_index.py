@@ -273,7 +273,7 @@ def test_terms_are_found_by_the_pod_they_mean() -> None:
     assert set(terms.topology_keys) == {"zone", "host", "rack"}
 
 
-def test_a_term_is_there_until_its_last_user_has_gone() -> None:
+def test_a_term_is_kept_until_its_last_user_is_removed() -> None:
     terms = AffinityTermIndex()
     terms.add([WEB])
     terms.add([WEB])

@@ -38,7 +38,7 @@ def test_claims_are_counted_by_namespace_over_all_slots() -> None:
     assert index.claim_users("other", "d") == 0
 
 
-def test_a_pod_that_goes_takes_its_claims_and_disks_along() -> None:
+def test_a_removed_pod_releases_its_claims_and_disks() -> None:
     index = VolumeIndex()
     wanted = disks_of(make_pod(volumes=[{"name": "v", **disk()}]))
     gone, stays = pod("a", claim("c"), disk()), pod("b", disk(read_only=True))
