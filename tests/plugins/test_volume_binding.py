@@ -230,7 +230,7 @@ def taken_on(cycle: Cycle, node_name: str) -> dict[str, str]:
     return {name: ref.name for name, ref in after.items() if ref and before[name] != ref}
 
 
-def test_a_volume_reserved_for_the_claim_is_used_instead_of_a_smaller_one_on_another_node() -> None:
+def test_a_volume_reserved_for_the_claim_is_chosen_even_if_a_smaller_one_fits() -> None:
     claim = make_claim()
     cycle = Cycle(
         pod_with_claims("claim"),

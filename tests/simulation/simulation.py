@@ -1,4 +1,4 @@
-"""A history is run: steps of plain data, on a store that a scheduler works on.
+"""Runs of histories: steps of plain data, applied to a store that a scheduler works on."""
 
 A step is a mapping of one verb to its arguments, as `{"create_pod": {"name": "p", "cpu": "1"}}`;
 `Simulation` has a method for each verb. A step about something that is not there, or is there

@@ -23,7 +23,7 @@ TOLERATIONS = [{"key": DEDICATED, "operator": "Exists"}]
 
 
 def affinity_of(app: str, *, apart: bool, near: str) -> dict[str, object]:
-    """Return anti-affinity to the pods of `app` if `apart`, affinity to those of `near` if given."""
+    """Return anti-affinity to pods of `app` if `apart`, and affinity to pods of `near`."""
     apps = {"podAntiAffinity": app if apart else "", "podAffinity": near}
     return {
         kind: {
