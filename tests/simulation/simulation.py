@@ -1,4 +1,4 @@
-"""Runs of histories: steps of plain data, applied to a store that a scheduler works on."""
+"""Runs of histories: steps of plain data, applied to a store that a scheduler works on.
 
 A step is a mapping of one verb to its arguments, as `{"create_pod": {"name": "p", "cpu": "1"}}`;
 `Simulation` has a method for each verb. A step about something that is not there, or is there
@@ -332,7 +332,7 @@ class Simulation:
 
 
 class Bugs(logging.Handler):
-    """Return exceptions that were caught and logged: parts do not fail in normal operation."""
+    """Records exceptions that were caught and logged: parts do not fail in normal operation."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
