@@ -13,11 +13,13 @@ The rules:
 - Each method returns only values that its contract allows; `post_filter`, `pre_bind`, `bind` and
   `post_bind` are async, all others are not.
 - The result for a node does not depend on the other nodes in the argument or on their order.
-- A dry run does not change the state of the real run.
+- A dry run does not change the state of the real run. A node is filtered after the removal of a
+  pod in a dry run as in a cluster without the pod.
 - Scores are in range.
 - After Unreserve the plugin decides as before Reserve.
 - If an event makes the plugin accept a pod, it has registered for the event, and the hint returns
-  QUEUE.
+  QUEUE. The events are new nodes, deleted pods, changed labels of nodes, of running pods and of the
+  pod itself, and additions and deletions of the `objects`.
 - If a `twin` is given, it returns the same results.
 """
 
@@ -26,6 +28,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Final
 
+from scheduler.framework.interface import Plugin
 from scheduler.runtime.extension_points import EXTENSION_POINTS, require_extension_point
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.event_checks import check_hints, check_order
@@ -38,12 +41,12 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind
-    from scheduler.framework.interface import Plugin
     from scheduler.testing.doubles import ApiObject
 
 _SEEDS: Final = range(25)
-#: Hints are checked on a part of the clusters: each check makes a cluster per node and pod.
-_HINT_SEEDS_MAX: Final = 8
+#: Removals and hints are checked on a part of the clusters: each check makes a cluster per node,
+#: pod and object.
+_SLOW_SEEDS_MAX: Final = 8
 _METHODS: Final = tuple(method for point in EXTENSION_POINTS for method in point.methods)
 
 
@@ -64,8 +67,9 @@ def check_plugin(
 ) -> tuple[str, ...]:
     """Check a plugin on one random cluster per seed. Return what could not be judged.
 
-    Raises AssertionError with the broken rule, the seed and the pod. Behaviour that was never seen
-    is also reported as a `NotJudgedWarning`, for example "it never rejected a node".
+    Raises AssertionError with the broken rule, the seed and the pod, and TypeError for a class that
+    is no `Plugin`. Behaviour that was never seen is also reported as a `NotJudgedWarning`, for
+    example "it never rejected a node".
 
     `args` are the plugin's arguments as in `pluginConfig`. `twin` is a second class that must
     return the same results, for example the vectorised form of the rule. `labels` and
@@ -73,6 +77,9 @@ def check_plugin(
     labels `app`, `disk`, `gpu` and zones. `objects` are the objects of the kinds that the plugin
     `reads`. `pods` are scheduled in every cluster beside the random ones.
     """
+    for each in (plugin_class, twin):
+        if each is not None and not (isinstance(each, type) and issubclass(each, Plugin)):
+            raise TypeError(f"expected a subclass of scheduler.Plugin, got {each!r}")
     require_extension_point(plugin_class)
     seen = Observations()
     for number, seed in enumerate(seeds):
@@ -82,7 +89,8 @@ def check_plugin(
         _check_decisions(plugin_class, setup, twin)
         for pod in map(PodInfo, cluster.incoming):
             _check_life(Trial(plugin_class, setup), Trial(plugin_class, setup), pod)
-            if number < _HINT_SEEDS_MAX:
+            if number < _SLOW_SEEDS_MAX:
+                Trial(plugin_class, setup).check_removals(pod)
                 check_hints(Trial(plugin_class, setup), pod)
         check_order(Trial(plugin_class, setup))
     notes = tuple(_not_judged(plugin_class, seen))
@@ -133,5 +141,7 @@ def _not_judged(plugin_class: type[Plugin], seen: Observations) -> Iterable[str]
         yield "it never rejected a node"
     if {"score", "score_nodes"} & seen.called and not seen.has_scored_differently:
         yield "all scores were equal"
+    if seen.has_rejected_a_pod and not hasattr(plugin_class, "events_to_register"):
+        yield "it has no events_to_register: every change retries the pods that it rejects"
     for hint in sorted(seen.hints - seen.called):
         yield f"{hint} was never called"

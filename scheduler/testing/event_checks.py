@@ -7,9 +7,13 @@ otherwise the pod waits for minutes.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec.structs import replace
+
+from scheduler.client.kinds import KINDS, kind_of_event
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -18,12 +22,21 @@ from scheduler.framework.events import (
     QueueingHint,
     match_cluster_events,
 )
+from scheduler.queue.property_changes import (
+    node_scheduling_properties_change,
+    pod_scheduling_properties_change,
+)
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from scheduler.api.core import Node, Pod
+    from scheduler.api.unstructured import Kind
+    from scheduler.testing.random_cluster import RandomCluster
     from scheduler.testing.trial import Trial
+
+    T = TypeVar("T", Node, Pod)
 
 #: The hints are called with so many objects of each kind.
 _OBJECTS_MAX: Final = 2
@@ -36,19 +49,28 @@ def _registrations_of(trial: Trial) -> Sequence[ClusterEventWithHint] | None:
     events = trial.call("events_to_register")
     if events is None:
         return None
+    if isinstance(events, ClusterEvent | ClusterEventWithHint):
+        trial.wrong("events_to_register", events, "events with hints: return a list")
     if not isinstance(events, Iterable):
         trial.wrong("events_to_register", events, "events with hints")
     found = list(events)
     for event in found:
         if not isinstance(event, ClusterEventWithHint):
             trial.wrong("events_to_register", event, "a ClusterEventWithHint")
+        try:
+            kind_of_event(event.event.resource)
+        except ValueError as error:
+            trial.fail(f"events_to_register names an unknown kind: {error}", error)
         if event.queueing_hint_fn is not None:
             trial.seen.hints.add(_hint_name(event.event))
     return found
 
 
 def check_hints(trial: Trial, pod: PodInfo) -> None:
-    """Check the hints of a waiting pod for new nodes and for deletions of running pods."""
+    """Check the hints of a waiting pod for changes of the cluster that make the plugin accept it.
+
+    Changes are new nodes, deleted pods, other labels, and objects that come or go.
+    """
     registered = _registrations_of(trial)
     if registered is None:
         return
@@ -63,14 +85,82 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
     # A cluster of the nodes that reject the pod, in which it waits.
     cluster = trial.cluster._replace(nodes=nodes, running=running)
     before = trial.on_cluster(cluster)
-    for node in trial.cluster.nodes:
-        if node.metadata.name not in names:  # it arrives without pods
-            after = trial.on_cluster(cluster._replace(nodes=[*nodes, node]))
-            _check_event(before, after, registered, pod, _NODE_ADD, None, node)
+    if nodes and not before.accepts(pod):
+        arriving = [node for node in trial.cluster.nodes if node.metadata.name not in names]
+        for after, events, old, new in _cluster_changes(before, arriving):
+            _check_event(before, after, registered, pod, events, old, new)
+        _check_own_labels(before, registered, pod)
+    _check_objects(trial, registered, pod)
+
+
+def _cluster_changes(
+    before: Trial, arriving: Sequence[Node]
+) -> Iterator[tuple[RandomCluster, Sequence[ClusterEvent], object, object]]:
+    """Yield clusters after one change, with its events and the object before and after."""
+    cluster, rng = before.cluster, random.Random(0)
+    nodes, running = cluster.nodes, cluster.running
+    for node in arriving:  # without pods
+        yield cluster._replace(nodes=[*nodes, node]), [_NODE_ADD], None, node
     for index, gone in enumerate(running):
         left = [*running[:index], *running[index + 1 :]]
-        after = trial.on_cluster(cluster._replace(running=left))
-        _check_event(before, after, registered, pod, _POD_DELETE, gone, None)
+        yield cluster._replace(running=left), [_POD_DELETE], gone, None
+    for index, node in enumerate(nodes):
+        for changed in _relabelled(node, [*nodes, *arriving], rng):
+            others = [*nodes[:index], changed, *nodes[index + 1 :]]
+            events = node_scheduling_properties_change(changed, node)
+            yield cluster._replace(nodes=others), events, node, changed
+    for index, pod in enumerate(running):
+        for relabelled in _relabelled(pod, [*running, *cluster.incoming], rng):
+            pods = [*running[:index], relabelled, *running[index + 1 :]]
+            events = pod_scheduling_properties_change(relabelled, pod)
+            yield cluster._replace(running=pods), events, pod, relabelled
+
+
+def _relabelled(obj: T, others: Sequence[T], rng: random.Random) -> Iterator[T]:
+    """Yield an object with the labels of another one, and without one of its labels."""
+    labels = obj.metadata.labels
+    choices = [rng.choice(others).metadata.labels]
+    if labels:
+        dropped = rng.choice(sorted(labels))
+        choices.append({key: value for key, value in labels.items() if key != dropped})
+    for choice in choices:
+        if choice != labels:
+            yield replace(obj, metadata=replace(obj.metadata, labels=choice))
+
+
+def _check_own_labels(
+    before: Trial, registered: Sequence[ClusterEventWithHint], pod: PodInfo
+) -> None:
+    """Check the hints for changes of the waiting pod's own labels."""
+    cluster = before.cluster
+    for changed in _relabelled(pod.pod, cluster.incoming, random.Random(0)):
+        incoming = [changed if each is pod.pod else each for each in cluster.incoming]
+        events = pod_scheduling_properties_change(changed, pod.pod)
+        after = cluster._replace(incoming=incoming)
+        _check_event(before, after, registered, PodInfo(changed), events, pod.pod, changed)
+
+
+def _check_objects(trial: Trial, registered: Sequence[ClusterEventWithHint], pod: PodInfo) -> None:
+    """Check the hints for objects of further kinds that are added or deleted."""
+    accepts = trial.accepts(pod)
+    for kind, found in trial.objects.items():
+        for index, obj in enumerate(found):
+            left = {**trial.objects, kind: [*found[:index], *found[index + 1 :]]}
+            without = trial.on_cluster(trial.cluster, objects=left)
+            if without.accepts(pod) == accepts:
+                continue
+            action = ActionType.ADD if accepts else ActionType.DELETE
+            old, new = (None, obj) if accepts else (obj, None)
+            event = ClusterEvent(_resource_of(kind), action)
+            before = without if accepts else trial
+            _expect_retry(before, registered, pod, [event], old, new)
+
+
+def _resource_of(kind: Kind) -> str:
+    """Return the name of a kind in events."""
+    if isinstance(kind, str) and kind in KINDS:
+        kind = KINDS[kind].type
+    return ClusterEventWithHint.on(kind, ActionType.ALL).event.resource
 
 
 def _changes(trial: Trial, event: ClusterEvent) -> Iterator[tuple[object, object]]:
@@ -80,7 +170,7 @@ def _changes(trial: Trial, event: ClusterEvent) -> Iterator[tuple[object, object
         EventResource.NODE: trial.cluster.nodes,
     }
     for kind, found in trial.objects.items():
-        objects[ClusterEventWithHint.on(kind, ActionType.ALL).event.resource] = found
+        objects[_resource_of(kind)] = found
     for obj in objects.get(event.resource, ())[:_OBJECTS_MAX]:
         if event.action_type & ActionType.ADD:
             yield None, obj
@@ -92,26 +182,38 @@ def _changes(trial: Trial, event: ClusterEvent) -> Iterator[tuple[object, object
 
 def _check_event(
     before: Trial,
-    after: Trial,
+    after: RandomCluster,
     registered: Sequence[ClusterEventWithHint],
     pod: PodInfo,
-    event: ClusterEvent,
+    events: Sequence[ClusterEvent],
     old: object,
     new: object,
 ) -> None:
-    """Check the hints for one event, if the plugin rejected the pod before it."""
-    if not before.cluster.nodes or before.accepts(pod):
-        return
+    """Check the hints for a change after which the plugin accepts the pod."""
+    if before.on_cluster(after).accepts(pod):
+        _expect_retry(before, registered, pod, events, old, new)
+
+
+def _expect_retry(
+    before: Trial,
+    registered: Sequence[ClusterEventWithHint],
+    pod: PodInfo,
+    events: Sequence[ClusterEvent],
+    old: object,
+    new: object,
+) -> None:
+    """Fail if no hint for one of the events of a change returns QUEUE."""
     answers = [
         _hint(before, entry, pod, old, new)
         for entry in registered
-        if match_cluster_events(entry.event, event)
+        if any(match_cluster_events(entry.event, event) for event in events)
     ]
-    if QueueingHint.QUEUE not in answers and after.accepts(pod):
+    if QueueingHint.QUEUE not in answers:
         what = "its hint returns QUEUE_SKIP" if answers else "it has not registered for the event"
         named = new if new is not None else old
         name = getattr(getattr(named, "metadata", None), "name", "")
-        before.fail(f"accepts the pod after the event {event.label} of {name}, but {what}")
+        labels = " or ".join(event.label for event in events)
+        before.fail(f"accepts the pod after the event {labels} of {name}, but {what}")
 
 
 def _hint(

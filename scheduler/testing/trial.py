@@ -47,6 +47,7 @@ class Observations:
     #: The hints of the plugin's events.
     hints: set[str] = field(default_factory=set)
     has_rejected_a_node: bool = False
+    has_rejected_a_pod: bool = False
     has_scored_differently: bool = False
 
 
@@ -95,9 +96,15 @@ class Trial:
         #: The cycle state of the last decision.
         self.state = CycleState()
 
-    def on_cluster(self, cluster: RandomCluster) -> Trial:
-        """Return a trial of the same plugin on another cluster."""
-        return Trial(self._class, replace(self._setup, cluster=cluster))
+    def on_cluster(
+        self,
+        cluster: RandomCluster,
+        *,
+        objects: Mapping[Kind, Sequence[ApiObject]] | None = None,
+    ) -> Trial:
+        """Return a trial of the same plugin on another cluster, with other objects if given."""
+        objects = self.objects if objects is None else objects
+        return Trial(self._class, replace(self._setup, cluster=cluster, objects=objects))
 
     def accepts(self, pod: PodInfo) -> bool:
         """Return True if the pod may be scheduled on some node, as far as this plugin decides."""
@@ -147,6 +154,7 @@ class Trial:
         feasible = nodes.take(np.array([verdict is None for verdict in verdicts], dtype=bool))
         scores = self._scores(state, pod, feasible) if len(feasible) else []
         self.seen.has_rejected_a_node |= len(feasible) < len(nodes)
+        self.seen.has_rejected_a_pod |= pre_enqueue is not None or not len(feasible)
         self.seen.has_scored_differently |= len(set(scores)) > 1
         return Results(pre_enqueue, pre_filter, verdicts, scores)
 
@@ -236,6 +244,41 @@ class Trial:
         if self.verdicts(supposed, pod, what_if.nodes) != list(verdicts):
             self.fail("filters differently after a pod has come and gone in a dry run")
 
+    def check_removals(self, pod: PodInfo) -> None:
+        """Check that a node is filtered in a dry run without a pod as in a cluster without it.
+
+        Preemption removes running pods in dry runs, in which PreFilter does not run again.
+        """
+        filters = hasattr(self.plugin, "filter") or hasattr(self.plugin, "filter_nodes")
+        if not (filters and hasattr(self.plugin, "pre_filter")):
+            return
+        self._pod, state, nodes = pod, CycleState(), self._snapshot.nodes
+        if isinstance(self._pre_filter(state, pod, nodes), Status):
+            return
+        for index, running in enumerate(self.cluster.running):
+            gone, row = PodInfo(running), self._snapshot.table.row_of[running.spec.node_name]
+            what_if, supposed = WhatIf(nodes), state.clone()
+            what_if.remove_pod(World(row), gone.uid)
+            self._status("remove_pod", supposed, pod, gone, what_if.node(World(row)))
+            [tried] = self.verdicts(supposed, pod, what_if.nodes.slice(row, row + 1))
+            left = [*self.cluster.running[:index], *self.cluster.running[index + 1 :]]
+            expected = self.on_cluster(self.cluster._replace(running=left))._verdict(pod, row)
+            if (tried is None) != (expected is None):
+                self.fail(
+                    f"filters node {nodes.name(row)} differently after {gone.key} is removed in a "
+                    f"dry run ({tried}) and in a cluster without it ({expected}): add_pod and "
+                    "remove_pod must update the state that pre_filter has written"
+                )
+
+    def _verdict(self, pod: PodInfo, row: int) -> Status | None:
+        """Return the verdict for one node after PreFilter."""
+        self._pod, state, nodes = pod, CycleState(), self._snapshot.nodes
+        pre_filter = self._pre_filter(state, pod, nodes)
+        if isinstance(pre_filter, Status):
+            return pre_filter if pre_filter.is_rejected else None
+        [verdict] = self.verdicts(state, pod, nodes.slice(row, row + 1))
+        return verdict
+
     def _scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[int]:
         skipped = self.call("pre_score", state, pod, nodes)
         if skipped is not None:
@@ -317,12 +360,12 @@ class Trial:
         self.fail(f"{method} answered {answer!r}: expected {wanted}")
 
     def fail(self, what: str, cause: Exception | None = None) -> NoReturn:
-        """Raise AssertionError with the message and a call that reproduces the failure."""
+        """Raise AssertionError with the message and the seed that repeats the failure."""
         pod = f", pod {self._pod.key}" if self._pod is not None else ""
         raise AssertionError(
             f"{self.name} {what}\n"
             f"(on the random cluster of seed {self._setup.seed}{pod}; "
-            f"check_plugin({self.name}, seeds=[{self._setup.seed}]) repeats it)"
+            f"the same call with seeds=[{self._setup.seed}] repeats it)"
         ) from cause
 
 

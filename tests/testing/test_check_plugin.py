@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.api.core import ObjectMeta, Pod
+from scheduler.api.core import Node, ObjectMeta, Pod
+from scheduler.api.unstructured import Unstructured
 from scheduler.framework import (
     ActionType,
     ClusterEvent,
@@ -44,7 +45,17 @@ if TYPE_CHECKING:
 RESERVED = unschedulable("node(s) were reserved for GPU pods")
 
 
+def _relevant_events() -> list[ClusterEventWithHint]:
+    return [
+        ClusterEventWithHint.on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        ClusterEventWithHint.on(Pod, ActionType.UPDATE_POD_LABEL),
+    ]
+
+
 class GpuGuard(Plugin):
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return _relevant_events()
+
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if "gpu" in node.labels and "gpu" not in pod.labels:
             return RESERVED
@@ -88,6 +99,7 @@ class Sized(Plugin):
         return unschedulable("too long") if len(pod.name) > self.args.size else None
 
 
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 def test_arguments_are_handed_on() -> None:
     check_plugin(Sized, args={"size": 3}, seeds=[0])
     check_plugin(Sized, args=Sized.Args(3), seeds=[0])
@@ -166,6 +178,12 @@ class Waits(Plugin):
         """Call an async function, which takes its time."""
 
 
+class CloneableCounts(dict[str, int]):
+    def clone(self) -> CloneableCounts:
+        return CloneableCounts(self)
+
+
+COUNTS = StateKey[dict[str, int]]("Counts")
 COUNT = StateKey[list[int]]("Count")
 
 
@@ -188,6 +206,31 @@ class Half(list[int]):
 class NeverForgets(SharesState):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         state.write(COUNT, Half([0]))
+
+
+class Counts(Plugin):
+    """Filters by a count of PreFilter, without `remove_pod`."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        counts = {node.name: node.pod_count for node in nodes}
+        state.write(COUNTS, counts)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("too many pods") if state.read(COUNTS)[node.name] > 1 else None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [*_relevant_events(), ClusterEventWithHint.on(Pod, ActionType.DELETE)]
+
+
+class CountsInDryRuns(Counts):
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        state.write(COUNTS, CloneableCounts({node.name: node.pod_count for node in nodes}))
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
+        state.read(COUNTS)[node.name] += 1
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> None:
+        state.read(COUNTS)[node.name] -= 1
 
 
 class FarOut(GpuGuard):
@@ -279,7 +322,6 @@ def test_reserve_and_waiting_are_fine_if_they_are_undone() -> None:
     check_plugin(Undoes, seeds=range(4))
     check_plugin(SleepsInPreBind, seeds=range(4))
     check_plugin(answering("P", permit=wait(5)), seeds=range(4))
-    check_plugin(registering(lambda pod, old, new: QueueingHint.QUEUE), seeds=range(4))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +329,13 @@ def test_reserve_and_waiting_are_fine_if_they_are_undone() -> None:
     [
         (answering("P", filter=None), ("it never rejected a node",)),
         (answering("P", score=5), ("all scores were equal",)),
-        (answering("P", filter=RESERVED, reserve=None), ("reserve was never called",)),
+        (
+            answering("P", filter=RESERVED, reserve=None),
+            (
+                "reserve was never called",
+                "it has no events_to_register: every change retries the pods that it rejects",
+            ),
+        ),
     ],
 )
 def test_behaviour_that_was_never_seen_is_a_warning(
@@ -297,6 +345,7 @@ def test_behaviour_that_was_never_seen_is_a_warning(
         assert check_plugin(plugin_class, seeds=range(2)) == notes
 
 
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None:
     seen: set[str] = set()
 
@@ -362,6 +411,21 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
             answering("P", filter=None, events_to_register=["Node"]),
             "expected a ClusterEventWithHint",
         ),
+        (
+            answering(
+                "P", filter=None, events_to_register=ClusterEventWithHint.on(Pod, ActionType.ADD)
+            ),
+            "expected events with hints: return a list",
+        ),
+        (
+            answering(
+                "P",
+                filter=None,
+                events_to_register=[ClusterEventWithHint(ClusterEvent("Nodes", ActionType.ADD))],
+            ),
+            "events_to_register names an unknown kind: 'Nodes'",
+        ),
+        (Counts, "pre_filter has written"),
         (Leaks, "decides differently after reserve has been undone by unreserve"),
         (UndoesOnce, "unreserve raised KeyError"),
         (SharesItsClass, "shares state with a second scheduler"),
@@ -390,6 +454,92 @@ def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: 
     assert first.startswith(f"{plugin_class.name} ")
     assert complaint in first
     assert second.endswith("repeats it)")
+
+
+def test_state_of_pre_filter_that_dry_runs_update_is_fine() -> None:
+    check_plugin(CountsInDryRuns, seeds=range(8))
+
+
+class CrowdGuard(Registers):
+    """Rejects nodes with a pod that has the label `app`."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("app") if any("app" in each.labels for each in node.pods) else None
+
+
+class NeedsAnObject(Registers):
+    """Rejects all pods unless there is a ConfigMap `go`."""
+
+    reads = ("configmaps.v1",)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        found = self.handle.lister("configmaps.v1").get("go", "default")
+        return None if found else unschedulable("no ConfigMap go")
+
+
+class StopsAtAnObject(Registers):
+    """Rejects all pods if there is a ConfigMap `go`."""
+
+    reads = ("configmaps.v1",)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        found = self.handle.lister("configmaps.v1").get("go", "default")
+        return unschedulable("stop") if found else None
+
+
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
+@pytest.mark.parametrize(
+    ("plugin_class", "events", "event"),
+    [
+        (
+            Registers,
+            {Node: ActionType.UPDATE_NODE_LABEL, Pod: ActionType.UPDATE_POD_LABEL},
+            "NodeAdd",
+        ),
+        (
+            Registers,
+            {Node: ActionType.ADD, Pod: ActionType.UPDATE_POD_LABEL},
+            "NodeUpdateNodeLabel",
+        ),
+        (
+            Registers,
+            {Node: ActionType.ADD | ActionType.UPDATE_NODE_LABEL},
+            "UnschedulablePodUpdatePodLabel",
+        ),
+        (
+            CrowdGuard,
+            {Node: ActionType.ADD, Pod: ActionType.DELETE},
+            "AssignedPodUpdatePodLabel",
+        ),
+        (CrowdGuard, {Node: ActionType.ADD, Pod: ActionType.UPDATE_POD_LABEL}, "AssignedPodDelete"),
+        (NeedsAnObject, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Add"),
+        (StopsAtAnObject, {"configmaps.v1": ActionType.ADD}, "configmaps.v1Delete"),
+    ],
+)
+def test_a_forgotten_event_is_named(
+    plugin_class: type[Plugin], events: dict[type | str, ActionType], event: str
+) -> None:
+    metadata = {"name": "go", "namespace": "default"}
+    go = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    objects = {"configmaps.v1": [go]}
+    forgets, complete = (
+        type(
+            plugin_class.__name__,
+            (plugin_class,),
+            {"events": [ClusterEventWithHint.on(kind, action) for kind, action in given.items()]},
+        )
+        for given in (events, {**dict.fromkeys(events, ActionType.ALL), Pod: ActionType.ALL})
+    )
+    with pytest.raises(AssertionError, match=f"after the event {event} of .* has not registered"):
+        check_plugin(forgets, objects=objects, seeds=range(8))
+    check_plugin(complete, objects=objects, seeds=range(8))
+
+
+def test_a_class_that_is_no_plugin_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"expected a subclass of scheduler\.Plugin, got <class 'str'>"
+    ):
+        check_plugin(str)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
