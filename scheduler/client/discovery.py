@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.client.errors import DecodeError, KindNotFound, NotFound
+from scheduler.client.kinds import GroupVersionResource
 from scheduler.client.rest import Subject
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.unstructured import Unstructured
     from scheduler.client.decoding import Page, WatchEvent
-    from scheduler.client.kinds import GroupVersionResource, ListOptions, Resource
+    from scheduler.client.kinds import ListOptions, Resource
     from scheduler.client.rest import RestClient
 
 
@@ -65,17 +66,34 @@ class DiscoveredKind:
 
     async def discover(self) -> Resource[Unstructured]:
         """Look the kind up. Raises `KindNotFound`."""
-        name, path = self._name, self._name.discovery_path
-        try:
-            body = await self._client.request("GET", path, subject=Subject(name.group_resource))
-        except NotFound as error:
-            raise KindNotFound(f"the API server has no kind {name.key}") from error
-        try:
-            found = msgspec.json.decode(body, type=_ApiResourceList)
-        except msgspec.DecodeError as error:
-            raise DecodeError(url=path, kind="APIResourceList", detail=str(error)) from error
-        for each in found.resources:
+        name = self._name
+        for each in await _resources_of(self._client, name):
             if each.name == name.plural:
                 self._resource = name.resource(each.kind, namespaced=each.namespaced)
                 return self._resource
         raise KindNotFound(f"the API server has no kind {name.key}")
+
+
+async def discover_kind(
+    client: RestClient, *, api_version: str, kind: str
+) -> Resource[Unstructured]:
+    """Look up a kind by the `apiVersion` and `kind` of an object. Raises `KindNotFound`."""
+    group, _, version = api_version.rpartition("/")
+    for each in await _resources_of(client, GroupVersionResource(group, version, kind)):
+        if each.kind == kind and "/" not in each.name:  # no subresource
+            name = GroupVersionResource(group, version, each.name)
+            return name.resource(kind, namespaced=each.namespaced)
+    raise KindNotFound(f"the API server has no kind {kind} of {api_version}")
+
+
+async def _resources_of(client: RestClient, name: GroupVersionResource) -> list[_ApiResource]:
+    """List all kinds of the group and version of `name`."""
+    path = name.discovery_path
+    try:
+        body = await client.request("GET", path, subject=Subject(name.group_resource))
+    except NotFound as error:
+        raise KindNotFound(f"the API server has no kind {name.key}") from error
+    try:
+        return msgspec.json.decode(body, type=_ApiResourceList).resources
+    except msgspec.DecodeError as error:
+        raise DecodeError(url=path, kind="APIResourceList", detail=str(error)) from error

@@ -77,8 +77,9 @@ def check_plugin(
     labels `app`, `disk`, `gpu` and zones. `objects` are the objects of the kinds that the plugin
     `reads`. `pods` are scheduled in every cluster beside the random ones.
     """
-    for each in (plugin_class, twin):
-        if each is not None and not (isinstance(each, type) and issubclass(each, Plugin)):
+    classes: list[object] = [plugin_class] if twin is None else [plugin_class, twin]
+    for each in classes:
+        if not (isinstance(each, type) and issubclass(each, Plugin)):
             raise TypeError(f"expected a subclass of scheduler.Plugin, got {each!r}")
     require_extension_point(plugin_class)
     seen = Observations()

@@ -54,11 +54,18 @@ def decide(
 
     `cluster` holds the nodes and the pods on them (`Node`, `Pod`). `args` are the arguments of
     plugins by name, `others` the objects of further kinds by plural. Of equally good nodes the
-    first by name is chosen. Raises `PluginSetupError`.
+    first by name is chosen. Raises `PluginSetupError`, and TypeError for a `cluster` with other
+    objects.
     """
     objects = list(cluster)
     nodes = [each for each in objects if isinstance(each, Node)]
     pods = [each for each in objects if isinstance(each, Pod)]
+    for each in objects:
+        if not isinstance(each, Node | Pod):
+            raise TypeError(
+                f"cluster holds nodes and pods, got {type(each).__name__}: give objects of other "
+                'kinds by plural, as in others={"configmaps.v1": [...]}'
+            )
     config = configuration_with(args or {})
     world = World(config, nodes=nodes, pods=pods, others=others or {}, plugins=plugins)
     decision = world.decide(pod)

@@ -16,20 +16,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.api.core import Node, Pod
+from scheduler.api.core import Node, ObjectMeta, Pod
 from scheduler.client import NODES, PODS, RestClient, connect
+from scheduler.client.discovery import discover_kind
+from scheduler.client.kinds import Resource, resource_named
 from scheduler.testing.doubles import VirtualClock, let_tasks_run
 from scheduler.testing.in_process import run_in_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from scheduler.api.core import Container
     from scheduler.assembly.app import AppStatistics
@@ -44,6 +47,10 @@ _LOOK_SECONDS: Final = 0.001
 _LOOKS_BEFORE_TIME: Final = 100
 #: The virtual time that may pass while the scheduler becomes idle: retries of requests.
 _NUDGED_SECONDS_MAX: Final = 60.0
+
+
+#: A typed object, or the decoded JSON of one with `apiVersion` and `kind`.
+SomeObject: TypeAlias = "Node | Pod | Mapping[str, Any]"
 
 
 class ServerStatistics(Protocol):
@@ -71,6 +78,23 @@ class ApiServer(Protocol):
     def send_bookmarks(self) -> int: ...
 
     def statistics(self) -> ServerStatistics: ...
+
+
+class _Request(NamedTuple):
+    """An object on its way to the API server; `body` is its JSON."""
+
+    resource: Resource[Any]
+    name: str
+    namespace: str
+    body: bytes
+
+    @property
+    def collection_path(self) -> str:
+        return self.resource.collection_path(self.namespace)
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.name, namespace=self.namespace)
 
 
 class Simulation:
@@ -137,27 +161,36 @@ class Simulation:
         assert self._client is not None, "the simulation is entered first"
         return self._client
 
-    async def create(self, *objects: Node | Pod) -> None:
-        """Create nodes and pods; a pod with a node name is on its node at once.
+    async def create(self, *objects: SomeObject) -> None:
+        """Create objects; a pod with a node name is on its node at once.
 
-        Containers without an image get one, as the API server requires it.
+        An object is of a type of `scheduler.api`, such as `Node` and `Pod`, or a mapping with
+        `apiVersion` and `kind`, whose namespace is `default` if it has none. Containers of a `Pod`
+        without an image get one, as the API server requires it. Raises KindNotFound, ValueError for
+        an object without `apiVersion` and `kind`, and `ApiError`.
         """
         for obj in objects:
-            metadata = replace(obj.metadata, uid="", resource_version="")
-            if isinstance(obj, Node):
-                await self.client.create(NODES, replace(obj, metadata=metadata))
-                continue
-            spec = replace(
-                obj.spec,
-                containers=_with_images(obj.spec.containers),
-                init_containers=_with_images(obj.spec.init_containers),
-            )
-            await self.client.create(PODS, replace(obj, metadata=metadata, spec=spec))
+            request = await self._request(obj)
+            await self.client.request("POST", request.collection_path, body=request.body)
+
+    async def update(self, obj: SomeObject) -> None:
+        """Replace an object, whatever its version. A node's status is written too.
+
+        The object is as for `create`, and raises the same; NotFound if it is not there.
+        """
+        request = await self._request(obj)
+        await self.client.request("PUT", request.path, body=request.body)
+        if request.resource.group_resource == NODES.group_resource:
+            await self.client.request("PUT", f"{request.path}/status", body=request.body)
+
+    async def delete(self, obj: SomeObject) -> None:
+        """Delete an object at once, without a grace period. Raises NotFound."""
+        request = await self._request(obj)
+        await self.client.request("DELETE", request.path, query="gracePeriodSeconds=0")
 
     async def delete_pod(self, name: str, *, namespace: str = "default") -> None:
-        """Delete a pod at once, without a grace period."""
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        await self.client.request("DELETE", path, query="gracePeriodSeconds=0")
+        """Delete a pod at once, without a grace period. Raises NotFound."""
+        await self.delete(Pod(metadata=ObjectMeta(name=name, namespace=namespace)))
 
     async def pod(self, name: str, *, namespace: str = "default") -> Pod:
         """Return a pod of the API server. Raises NotFound."""
@@ -197,6 +230,36 @@ class Simulation:
             await self.idle()
         self.clock.advance_nowait(max(0.0, end - self.clock.now()))
         await self.idle()
+
+    async def _request(self, obj: SomeObject) -> _Request:
+        """Return the parts of a request about an object, whose uid and version are left out."""
+        if isinstance(obj, Mapping):
+            return await self._request_of_mapping(obj)
+        resource = resource_named(type(obj))
+        assert isinstance(resource, Resource), "a type is a known kind"
+        obj = replace(obj, metadata=replace(obj.metadata, uid="", resource_version=""))
+        if isinstance(obj, Pod):
+            spec = replace(
+                obj.spec,
+                containers=_with_images(obj.spec.containers),
+                init_containers=_with_images(obj.spec.init_containers),
+            )
+            obj = replace(obj, spec=spec)
+        metadata = obj.metadata
+        return _Request(resource, metadata.name, metadata.namespace, resource.encode(obj))
+
+    async def _request_of_mapping(self, obj: Mapping[str, object]) -> _Request:
+        if not ("apiVersion" in obj and "kind" in obj):
+            raise ValueError(f"expected an object with apiVersion and kind, got {obj!r}")
+        version, kind = str(obj["apiVersion"]), str(obj["kind"])
+        resource = await discover_kind(self.client, api_version=version, kind=kind)
+        given = obj.get("metadata")
+        assert isinstance(given, Mapping), f"{kind} without metadata"
+        metadata = {k: v for k, v in given.items() if k not in ("uid", "resourceVersion")}
+        if resource.namespaced:
+            metadata.setdefault("namespace", "default")
+        body = msgspec.json.encode({**obj, "metadata": metadata}, enc_hook=dict)
+        return _Request(resource, metadata.get("name", ""), metadata.get("namespace", ""), body)
 
     @property
     def _running(self) -> RunningScheduler:

@@ -521,7 +521,7 @@ def test_a_forgotten_event_is_named(
 ) -> None:
     metadata = {"name": "go", "namespace": "default"}
     go = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    objects = {"configmaps.v1": [go]}
+    objects: dict[type[object] | str, list[Unstructured]] = {"configmaps.v1": [go]}
     forgets, complete = (
         type(
             plugin_class.__name__,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
-from scheduler import Plugin, unschedulable
+from scheduler import Plugin, Unstructured, unschedulable
 from scheduler.testing import decide, make_node, make_pod
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ def test_a_pod_that_fits_nowhere_has_the_message_of_its_condition() -> None:
     assert decision.result == "unschedulable"
     assert decision.message.startswith("0/3 nodes are available: 3 Insufficient cpu.")
     assert decision.scores == {}
+
+
+def test_objects_of_other_kinds_are_refused_in_the_cluster() -> None:
+    quota = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "quota"}})
+    with pytest.raises(TypeError, match=r"got Unstructured: give objects .* others="):
+        decide([*NODES, quota], make_pod())  # type: ignore[list-item]
 
 
 def test_preemption_names_node_and_victims() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from fakeapi import FakeApiServer, ManualClock
-from scheduler import Plugin, wait
+from scheduler import Plugin, Unstructured, wait
+from scheduler.client.errors import KindNotFound, NotFound
 from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
 
 if TYPE_CHECKING:
@@ -62,6 +64,50 @@ async def test_a_deleted_pod_makes_room_after_its_backoff(server: FakeApiServer)
         await simulation.delete_pod("old")
         await simulation.advance(2)
         assert await simulation.node_of("new") == "a"
+
+
+async def test_a_node_and_a_waiting_pod_can_be_changed(server: FakeApiServer) -> None:
+    async with Simulation(server) as simulation:
+        pod = make_pod("p", requests={"cpu": "3"}, node_selector={"disk": "ssd"})
+        resources = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+        await simulation.create(make_node("a", allocatable=resources), pod)
+        await simulation.advance(2)
+        await simulation.update(make_node("a", allocatable=resources, labels={"disk": "ssd"}))
+        await simulation.advance(5)
+        assert await simulation.node_of("p") == ""
+        larger = {**resources, "cpu": "4"}
+        await simulation.update(make_node("a", allocatable=larger, labels={"disk": "ssd"}))
+        await simulation.advance(5)
+        assert await simulation.node_of("p") == "a"
+        bound = await simulation.pod("p")
+        labels = replace(bound.metadata, labels={"app": "web"})
+        await simulation.update(replace(bound, metadata=labels))
+        assert (await simulation.pod("p")).metadata.labels == {"app": "web"}
+        await simulation.delete(bound)
+        with pytest.raises(NotFound):
+            await simulation.pod("p")
+
+
+async def test_objects_of_any_kind_are_created_changed_and_deleted(server: FakeApiServer) -> None:
+    metadata = {"name": "m"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+    }
+    path = "/api/v1/namespaces/default/configmaps/m"
+    async with Simulation(server) as simulation:
+        await simulation.create(Unstructured(config), role)
+        await simulation.update(Unstructured({**config, "data": {"a": "2"}}))
+        assert b'"a":"2"' in await simulation.client.request("GET", path)
+        await simulation.delete(config)
+        with pytest.raises(NotFound):
+            await simulation.client.request("GET", path)
+        with pytest.raises(KindNotFound, match="no kind Wonder of v1"):
+            await simulation.create({**config, "kind": "Wonder"})
+        with pytest.raises(ValueError, match="apiVersion and kind"):
+            await simulation.create({"metadata": metadata})
 
 
 async def test_a_server_with_another_clock_is_refused() -> None:
