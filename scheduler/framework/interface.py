@@ -89,6 +89,7 @@ class Plugin:
         def sort_key(self, queued: QueuedPod) -> tuple[float, ...]: ...
         def events_to_register(self) -> Iterable[ClusterEventWithHint]: ...
         def hints_depend_on(self, pod: PodInfo) -> Hashable: ...
+        def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable: ...
         def pre_filter(
             self, state: CycleState, pod: PodInfo, nodes: Nodes
         ) -> PreFilterResult | Status | None: ...
@@ -217,6 +218,18 @@ def same_parts(*parts: object) -> tuple[int, ...]:
     such a pod. Without sharing the keys differ more often and stay correct.
     """
     return tuple(id(part) if part else 0 for part in parts)
+
+
+class SharedPreEnqueuePlugin(Protocol):
+    """Lets the queue call PreEnqueue once for many gated pods that are alike."""
+
+    def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable:
+        """Return a grouping key: the parts of a pod that this plugin's PreEnqueue reads.
+
+        If an event would move pods that this plugin gates, and it rejects one of them again, the
+        others with an equal key stay gated without a call.
+        """
+        ...
 
 
 class PreFilterPlugin(Protocol):
@@ -492,6 +505,7 @@ CONTRACTS: Final = (
     SortKeyPlugin,
     EnqueueExtensions,
     SharedHintsPlugin,
+    SharedPreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterExtensions,
     FilterPlugin,

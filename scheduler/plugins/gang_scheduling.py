@@ -81,8 +81,7 @@ class GangScheduling(Plugin):
         if members is None:
             return error(_StateNotFoundError(pod))
         if members.scheduled_pods_count < gang.min_count:
-            unscheduled = sorted(members.unscheduled_pods.values(), key=lambda info: info.name)
-            self.handle.activate({info.key: info for info in unscheduled})
+            self.handle.activate(members.unscheduled_pods)
             return wait(
                 _PERMIT_TIMEOUT_SECONDS, "waiting for minCount pods from a gang to be scheduled"
             )
@@ -98,6 +97,10 @@ class GangScheduling(Plugin):
                 PodGroup, ActionType.ADD, self.is_schedulable_after_pod_group_added
             ),
         ]
+
+    def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable:
+        """The pod's group."""
+        return pod.pod_group_key
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's group."""

@@ -20,7 +20,7 @@ from scheduler.metrics import Sampler
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEvent
     from scheduler.framework.status import Status
@@ -69,6 +69,20 @@ class Gate:
         self.metrics.framework_extension_point_duration.observe(
             stopwatch() - started, _PRE_ENQUEUE, _SUCCESS, profile
         )
+
+    def gating_key(self, pod: QueuedPodInfo) -> Hashable | None:
+        """Return a key: gated pods with equal keys are rejected alike. None if that is unknown.
+
+        See `SharedPreEnqueuePlugin`.
+        """
+        gating = pod.gating_plugin
+        if not gating:
+            return None
+        profile = pod.pod_info.spec.scheduler_name
+        for plugin in self.plugins.get(profile, ()):
+            if plugin.name == gating and hasattr(plugin, "pre_enqueue_depends_on"):
+                return profile, gating, plugin.pre_enqueue_depends_on(pod.pod_info)
+        return None
 
     def _run(self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]) -> None:
         is_sampled = self._sampler.picks()

@@ -22,6 +22,7 @@ Source: `isPodWorthRequeuing`, `isEventOfInterest` in `backend/queue/scheduling_
 from __future__ import annotations
 
 import enum
+import itertools
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -41,7 +42,7 @@ from scheduler.framework.types import EXTENDER_NAME
 from scheduler.queue.queued_pod_info import HintAnswer, QueueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import Plugin
@@ -209,6 +210,16 @@ def _register(
         hint_map.setdefault(taint, []).append(always)
 
 
+def _apart(
+    group: Mapping[str, QueuedPodInfo], about: Sequence[str]
+) -> Iterator[Mapping[str, QueuedPodInfo]]:
+    """Yield the group; if an event is about pods in it, each of them alone, then the others."""
+    own = [key for key in about if key in group]
+    for key in own:
+        yield {key: group[key]}
+    yield {key: pod for key, pod in group.items() if key not in own} if own else group
+
+
 class QueueingHints:
     """Calls the queueing hints of all profiles, and measures them."""
 
@@ -290,8 +301,8 @@ class QueueingHints:
         """Decide for all pods of these groups; the pods of each group must be alike."""
         about = [obj.key for obj in (old_obj, new_obj) if isinstance(obj, Pod)]
         decisions = Decisions([], [])
-        for group in groups:
-            is_shared = len(group) > 1 and not any(key in group for key in about)
+        for group in itertools.chain.from_iterable(_apart(group, about) for group in groups):
+            is_shared = len(group) > 1
             for pod in group.values():
                 if not _can_move(pod, registered):
                     break

@@ -71,7 +71,7 @@ from scheduler.queue.queued_pod_info import (
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.metrics import SchedulerMetrics
@@ -316,19 +316,21 @@ class PriorityQueue:
     def activate(self, pods: Mapping[str, PodInfo], now: float) -> Moves:
         """Make waiting pods active, whatever their backoff; PreEnqueue plugins may reject them.
 
-        A pod in flight is retried after its backoff, if it is given back. Pods that are active or
-        unknown are skipped.
+        A pod in flight is retried after its backoff, if it is given back; one event is kept for all
+        of them. Pods that are active or unknown are skipped.
         """
-        moved = []
+        moved, missed = [], None
         for pod in pods.values():
+            if pod.uid in self.in_flight:
+                missed = pod
+                continue
             info = self.find(pod.key)
-            move = None
             if info is not None and info.place != Place.ACTIVE:
                 passed = info.place == Place.BACKOFF
                 move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
                 moved.append(move)
-            if move is None or move.target != Place.ACTIVE:
-                self.in_flight.add_events_for(pod.uid, None, pod.pod, (EVENT_FORCE_ACTIVATE,))
+        if missed is not None:
+            self.in_flight.add_event(EVENT_FORCE_ACTIVATE, None, missed.pod)
         return Moves(moved)
 
     # Events.
@@ -530,11 +532,25 @@ class PriorityQueue:
 
     def _apply(self, decisions: Decisions, registered: RegisteredHints, now: float) -> Moves:
         moved = []
+        #: Gated pods whose PreEnqueue need not run: it has just rejected a pod that is alike.
+        stay: dict[Hashable, dict[str, QueuedPodInfo]] = {}
         for info, strategy, answers in decisions.requeues:
+            gating_key = self._gate.gating_key(info)
+            if gating_key is not None and gating_key in stay:
+                stay[gating_key][info.key] = info
+                self._count_arrival(info, registered.label)
+                continue
             # Removed first: a pod that is gated again arrives anew, and is counted.
             self.unschedulable_pods.delete(info.key)
             moved.append(self._requeue(info, strategy, registered.label, now, answers))
+            if gating_key is not None and self._gate.gating_key(info) == gating_key:
+                stay[gating_key] = {}
         skipped = [
+            HintsSkipped(now, pods, Place.GATED, registered.label, ())
+            for pods in stay.values()
+            if pods
+        ]
+        skipped += [
             HintsSkipped(
                 now, pods, next(iter(pods.values())).place, registered.label, tuple(answers)
             )
