@@ -214,7 +214,7 @@ def _apart(
     group: Mapping[str, QueuedPodInfo], about: Sequence[str]
 ) -> Iterator[Mapping[str, QueuedPodInfo]]:
     """Yield the group; if an event is about pods in it, each of them alone, then the others."""
-    own = [key for key in about if key in group]
+    own = dict.fromkeys(key for key in about if key in group)
     for key in own:
         yield {key: group[key]}
     yield {key: pod for key, pod in group.items() if key not in own} if own else group
