@@ -35,6 +35,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.handle import KindNotWatchedError
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -86,11 +87,13 @@ class Informers:
     def lister(self, kind: Kind, /) -> Lister[Any]:
         """Return the objects of a kind, watched from now on if plugins are still being created.
 
-        Raises `KeyError` for a kind that is not watched.
+        Raises `KindNotWatchedError` for a kind that is not watched.
         """
         key = kind_key(kind)
         if key not in self.by_kind and not self._is_complete:
             self._watch(resource_named(kind), required=False)
+        if key not in self.by_kind:
+            raise KindNotWatchedError(key)
         return self.by_kind[key].lister
 
     def _watch(

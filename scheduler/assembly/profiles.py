@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from scheduler.api import field
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.client.kinds import GroupVersionResource, resource_named
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
@@ -50,7 +52,10 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
     for plugin in plugins:
         if isinstance(plugin, str) and ":" not in plugin:
             if plugin not in registry:
-                raise PluginSetupError(f'plugin "{plugin}" does not exist')
+                raise PluginSetupError(
+                    f'plugin "{plugin}" does not exist{field.nearest(plugin, registry)}; '
+                    "a class of a module is written module:Class"
+                )
             names.append(plugin)
             continue
         plugin_class = load_plugin_class(plugin) if isinstance(plugin, str) else plugin
@@ -103,6 +108,7 @@ def build_profiles(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
             ) from error
         _require_same_queue_sort(config.profiles[0], profile, profiles)
+    kinds_to_watch(profiles)  # raises for a kind or an event that cannot exist
     return profiles
 
 

@@ -7,17 +7,23 @@ Source: `unionedGVKs` in `pkg/scheduler/scheduler.go`, `addAllEventHandlers`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
 from scheduler.client.kinds import GroupVersionResource, kind_of_event, resource_named
 from scheduler.config import GENERIC_WORKLOAD
-from scheduler.framework.events import ALL_EVENTS, ActionType, EventResource
+from scheduler.framework.events import (
+    ALL_EVENTS,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+)
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from scheduler.api.unstructured import Kind
     from scheduler.framework.interface import Plugin
@@ -43,7 +49,8 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
     The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
-    left out without their feature gate. Raises `PluginSetupError` for a kind that cannot exist.
+    left out without their feature gate. Raises `PluginSetupError` for a kind that cannot exist, and
+    for `events_to_register` that fails or returns anything but events with hints.
     """
     found: dict[str, WatchedKind] = {}
 
@@ -77,10 +84,21 @@ def _is_in_tree(plugin: Plugin) -> bool:
 
 
 def _registered(plugin: Plugin) -> Iterable[tuple[str, ActionType]]:
-    registered = (
-        plugin.events_to_register() if hasattr(plugin, "events_to_register") else ALL_EVENTS
+    if not hasattr(plugin, "events_to_register"):
+        return [(event.resource, event.action_type) for event, _ in ALL_EVENTS]
+    try:
+        answer: object = plugin.events_to_register()
+    except Exception as error:
+        raise PluginSetupError(f'plugin "{plugin.name}": events_to_register: {error}') from error
+    if isinstance(answer, Iterable) and not isinstance(answer, ClusterEventWithHint):
+        entries = tuple(answer)
+        registered = [entry for entry in entries if isinstance(entry, ClusterEventWithHint)]
+        if len(registered) == len(entries):
+            return [(event.resource, event.action_type) for event, _ in registered]
+    raise PluginSetupError(
+        f'plugin "{plugin.name}": events_to_register returned {answer!r}: '
+        "return a list of ClusterEventWithHint"
     )
-    return [(event.resource, event.action_type) for event, _ in registered]
 
 
 def _read_by(plugin: Plugin, kind: Kind) -> Resource[Any] | GroupVersionResource:

@@ -238,6 +238,16 @@ _BY_TYPE: Final[Mapping[type, Resource[Any]]] = MappingProxyType({r.type: r for 
 
 _BY_API_NAME: Final = MappingProxyType({(r.group, r.version, r.plural): r for r in _ALL})
 
+#: Kinds of the core group without a type here: a plugin reads them as `<plural>.v1`.
+_CORE_PLURALS_WITHOUT_TYPE: Final = frozenset(
+    plural
+    for plural in (
+        "componentstatuses", "configmaps", "endpoints", "events", "limitranges", "podtemplates",
+        "resourcequotas", "secrets", "serviceaccounts",
+    )
+    if plural not in KINDS
+)  # fmt: skip
+
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 
 #: Resources of events that are no kinds: states of pods, and every kind.
@@ -288,8 +298,11 @@ def resource_named(kind: Kind) -> Resource[Any] | GroupVersionResource:
     plural, _, rest = kind.partition(".")
     version, _, group = rest.partition(".")
     if not (plural and _VERSION(version)):
+        nearest = field.nearest(plural, (*KINDS, *KINDS_BY_NAME))
+        if kind in _CORE_PLURALS_WITHOUT_TYPE:
+            nearest = f' (did you mean "{kind}.v1"?)'
         raise ValueError(
-            f"{kind!r} is no kind that is known{field.nearest(plural, (*KINDS, *KINDS_BY_NAME))}; "
+            f"{kind!r} is no kind that is known{nearest}; "
             "expected a plural or <plural>.<version>.<group>, "
             "for the core group <plural>.<version>"
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from msgspec.structs import replace
 
 from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import NODES, PODS, Store
 from scheduler.client.kinds import kind_key
@@ -21,6 +22,7 @@ from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.handle import KindNotWatchedError
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
@@ -32,6 +34,7 @@ from scheduler.reports.decision import (
     FirstByName,
     PostFilterOutcome,
     decide,
+    failed,
     unschedulable,
 )
 from scheduler.runtime import (
@@ -91,9 +94,12 @@ class World:
         self._pods: Final[Store[Pod]] = stores[PODS.plural]
         self._nominator: Final = Nominator(lambda namespace, name: self._pods.get(name, namespace))
         self._api: Final = _NoApi()
+        #: The keys of the kinds that plugins read or register for; None until all are created.
+        self._watched: frozenset[str] | None = None
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
             config, self._make_handle(stores), plugins=plugins
         )
+        self._watched = frozenset(kind.resource.key for kind in kinds_to_watch(self.profiles))
         self._sampling: Final = SchedulingAlgorithm(
             self.snapshot,
             tie_break=FirstByName(),
@@ -112,9 +118,16 @@ class World:
     def _make_handle(self, stores: dict[str, Store[Any]]) -> MakeHandle:
         clock, metrics, rng = SystemClock(), SchedulerMetrics(), random.Random(0)
         waiting_pods, pods_in_pre_bind = WaitingPods(clock, metrics), PodsInPreBind()
+        # The kinds that plugins list while they are created.
+        listed = {NODES.plural, PODS.plural}
 
         def lister(kind: Kind, /) -> Store[Any]:
-            return stores.setdefault(kind_key(kind), Store())
+            key = kind_key(kind)
+            if self._watched is None:
+                listed.add(key)
+            elif key not in self._watched and key not in listed:
+                raise KindNotWatchedError(key)
+            return stores.setdefault(key, Store())
 
         def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
             return PluginHandle(
@@ -160,8 +173,7 @@ class World:
         except NoNodesAvailableError as error:
             return Decision(info, "unschedulable", message=str(error))
         except FrameworkError as error:
-            failure = Status(Code.ERROR, str(error))
-            return Decision(info, "error", status=failure, message=str(error))
+            return failed(info, error)
         if decision.result != "scheduled":
             return decision
         found, searched = sampled[0], sampled[1].node_to_status

@@ -35,6 +35,17 @@ if TYPE_CHECKING:
     from scheduler.snapshot.snapshot import Snapshot
 
 
+class KindNotWatchedError(KeyError):
+    """A plugin lists a kind that no plugin of the profiles reads."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return f'the kind "{self.kind}" is not watched: add it to reads of the plugin'
+
+
 class WaitingPod(Protocol):
     """A pod held at Permit."""
 
@@ -198,7 +209,7 @@ class Listers(Protocol):
     def __call__(self, kind: Kind, /) -> Lister[object]:
         """Return the lister of a kind, written as in `Plugin.reads`.
 
-        Raises `KeyError` if the kind is not watched.
+        Raises `KindNotWatchedError` if the kind is not watched.
         """
         ...
 

@@ -16,7 +16,7 @@ from scheduler.cycle.schedule_pod import (
 )
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
-from scheduler.runtime import FrameworkError
+from scheduler.runtime import FrameworkError, PluginFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,9 +82,17 @@ def decide(snapshot: Snapshot, framework: Framework, state: CycleState, pod: Pod
     except NoNodesAvailableError as error:
         return Decision(pod, "unschedulable", message=str(error))
     except FrameworkError as error:
-        return Decision(pod, "error", status=Status(Code.ERROR, str(error)), message=str(error))
+        return failed(pod, error)
     result = algorithm.select_host(feasible, diagnosis, scores)
     return Decision(pod, "scheduled", result, diagnosis)
+
+
+def failed(pod: PodInfo, error: FrameworkError) -> Decision:
+    """Return the decision for a pod at which a plugin failed, with the line of the plugin."""
+    message = str(error)
+    if isinstance(error, PluginFailedError) and error.place:
+        message = f"{message} ({error.place})"
+    return Decision(pod, "error", status=Status(Code.ERROR, message), message=message)
 
 
 def unschedulable(error: FitError, post_filter: PostFilterOutcome | None = None) -> Decision:

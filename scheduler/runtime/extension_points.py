@@ -64,18 +64,26 @@ METHODS: Final[Mapping[str, Callable[..., object]]] = MappingProxyType(
     }
 )
 
+#: The methods that the framework awaits; it calls all others without waiting.
+ASYNC_METHODS: Final = frozenset(
+    ("post_filter", "pod_group_post_filter", "pre_bind", "bind", "post_bind")
+)
+
 #: Two forms of one method: a plugin has at most one of them.
 _TWINS: Final = (("filter", "filter_nodes"), ("score", "score_nodes"))
+
+#: Matches a return annotation of a function that returns an awaitable.
+_AWAITABLE: Final = re.compile(r"Awaitable|Coroutine|Future|Task").search
 
 #: A name this similar to a method's (`difflib`), with as many parameters, is a misspelt method.
 _SIMILARITY_MIN: Final = 0.8
 
 
 def check_methods(plugin_class: type[Plugin]) -> None:
-    """Check the names of a plugin's methods.
+    """Check the names of a plugin's methods, and that those that may wait are async.
 
-    Raises `PluginSetupError` for both forms of one method, and for a method whose name is nearly
-    that of an extension point.
+    Raises `PluginSetupError` for both forms of one method, for a method whose name is nearly that
+    of an extension point, and for a method that is async and may not be, or the other way round.
     """
     name = plugin_class.name
     for simple, fast in _TWINS:
@@ -91,6 +99,31 @@ def check_methods(plugin_class: type[Plugin]) -> None:
                 f'(did you mean "{meant}"?); a helper needs a name that is less alike, or a '
                 "leading underscore"
             )
+    for method in METHODS:
+        _require_async_or_not(plugin_class, method)
+
+
+def _require_async_or_not(plugin_class: type[Plugin], method: str) -> None:
+    """Raise `PluginSetupError` for a forgotten `async`, or one too many.
+
+    A function without `async` is accepted as an async method if its return annotation names an
+    awaitable. Other callables are not checked.
+    """
+    function = getattr(plugin_class, method, None)
+    if not inspect.isfunction(function):
+        return
+    function = inspect.unwrap(function)
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if method not in ASYNC_METHODS:
+        if is_async:
+            raise PluginSetupError(
+                f'plugin "{plugin_class.name}": {method} must not be async: '
+                "it decides, and may not wait"
+            )
+    elif not is_async and not _AWAITABLE(str(function.__annotations__.get("return", ""))):
+        raise PluginSetupError(
+            f'plugin "{plugin_class.name}": {method} must be async (`async def {method}`)'
+        )
 
 
 def require_extension_point(plugin_class: type[Plugin]) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.api import field
@@ -97,14 +99,32 @@ def _import(reference: str) -> object:
         raise PluginSetupError(f'plugin "{reference}": expected module:Class')
     try:
         found: object = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except AttributeError as error:
-        raise PluginSetupError(f'plugin "{reference}": {error}') from error
     except Exception as error:
         # A module runs as it is imported, and may raise anything.
-        raise PluginSetupError(f'plugin "{reference}": cannot import: {error}') from error
+        text = f'plugin "{reference}": cannot import: {error}'
+        if isinstance(error, ModuleNotFoundError) and _is_part_of(error.name, module_name):
+            text += f"; searched: {_folders_searched()}, the installed packages"
+        raise PluginSetupError(text) from error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            raise PluginSetupError(
+                f'plugin "{reference}": {error}{field.nearest(part, dir(found))}'
+            ) from error
     return found
+
+
+def _is_part_of(missing: str | None, module_name: str) -> bool:
+    """True if `missing` is the module itself or a package that it is in."""
+    return missing is not None and f"{module_name}.".startswith(f"{missing}.")
+
+
+def _folders_searched() -> str:
+    """Return the folders of modules that are not installed, for an error message."""
+    folders = [f"the working directory ({Path.cwd()})"] if "" in sys.path else []
+    python_path = os.environ.get("PYTHONPATH", "")
+    return ", ".join([*folders, f"PYTHONPATH ({python_path or 'not set'})"])
 
 
 def _checked(found: object, reference: str) -> type[Plugin]:

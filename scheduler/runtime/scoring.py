@@ -137,7 +137,10 @@ def score_nodes_of(plugin: Plugin) -> ScoreNodes:
         scores = []
         for node in nodes:
             try:
-                scores.append(score(state, pod, node))
+                answer: object = score(state, pod, node)
+                if answer is None:
+                    raise TypeError(f"score returned None for node {node.name}: expected an int")
+                scores.append(answer)
             except Exception as error:
                 raise _score_failed(name, error, node.name) from error
         return np.array(scores)

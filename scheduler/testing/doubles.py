@@ -20,6 +20,7 @@ from scheduler.config.types import (
     PluginSet,
 )
 from scheduler.config.types import Plugin as PluginEntry
+from scheduler.framework.handle import KindNotWatchedError
 from scheduler.framework.interface import Plugin
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator
@@ -327,7 +328,10 @@ class FakeHandle(PluginHandle):
         return make_handle
 
     def _lister(self, kind: Kind, /) -> Lister[Any]:
-        return self.listers[kind_key(kind)]
+        key = kind_key(kind)
+        if key not in self.listers:
+            raise KindNotWatchedError(key)
+        return self.listers[key]
 
     def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
         assert self.dry_run is not None, "the handle belongs to no framework"

@@ -89,6 +89,10 @@ def test_a_kind_is_written_as_a_type_a_plural_or_a_name() -> None:
             {"reads": ("things.example.com",)},
             "reads: 'things.example.com' is no kind that is known",
         ),
+        (
+            {"reads": ("configmaps",)},
+            r"reads: 'configmaps' .* \(did you mean \"configmaps.v1\"\?\)",
+        ),
         ({"required": (int,)}, "reads: <class 'int'> is no type of a kind of objects"),
         (
             {"waits_for": (ClusterEventWithHint(ClusterEvent("Nod", ActionType.ADD)),)},
@@ -100,6 +104,17 @@ def test_a_kind_that_cannot_exist_is_refused(changed: dict[str, object], text: s
     plugin = type("Lost", (Picky,), changed)
     with pytest.raises(PluginSetupError, match=f'plugin "Lost": {text}'):
         kinds_to_watch(_profiles(plugin))
+
+
+@pytest.mark.parametrize("events", [ClusterEventWithHint(_CLASS_CHANGE), [_CLASS_CHANGE], 5, None])
+def test_events_that_are_no_list_of_events_with_hints_are_refused(events: object) -> None:
+    plugin = type("Lost", (Picky,), {"waits_for": events})
+    with pytest.raises(
+        PluginSetupError,
+        match=r'^plugin "Lost": events_to_register returned .*: '
+        r"return a list of ClusterEventWithHint$",
+    ):
+        _profiles(plugin)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scheduler.config import types as config
 from scheduler.framework import Plugin
 from scheduler.runtime import Framework, Registry
+from scheduler.runtime.extension_points import ASYNC_METHODS
 from scheduler.testing import FakeHandle
 
 if TYPE_CHECKING:
@@ -29,7 +30,21 @@ def answering(name: str, **answers: object) -> type[Plugin]:
 
         return answer_or_raise
 
-    return plugin(name, **{point: method(answer) for point, answer in answers.items()})
+    def async_method(answer: object) -> Callable[..., object]:
+        async def answer_or_raise(self: Plugin, *arguments: object) -> object:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return answer_or_raise
+
+    return plugin(
+        name,
+        **{
+            point: (async_method if point in ASYNC_METHODS else method)(answer)
+            for point, answer in answers.items()
+        },
+    )
 
 
 async def _bind(self: Plugin, *arguments: object) -> None:

@@ -100,7 +100,7 @@ RANGE = ", it should in the range of [0, 100] after normalizing"
         ({"pre_score": 5}, f"{PRE_SCORE}expected a Status or None, got 5"),
         ({"score": ValueError("broken")}, f"{SCORING}broken"),
         ({"score": 1.5}, f"{SCORING}expected integers, got float64"),
-        ({"score": None}, f"{SCORING}expected integers, got object"),
+        ({"score": None}, f"{SCORING}score returned None for node n0: expected an int"),
         ({"score": 2**70}, f"{SCORING}expected integers, got object"),
         ({"score_nodes": None}, f"{SCORING}expected 3 scores, got an array of shape ()"),
         ({"score_nodes": [1, 2]}, f"{SCORING}expected 3 scores, got an array of shape (2,)"),

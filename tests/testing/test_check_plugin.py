@@ -34,6 +34,7 @@ from scheduler.framework import (
 )
 from scheduler.framework.status import Code
 from scheduler.plugins import IN_TREE
+from scheduler.runtime import PluginSetupError
 from scheduler.testing import NotJudgedWarning, check_plugin, make_pod
 from tests.runtime.profiles import answering
 
@@ -383,7 +384,6 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (AsksForMore, "filter raised KeyError: 'rack'"),
         (OutOfCodes, "filter_nodes gave codes that stand for no status"),
         (TooFew, "filter_nodes gave (99,) verdicts on"),
-        (Waits, "filter must not be async: it decides, and may not wait"),
         (SharesState, "let a dry run change the state of the real one"),
         (NeverForgets, "filters differently after a pod has come and gone in a dry run"),
         (FarOut, "which is not in 0..100"),
@@ -429,7 +429,6 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (Leaks, "decides differently after reserve has been undone by unreserve"),
         (UndoesOnce, "unreserve raised KeyError"),
         (SharesItsClass, "shares state with a second scheduler"),
-        (BlocksInPreBind, "pre_bind must be async (`async def pre_bind`)"),
         (HangsInBind, "bind raised TimeoutError: it waits for something that never happens"),
         (registering(), "after the event NodeAdd of node-"),
         (registering(lambda pod, old, new: QueueingHint.QUEUE_SKIP), "returns QUEUE_SKIP"),
@@ -540,6 +539,21 @@ def test_a_class_that_is_no_plugin_is_refused() -> None:
         TypeError, match=r"expected a subclass of scheduler\.Plugin, got <class 'str'>"
     ):
         check_plugin(str)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("plugin_class", "complaint"),
+    [
+        (Waits, "filter must not be async: it decides, and may not wait"),
+        (BlocksInPreBind, "pre_bind must be async (`async def pre_bind`)"),
+    ],
+)
+def test_a_plugin_that_cannot_be_registered_is_refused(
+    plugin_class: type[Plugin], complaint: str
+) -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        check_plugin(plugin_class)
+    assert str(refusal.value) == f'plugin "{plugin_class.name}": {complaint}'
 
 
 @pytest.mark.parametrize(

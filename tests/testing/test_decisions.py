@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from scheduler import Plugin, Unstructured, unschedulable
+from scheduler.runtime import PluginSetupError
 from scheduler.testing import decide, make_node, make_pod
 
 if TYPE_CHECKING:
@@ -67,3 +69,36 @@ def test_preemption_names_node_and_victims() -> None:
     pod = make_pod("high", requests={"cpu": "3"}, priority=9)
     decision = decide([make_node("y"), running], pod)
     assert (decision.node, decision.victims) == ("y", ("default/low",))
+
+
+class ReadsWithoutReads(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.handle.lister("configmaps.v1").list()
+        return None
+
+
+class Misspells(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return getattr(node, "lables")  # type: ignore[no-any-return]  # noqa: B009
+
+
+class ReadsAnUnknownKind(ReadsWithoutReads):
+    reads = ("configmaps",)
+
+
+def test_a_kind_that_is_not_in_reads_is_an_error() -> None:
+    decision = decide(NODES, make_pod(), plugins=[ReadsWithoutReads])
+    assert decision.result == "error"
+    assert 'the kind "configmaps.v1" is not watched: add it to reads' in decision.message
+    assert 'running "ReadsWithoutReads" filter plugin' in decision.message
+
+
+def test_the_message_of_a_plugin_that_raises_names_file_and_line() -> None:
+    decision = decide(NODES, make_pod(), plugins=[Misspells])
+    assert decision.result == "error"
+    assert re.search(r"has no attribute 'lables' \(.*test_decisions\.py:\d+\)$", decision.message)
+
+
+def test_a_plugin_that_a_scheduler_refuses_is_refused() -> None:
+    with pytest.raises(PluginSetupError, match="did you mean"):
+        decide(NODES, make_pod(), plugins=[ReadsAnUnknownKind])
