@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 TEXT = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
 PLUGINS = [name.removesuffix(".py") for name in FILES if not name.startswith("test_")]
-SETTINGS = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+SETTINGS = "".join(re.findall(r"^```ini\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
 
 
 @pytest.fixture

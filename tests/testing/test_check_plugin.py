@@ -91,6 +91,19 @@ def test_in_tree_plugins_pass(name: str) -> None:
     check_plugin(IN_TREE[name], seeds=range(4))
 
 
+def _with_required(kind: str, topology_key: str) -> Pod:
+    term = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": "web"}}}
+    affinity = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return make_pod(f"{kind}-{topology_key[-4:]}".lower(), labels={"app": "web"}, affinity=affinity)
+
+
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
+def test_inter_pod_affinity_passes_with_required_terms() -> None:
+    kinds, keys = ("podAffinity", "podAntiAffinity"), ("topology.kubernetes.io/zone", "disk")
+    pods = [_with_required(kind, key) for kind in kinds for key in keys]
+    check_plugin(IN_TREE["InterPodAffinity"], pods=pods, seeds=range(4))
+
+
 class Sized(Plugin):
     class Args(msgspec.Struct):
         size: int
