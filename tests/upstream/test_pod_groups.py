@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.cache import Cache
-from scheduler.framework import CycleState, EventResource
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.framework import Code, CycleState, EventResource, Status, unschedulable
 from scheduler.framework.types import Placement, PodGroupAssignments, PodGroupInfo
 from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.pod_group_pods_count import PodGroupPodsCount
 from scheduler.plugins.topology_placement import TopologyPlacementGenerator
+from scheduler.preemption import Executor, PodGroupEvaluator
+from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.pod_group_state import PodGroupState
@@ -158,3 +162,57 @@ def test_placements(case: Case) -> None:
 
 def _made(plugin_class: type[Any], handle: FakeHandle) -> Any:
     return Registry([plugin_class]).create(plugin_class.name, None, handle)
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "victims"))
+async def test_victims(case: Case) -> None:
+    """TestPodGroupEvaluator_SelectVictimsOnDomain."""
+    nodes = [node({"metadata": {"name": name}}) for name in case["nodes"]]
+    groups = [
+        api_object(
+            PodGroup,
+            {
+                "metadata": {"name": of["name"], "uid": of["name"]},
+                "spec": {"disruptionMode": of["mode"], "priority": of.get("priority")},
+            },
+        )
+        for of in case.get("groups", [])
+    ]
+    budgets = [api_object(PodDisruptionBudget, value) for value in case.get("budgets", [])]
+    snapshot = snapshot_of(nodes, [_victim(of) for of in case["pods"] or []])
+    handle = FakeHandle(
+        snapshot,
+        listers={PodGroup: FakeLister(groups), PodDisruptionBudget: FakeLister(budgets)},
+        feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
+    )
+    members = [PodInfo(_victim(of)) for of in case["preemptors"]]
+
+    async def schedule() -> Status | None:
+        """Return None if the rules leave room for all members."""
+        room = 0
+        for rule in case["rules"]:
+            on_node = {info.name for info in snapshot.get(rule["node"]).pods}
+            room += 0 if on_node & set(rule["blocked_by"]) else rule["capacity"]
+        return None if room >= len(members) else unschedulable()
+
+    preemptor = api_object(
+        PodGroup, {"metadata": {"name": "preemptor"}, "spec": {"priority": case["priority"]}}
+    )
+    evaluator = PodGroupEvaluator(handle, Executor("test", handle))
+    status = await evaluator.preempt(preemptor, members, schedule)
+    assert str(Code.SUCCESS if status is None else status.code) == case.get("status", "Success")
+    deleted = sorted(key.rpartition("/")[2] for key in handle.api.deleted)
+    assert deleted == sorted(case["victims"])
+
+
+def _victim(of: dict[str, Any]) -> Pod:
+    spec: dict[str, Any] = {"nodeName": of.get("node", ""), "priority": of.get("priority")}
+    if "group" in of:
+        spec["schedulingGroup"] = {"podGroupName": of["group"]}
+    if of.get("never"):
+        spec["preemptionPolicy"] = "Never"
+    status = {}
+    if "started" in of:
+        status["startTime"] = f"1970-01-01T00:00:0{of['started']}Z"
+    labels = {"app": of["app"]} if "app" in of else {}
+    return pod({"metadata": {"name": of["name"], "labels": labels}, "spec": spec, "status": status})
