@@ -5,8 +5,9 @@ Source: `pkg/scheduler/profile/profile.go`, `pkg/scheduler/scheduler.go`.
 
 from __future__ import annotations
 
+import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from scheduler.config import KubeSchedulerConfiguration, KubeSchedulerProfile
     from scheduler.framework.interface import Plugin
     from scheduler.runtime.handle import MakeHandle
+
+_log: Final = logging.getLogger(__name__)
 
 
 def find_plugins_in_working_directory() -> None:
@@ -108,8 +111,25 @@ def build_profiles(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
             ) from error
         _require_same_queue_sort(config.profiles[0], profile, profiles)
+        _warn_of_unused_args(profile, profiles[name])
     kinds_to_watch(profiles)  # raises for a kind or an event that cannot exist
     return profiles
+
+
+def _warn_of_unused_args(profile: KubeSchedulerProfile, framework: Framework) -> None:
+    """Log the plugins with arguments that the profile does not enable, as upstream accepts them.
+
+    In-tree plugins are left out: their arguments are filled in by default.
+    """
+    enabled = [plugin.name for plugin in framework.instances]
+    for entry in profile.plugin_config:
+        if entry.name not in enabled and entry.name not in IN_TREE:
+            _log.warning(
+                'Profile "%s": pluginConfig of "%s" is not used: the plugin is not enabled%s',
+                profile.scheduler_name,
+                entry.name,
+                field.nearest(entry.name, enabled),
+            )
 
 
 def _require_same_queue_sort(

@@ -34,8 +34,8 @@ from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
-from scheduler.reports.model import Report
-from scheduler.runtime import FrameworkError
+from scheduler.reports.model import PlacedPod, Report
+from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -185,7 +185,7 @@ def main(
         certificate_authority=certificate_authority,
         verify=not insecure_skip_tls_verify,
     )
-    with _one_line_errors():
+    with _one_line_errors(config):
         if story is not None:
             _show_story(port, story, output=output)
             return
@@ -287,7 +287,7 @@ def _cluster_answers(
         others=cluster.others,
         plugins=plugins,
     )
-    waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
+    waiting = world.in_queue_order(pod for pod in cluster.pods if not pod.spec.node_name)
     assigned = [pod for pod in cluster.pods if pod.spec.node_name and pod.key in only]
     again = (_report(world, world.decide_again(pod), pod.spec.node_name) for pod in assigned)
     return _Answers(itertools.chain(again, _decided_in_order(world, waiting, only)), world)
@@ -316,10 +316,15 @@ def _decided_in_order(
     world: World, pods: Iterable[Pod], only: frozenset[str], *, scenario: str = ""
 ) -> Iterator[PodReport]:
     """Yield the decisions for pods; each decision includes the pods placed before."""
+    placed: list[PlacedPod] = []
     for pod in pods:
         decision = world.decide(with_api_defaults(pod))
         if not only or decision.pod.key in only:
-            yield _report(world, decision, scenario=scenario)
+            report = _report(world, decision, scenario=scenario)
+            yield replace(report, placed_before=tuple(placed))
+        elif decision.result == "scheduled" and decision.schedule_result is not None:
+            host = decision.schedule_result.suggested_host
+            placed.append(PlacedPod(pod=decision.pod.key, node=host))
 
 
 def _report(
@@ -351,12 +356,16 @@ def _scenarios(paths: Iterable[str]) -> Iterator[Scenario]:
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
+def _one_line_errors(config: Path | None) -> Iterator[None]:
+    """Print a failure as one line and exit with 1; an error of a profile names `config`."""
     try:
         yield
     except OSError as error:
         click.echo(f"kubesched-explain: {error.filename}: {error.strerror}", err=True)
         raise SystemExit(1) from error
     except _FAILURES as error:
-        click.echo(f"kubesched-explain: {error}", err=True)
+        # Profiles come from the file; plugins of the command line are refused before.
+        is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
+        file = f"{config}: " if is_of_file and config is not None else ""
+        click.echo(f"kubesched-explain: {file}{error}", err=True)
         raise SystemExit(1) from error

@@ -116,7 +116,7 @@ class _Reading:
         try:
             decoded: ApiObject = msgspec.convert(document.value, resource.type)
         except msgspec.ValidationError as error:
-            raise document.error(str(error)) from error
+            raise document.error(_readable(error)) from error
         _check_name(document, decoded.metadata.name)
         decoded = _completed(decoded, resource)
         key = (resource.kind, object_key(decoded))
@@ -286,9 +286,16 @@ def _unstructured(document: _Document) -> Unstructured:
     try:
         found = Unstructured(fields)
     except msgspec.ValidationError as error:
-        raise document.error(f"metadata: {error}") from error
+        raise document.error(f"metadata: {_readable(error)}") from error
     _check_name(document, found.metadata.name)
     return found
+
+
+def _readable(error: msgspec.ValidationError) -> str:
+    """Return the text of an error, with a hint for a text that YAML reads as something else."""
+    text = str(error)
+    is_unquoted = re.match(r"Expected `str(ing)?`, got `(bool|int|float)`", text) is not None
+    return f"{text}: quote it, as YAML reads it as another type" if is_unquoted else text
 
 
 def _check_name(document: _Document, name: str) -> None:

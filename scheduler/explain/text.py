@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from scheduler.reports.model import (
         NodeVerdict,
+        PlacedPod,
         PodReport,
         PreemptionReport,
         Rejection,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Plugin names are long, scores are short: names break between their words.
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+#: The number of pods placed before that are named.
+_PLACED_SHOWN: Final = 3
 #: Wider than any line.
 _PIPE_WIDTH: Final = 1 << 20
 
@@ -89,6 +92,8 @@ class TextPrinter:
 
 def _pod_parts(report: PodReport, nodes_max: int | None) -> Iterator[Text | Table]:
     yield _headline(report)
+    if report.placed_before:
+        yield _placed_before(report.placed_before)
     feasible = [node for node in report.nodes if node.is_feasible]
     if feasible:
         yield from _scores(report, feasible, nodes_max)
@@ -108,6 +113,13 @@ def _headline(report: PodReport) -> Text:
         text.highlight_words([report.current.name], "bold")
     text.highlight_regex(rf"(?<={re.escape(report.pod)}  ){report.result}\b", style)
     return text
+
+
+def _placed_before(placed: Sequence[PlacedPod]) -> Text:
+    """Return the pods that were placed before, the last three by name."""
+    shown = ", ".join(f"{each.pod} on {each.node}" for each in placed[-_PLACED_SHOWN:])
+    others = len(placed) - _PLACED_SHOWN
+    return Text(f"after placing {shown}{f' and {others:,} others' if others > 0 else ''}", "dim")
 
 
 def _scores(

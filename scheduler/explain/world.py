@@ -8,6 +8,7 @@ input gives equal output.
 from __future__ import annotations
 
 import random
+from functools import cmp_to_key
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -29,6 +30,7 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue import Nominator
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.reports.decision import (
     Decision,
     FirstByName,
@@ -202,6 +204,16 @@ class World:
             self._pods.put(pod)
             self._cache.add_pod(PodInfo(pod))
 
+    def in_queue_order(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Return waiting pods in the order of the queue (QueueSort), as if none was tried before.
+
+        A pod enters the queue when it is created. Pods that are equal keep their order.
+        """
+        less = next(iter(self.profiles.values())).less
+        queued = [QueuedPodInfo(PodInfo(pod), timestamp=_created_at(pod)) for pod in pods]
+        queued.sort(key=cmp_to_key(lambda a, b: less(b, a) - less(a, b)))
+        return [each.pod_info.pod for each in queued]
+
     @property
     def table(self) -> NodeTable:
         """The nodes and pods after the last decision. Do not write to it."""
@@ -240,6 +252,11 @@ class World:
         self._cache.forget_pod(assumed)
         outcome = "unschedulable" if status.is_rejected else "error"
         return Decision(pod, outcome, result, result.diagnosis, status, status.message)
+
+
+def _created_at(pod: Pod) -> float:
+    created = pod.metadata.creation_timestamp
+    return created.timestamp() if created is not None else 0.0
 
 
 def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]:

@@ -9,7 +9,7 @@ import csv
 import functools
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -111,12 +111,22 @@ def flag_group(flags: Sequence[Flag], argument: str, build: Callable[..., object
     return decorate
 
 
+class _TrueOrFalse(click.types.BoolParamType):
+    """A truth value. The error does not list click's empty value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a valid boolean: expected true or false", param, ctx)
+
+
 def true_or_false(flag: str, words: str, *, default: bool | None, show_default: bool | str) -> Flag:
     """Return a flag that may be written `--x`, `--x=true` or `--x=false`, as in Go."""
     return click.option(
         flag,
         metavar="[true|false]",
-        type=click.BOOL,
+        type=_TrueOrFalse(),
         is_flag=False,
         flag_value="true",
         default=default,

@@ -68,12 +68,19 @@ function drawPod(pod, ofNames, story) {
   byId("pod-name").textContent = podKey(pod);
   byId("pod-result").textContent = pod.current ? "has a node" : pod.result;
   byId("pod-result").className = `badge ${pod.current ? "bound" : pod.result}`;
-  byId("pod-answer").textContent = pod.answer;
+  byId("pod-answer").textContent = pod.answer + placedBefore(pod.placedBefore || []);
   drawHelp(pod.nearest || [], pod.podRejection);
   drawPreemption(pod.preemption);
   drawTable();
   drawStory(story);
   markBoxes();
+}
+
+function placedBefore(placed) {
+  if (!placed.length) return "";
+  const last = placed.slice(-3).map((each) => `${each.pod} on ${each.node}`).join(", ");
+  const rest = placed.length - 3;
+  return ` (after placing ${last}${rest > 0 ? ` and ${count(rest)} others` : ""})`;
 }
 
 function drawHelp(nearest, podRejection) {

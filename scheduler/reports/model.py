@@ -112,6 +112,13 @@ class PreemptionReport(_Struct, frozen=True):
     candidates: tuple[PreemptionCandidate, ...]
 
 
+class PlacedPod(_Struct, frozen=True):
+    """A waiting pod for which a node was found."""
+
+    pod: str
+    node: str
+
+
 class PodReport(_Struct, frozen=True):
     """The decision for one pod.
 
@@ -120,7 +127,8 @@ class PodReport(_Struct, frozen=True):
     node it is the result of deciding again. `evaluated_nodes` are those that the scheduler's own
     search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
     the others. `scenario` is the name of the recorded scenario, if the pod is from one. `story` is
-    what a running scheduler has done with the pod, if that was requested.
+    what a running scheduler has done with the pod, if that was requested. `placed_before` are the
+    waiting pods without a report of their own that were placed before this one.
     """
 
     scenario: str
@@ -142,6 +150,7 @@ class PodReport(_Struct, frozen=True):
     score_plugins: tuple[str, ...]
     nodes: tuple[NodeVerdict, ...]
     story: Story | None = None
+    placed_before: tuple[PlacedPod, ...] = ()
 
 
 class PodBox(_Struct, frozen=True):

@@ -118,5 +118,5 @@ def _remedies(
         if hasattr(plugin, "remedies"):
             node = nodes[position]
             remedies = cast("RemedyPlugin", plugin).remedies(rejected.state, pod, node)
-        for remedy in remedies or [Remedy(status.message)]:
+        for remedy in remedies or [Remedy(f"no longer rejected: {status.message}")]:
             yield plugin.name, remedy

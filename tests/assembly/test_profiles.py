@@ -18,6 +18,7 @@ from scheduler.config import (
     GANG_SCHEDULING,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     KubeSchedulerProfile,
+    PluginConfig,
     default_config,
     load_config,
 )
@@ -81,6 +82,27 @@ def test_a_plugin_joins_the_profiles_that_do_not_mention_it(
     assert filters(profiles["plain"])[-1] == "Guard"
     assert "Guard" in filters(profiles["guarded-first"])
     assert "Guard" not in filters(profiles["unguarded"])
+
+
+def test_arguments_of_a_plugin_that_is_not_enabled_are_logged(
+    config: KubeSchedulerConfiguration, caplog: pytest.LogCaptureFixture
+) -> None:
+    args = (PluginConfig(name="Gard", args={}), PluginConfig(name="NodeResourcesFit", args={}))
+    plain = replace(config.profiles[0], plugin_config=args)
+    profiles_of(replace(config, profiles=(plain,)), [Guard])
+    assert [record.getMessage() for record in caplog.records] == [
+        'Profile "plain": pluginConfig of "Gard" is not used: the plugin is not enabled '
+        '(did you mean "Guard"?)'
+    ]
+
+
+def test_a_name_that_is_no_plugin_gets_a_hint() -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        plugin_registry(["NodeNam"])
+    assert str(refusal.value) == (
+        'plugin "NodeNam" does not exist (did you mean "NodeName"?); '
+        "a class of a module is written module:Class"
+    )
 
 
 def test_the_default_profile_is_upstreams() -> None:

@@ -248,6 +248,12 @@ def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
     assert "OnlySmall" in result.output
 
 
+def test_a_name_that_yaml_reads_as_a_truth_value_gets_a_hint(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text("utf-8").replace("name: web", "name: y", 1), "utf-8")
+    result = explain("--manifests", str(manifest))
+    assert "got `bool` - at `$.metadata.name`: quote it" in result.stderr
+
+
 OBJECTS = """---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: limits}, data: {pods: "3"}}
 ---

@@ -89,6 +89,25 @@ def test_the_choice_and_every_node_are_there(explained: Callable[..., Any]) -> N
     assert box["pods"] == [{"pod": "default/web", "share": 0.25, "isNew": True}]
 
 
+def test_waiting_pods_are_decided_in_the_order_of_the_queue(explained: Callable[..., Any]) -> None:
+    text = NODES + POD % ("first", "", "3") + POD % ("second", "priority: 10,", "3")
+    assert [pod["pod"] for pod in explained(text)["pods"]] == ["default/second", "default/first"]
+    (first,) = explained(text, "--pod", "first")["pods"]
+    assert first["result"] == "unschedulable"
+    assert first["placedBefore"] == [{"pod": "default/second", "node": "a"}]
+    (second,) = explained(text, "--pod", "second")["pods"]
+    assert (second["result"], second["placedBefore"]) == ("scheduled", [])
+
+
+def test_the_table_names_the_pods_placed_before(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    text = NODES + POD % ("first", "", "3") + POD % ("second", "priority: 10,", "3")
+    path.write_text(text, encoding="utf-8")
+    arguments = ["--manifests", str(path), "--pod", "first"]
+    output = CliRunner().invoke(main, arguments).stdout
+    assert output.splitlines()[1] == "after placing default/second on a"
+
+
 def test_a_node_has_the_rejections_of_all_its_filters(explained: Callable[..., Any]) -> None:
     (pod,) = explained(NODES + POD % ("web", "", "5"))["pods"]
     rejections = {node["name"]: node["rejections"] for node in pod["nodes"]}

@@ -121,7 +121,7 @@ def test_all_plugins_have_remedies_or_their_reasons() -> None:
         "NodeResourcesFit",
         "Guard",
     ]
-    assert found[-1] == "Guard: guarded"
+    assert found[-1] == "Guard: no longer rejected: guarded"
 
 
 def test_the_nearest_node_comes_first() -> None:
