@@ -8,8 +8,8 @@ lines: `k8s.io/kubernetes/cmd/kube-apiserver` and `go.etcd.io/etcd/server/v3`. I
 the token that others want on their command line, and runs until a signal ends it.
 
 The server allows everything to the one who has the token. Of the admission plugins that are on by
-default three are off, as in ours: no controller is here to make the accounts of ServiceAccount, or
-to finish what TaintNodesByCondition and StorageObjectInUseProtection begin.
+default three are off: there is no controller to make the accounts of ServiceAccount, or to finish
+what TaintNodesByCondition and StorageObjectInUseProtection begin.
 """
 
 from __future__ import annotations

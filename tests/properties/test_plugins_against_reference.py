@@ -264,7 +264,10 @@ def test_balanced_allocation(cluster: Cluster, pod: Pod, names: list[str]) -> No
 
 
 def test_every_plugin_with_a_rule_has_a_reference() -> None:
-    # DefaultBinder decides nothing: it passes on what was decided.
+    # DefaultBinder decides nothing. The plugins of pod groups have recorded scenarios, as their
+    # rules need the group's cycle.
+    without = {"default_binder", "gang_scheduling"}
+    without |= {"pod_group_pods_count", "topology_placement_generator"}
     written = {path.stem for path in Path(reference.__file__).parent.glob("*.py")}
     modules = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in IN_TREE}
-    assert modules - written == {"default_binder"}
+    assert modules - written == without
