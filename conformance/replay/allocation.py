@@ -11,6 +11,7 @@ import bisect
 import collections
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from .amounts import NOTHING, Amounts, capacity_of_row, demand_of_row, total
@@ -29,7 +30,7 @@ _CPU: Final = Amounts._fields.index("cpu_milli")
 _GPU: Final = Amounts._fields.index("gpu_milli")
 
 
-class Sample(NamedTuple):
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """The state after a decision; percentages are of the cluster.
 
     The load is the arrived load in the cluster's scarce resource: GPUs, or CPU without GPUs.

@@ -11,6 +11,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from rich.table import Table
 
 from .allocation import Sample, samples_by_load
@@ -142,8 +143,8 @@ def to_json(report: Report) -> Json:
         },
         "reasons": [reason._asdict() for reason in report.reasons],
         "violations": [violation._asdict() for violation in report.violations],
-        "allocation": [sample._asdict() for sample in report.allocation],
-        "curve": [sample._asdict() for sample in report.curve],
+        "allocation": msgspec.to_builtins(report.allocation),
+        "curve": msgspec.to_builtins(report.curve),
     }
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -169,18 +169,7 @@ class ApiDispatcher:
         metadata = pod_group.metadata
         with contextlib.suppress(CallNotMade):
             async with self._slot(ObjectPatchCall(metadata)):
-                await repeat_write(
-                    lambda: self._client.patch(
-                        POD_GROUPS,
-                        metadata.name,
-                        patch,
-                        namespace=metadata.namespace,
-                        subresource="status",
-                        content_type=STRATEGIC_MERGE_PATCH,
-                    ),
-                    Retry.ALWAYS,
-                    self._clock,
-                )
+                await self._patch_object_status(POD_GROUPS, metadata, patch)
 
     async def delete_pod(self, pod: Pod) -> bool:
         """Delete a pod by its name, as upstream does; return False if there is none."""
@@ -208,21 +197,26 @@ class ApiDispatcher:
         patch = call.patch(rfc3339(self._clock.now()))
         metadata = call.pod.metadata
         try:
-            await repeat_write(
-                lambda: self._client.patch(
-                    PODS,
-                    metadata.name,
-                    patch,
-                    namespace=metadata.namespace,
-                    subresource="status",
-                    content_type=STRATEGIC_MERGE_PATCH,
-                ),
-                Retry.ALWAYS,
-                self._clock,
-            )
+            await self._patch_object_status(PODS, metadata, patch)
         except NotFound:
             return False
         return True
+
+    async def _patch_object_status(
+        self, resource: Resource[Any], metadata: ObjectMeta, patch: object
+    ) -> None:
+        await repeat_write(
+            lambda: self._client.patch(
+                resource,
+                metadata.name,
+                patch,
+                namespace=metadata.namespace,
+                subresource="status",
+                content_type=STRATEGIC_MERGE_PATCH,
+            ),
+            Retry.ALWAYS,
+            self._clock,
+        )
 
     async def _patch_object(
         self, resource: Resource[T], metadata: ObjectMeta, patch: dict[str, object]

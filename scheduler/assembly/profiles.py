@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api import field
-from scheduler.assembly.watched_kinds import kinds_to_watch
-from scheduler.client.kinds import GroupVersionResource, resource_named
+from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
+from scheduler.client.kinds import GroupVersionResource
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import (
@@ -74,16 +74,12 @@ def untyped_kinds_of(plugins: Iterable[type[Plugin] | str]) -> frozenset[GroupVe
     Raises `PluginSetupError`.
     """
     registry, _ = plugin_registry(plugins)
-    found = set()
-    for plugin in registry.classes():
-        for kind in (*plugin.reads, *plugin.required):
-            try:
-                named = resource_named(kind)
-            except ValueError as error:
-                raise PluginSetupError(f'plugin "{plugin.name}": reads: {error}') from error
-            if isinstance(named, GroupVersionResource):
-                found.add(named)
-    return frozenset(found)
+    kinds = (
+        read_by(plugin, kind)
+        for plugin in registry.classes()
+        for kind in (*plugin.reads, *plugin.required)
+    )
+    return frozenset(kind for kind in kinds if isinstance(kind, GroupVersionResource))
 
 
 def build_profiles(

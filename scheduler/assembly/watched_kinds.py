@@ -65,9 +65,9 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
         has_groups = GENERIC_WORKLOAD in framework.handle.feature_gates
         for plugin in framework.instances:
             for name in plugin.reads:
-                watch(_read_by(plugin, name), required=_is_in_tree(plugin))
+                watch(read_by(plugin, name), required=_is_in_tree(plugin))
             for name in plugin.required:
-                watch(_read_by(plugin, name), required=True)
+                watch(read_by(plugin, name), required=True)
         for plugin in framework.rejecting_plugins:
             for event_resource, actions in _registered(plugin):
                 if event_resource == EventResource.POD_GROUP and not has_groups:
@@ -101,7 +101,8 @@ def _registered(plugin: Plugin) -> Iterable[tuple[str, ActionType]]:
     )
 
 
-def _read_by(plugin: Plugin, kind: Kind) -> Resource[Any] | GroupVersionResource:
+def read_by(plugin: Plugin | type[Plugin], kind: Kind) -> Resource[Any] | GroupVersionResource:
+    """Return a kind that a plugin reads; raises `PluginSetupError` if it cannot exist."""
     try:
         return resource_named(kind)
     except ValueError as error:
