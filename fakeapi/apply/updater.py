@@ -1,8 +1,8 @@
 """The owners of fields after a write, and the object after an apply.
 
-An update takes ownership of what it changes. An apply conflicts with the other owners of the fields
-that it would change, unless it is forced. It removes the fields that this manager applied before,
-does not apply any more, and no other manager owns.
+An update takes ownership of the fields that it changes. An apply conflicts with other owners of
+the fields that it would change, unless it is forced. It also removes fields of the manager's last
+apply that it does not repeat and that no other manager owns.
 
 Managers may have written in different API versions. A set of fields is only compared with the
 object in the version of the set; a `Versions` converts it.

@@ -46,7 +46,7 @@ _SECONDS_MAX: Final = 1e8
 
 
 class FaultError(Exception):
-    """A fault that is not valid; the text is one line with the field and what was expected."""
+    """An invalid fault. The text is one line with the field and the expected value."""
 
 
 def texts(value: str | list[str]) -> list[str]:

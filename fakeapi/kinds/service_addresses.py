@@ -151,7 +151,7 @@ def _complete_addresses(spec: Json, old: Json) -> None:
 
 
 def _errors(spec: Json, old: Json, taken: set[int]) -> list[FieldError]:
-    """Return the errors of what the client asks for; what the Service has already may stay."""
+    """Return the errors of requested addresses and ports; the stored ones are valid."""
     errors: list[FieldError] = []
     if has_cluster_ip(spec):
         errors += _family_errors(spec, old)

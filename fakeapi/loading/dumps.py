@@ -122,7 +122,7 @@ def _take_out_merged(term: Json, labels: Json) -> None:
 
 
 def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """Sort the manifests: referenced kinds before others, owners before what they own."""
+    """Sort the manifests: referenced kinds before others, owners before their dependents."""
     given = list(manifests)
     given.sort(key=lambda manifest: _ORDER.get(text(manifest.value.get("kind")), _ALL_OTHERS))
     by_uid = {uid: manifest for manifest in given if (uid := _uid(manifest.value))}

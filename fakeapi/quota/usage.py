@@ -108,7 +108,7 @@ def _is_of_pods(name: str) -> bool:
 
 
 def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
-    """Return the use of an object, with zeros for what its kind could use."""
+    """Return the use of an object; resources of its kind that it does not use are zero."""
     if resource == PODS:
         return _of_pod(obj)
     if resource == SERVICES:

@@ -159,7 +159,7 @@ class UpdateRules:
 
     #: Called with the new object, the stored one and the time; changes the new object.
     prepare: Callable[[Json, Json, str], None] = _no_change
-    #: True if `prepare` also runs before managedFields: what it drops then has no manager.
+    #: True if `prepare` also runs before managedFields; fields that it drops have no manager.
     drops_before_ownership: bool = False
     #: Returns the errors of the new object, given the stored one.
     validate: Callable[[Json, Json], list[FieldError]] = _no_update_errors
@@ -213,7 +213,7 @@ NO_UPDATE_RULES: Final = UpdateRules()
 class Kind:
     """One served resource.
 
-    `fields` maps the field labels that selectors may use to what they read from a stored object;
+    `fields` maps the field labels of selectors to functions that read a stored object;
     None means the default pair metadata.name and metadata.namespace. `stored_as` names the resource
     whose collection holds the objects (events have two views of one collection), `to_stored` and
     `from_stored` convert between this view and that form. `schema` is the type in schema.json;

@@ -43,7 +43,7 @@ class Found(NamedTuple):
 async def schedule_one_pod(parts: CycleParts, queued: QueuedPodInfo) -> Found | None:
     """Run the scheduling cycle of a popped pod, and start its binding cycle in the background.
 
-    Returns what was found; None if the pod need not be scheduled.
+    Returns the result of the algorithm; None if the pod need not be scheduled.
     """
     pod = queued.pod_info
     framework = parts.profiles.get(pod.spec.scheduler_name)

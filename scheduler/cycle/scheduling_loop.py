@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def schedule_one(parts: CycleParts, queued: QueuedPodInfo) -> Found | PodGroupAttempt | None:
     """Schedule a popped pod, or with GenericWorkload the whole group that it belongs to.
 
-    Returns what was found; None if nothing had to be scheduled.
+    Returns the result of the algorithm; None if nothing had to be scheduled.
     """
     is_member = queued.pod_info.spec.scheduling_group is not None
     if is_member and GENERIC_WORKLOAD in parts.feature_gates:
