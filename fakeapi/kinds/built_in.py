@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.kinds import (
@@ -38,6 +39,20 @@ if TYPE_CHECKING:
 
     from fakeapi.types.kind import Kind
 
+#: The API version whose gate (GenericWorkload) also guards `schedulingGroup` of pods.
+_POD_GROUPS_VERSION: Final = "scheduling.k8s.io/v1alpha2"
+#: The paths to the specs of pods, by plural name.
+_POD_SPECS: Final = {
+    "cronjobs": ("spec", "jobTemplate", "spec", "template", "spec"),
+    "daemonsets": ("spec", "template", "spec"),
+    "deployments": ("spec", "template", "spec"),
+    "jobs": ("spec", "template", "spec"),
+    "pods": ("spec",),
+    "podtemplates": ("template", "spec"),
+    "replicasets": ("spec", "template", "spec"),
+    "replicationcontrollers": ("spec", "template", "spec"),
+    "statefulsets": ("spec", "template", "spec"),
+}
 _LEVELS: Final = {"api/all", "api/ga", "api/beta", "api/alpha"}
 #: The built-in kinds of all API versions.
 BUILT_IN: Final = (
@@ -79,9 +94,11 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
 
     `runtime_config` is kube-apiserver's --runtime-config: `api/alpha=true` turns all alpha versions
     on, `GROUP/VERSION=true` one version; a text may have several with commas between them. Stable
-    versions are always on. Raises RuntimeConfigError.
+    versions are always on. While pod groups are off, no pod can name one. Raises
+    RuntimeConfigError.
 
-    Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3.
+    Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3; `dropDisabledSchedulingGroup`
+    in pkg/api/pod/util.go.
     """
     texts = [runtime_config] if isinstance(runtime_config, str) else runtime_config
     parts = (part.strip() for text in texts for part in text.split(","))
@@ -89,7 +106,18 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
     unknown = values.keys() - _LEVELS - {kind.api_version for kind in BUILT_IN}
     if unknown:
         raise RuntimeConfigError(f"runtime-config: unknown API version {min(unknown)!r}")
-    return tuple(kind for kind in BUILT_IN if _is_served(kind, values))
+    served = [kind for kind in BUILT_IN if _is_served(kind, values)]
+    if not any(kind.api_version == _POD_GROUPS_VERSION for kind in served):
+        served = [_without_scheduling_group(kind) for kind in served]
+    return tuple(served)
+
+
+def _without_scheduling_group(kind: Kind) -> Kind:
+    path = _POD_SPECS.get(kind.plural)
+    if path is None:
+        return kind
+    rules = dataclasses.replace(kind.rules, disabled_fields=((*path, "schedulingGroup"),))
+    return dataclasses.replace(kind, rules=rules)
 
 
 def _parsed(part: str) -> tuple[str, bool]:

@@ -174,6 +174,8 @@ class KindRules:
 
     #: Sets the fields that the client left out; applied twice it does no more than once.
     set_defaults: Callable[[Json], None] = _nothing
+    #: The paths of fields whose feature is off: a write may not add them, only keep them.
+    disabled_fields: tuple[tuple[str, ...], ...] = ()
     #: Sets values that no other object of the kind has. Raises ApiError.
     allocate: Allocate | None = None
     #: Sets the fields that belong to the server in a new object, at a time.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fakeapi.types import schema
 from fakeapi.types.kind import Generation
-from fakeapi.types.objects import Json, child, integer, keep_field, labels_of, metadata_of
+from fakeapi.types.objects import Json, child, integer, keep_field, labels_of, mapping, metadata_of
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
@@ -25,6 +25,7 @@ def prepare_for_create(kind: Kind, obj: Json, now: str) -> None:
         child(obj, "metadata")["generation"] = 1
     if kind.has_status and not kind.keeps_status_on_create:
         _reset_status(kind, obj)
+    _drop_disabled_fields(kind, obj, {})
     kind.rules.prepare(obj, now)
 
 
@@ -42,6 +43,7 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str, *, subresourc
         _keep_all_but_status(kind, new, old)
     elif kind.has_status:
         keep_field(new, old, "status")
+    _drop_disabled_fields(kind, new, old)
     if not subresource:
         kind.rules.prepare_update(new, old, now)
     elif subresource in kind.rules.subresources:
@@ -49,6 +51,16 @@ def prepare_for_update(kind: Kind, new: Json, old: Json, now: str, *, subresourc
     if subresource != "status" and _moves_generation(kind, new, old):
         generation = integer(metadata_of(old).get("generation"))
         child(new, "metadata")["generation"] = generation + 1
+
+
+def _drop_disabled_fields(kind: Kind, new: Json, old: Json) -> None:
+    """Drop the fields whose feature is off, unless the stored object uses them."""
+    for *path, field in kind.rules.disabled_fields:
+        inner, stored = new, old
+        for name in path:
+            inner, stored = mapping(inner.get(name)), mapping(stored.get(name))
+        if stored.get(field) is None:
+            inner.pop(field, None)
 
 
 def _keep_all_but_status(kind: Kind, new: Json, old: Json) -> None:

@@ -28,7 +28,13 @@ from scheduler.client import (
     InformerFactory,
     RestClient,
 )
-from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
+from scheduler.client.informer import Required
+from scheduler.client.kinds import (
+    POD_GROUPS,
+    GroupVersionResource,
+    kind_key,
+    resource_named,
+)
 from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD
 from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.attempt import Attempts, CycleParts
@@ -91,13 +97,13 @@ class Informers:
         """
         key = kind_key(kind)
         if key not in self.by_kind and not self._is_complete:
-            self._watch(resource_named(kind), required=False)
+            self.watch(resource_named(kind), required=Required.NO)
         if key not in self.by_kind:
             raise KindNotWatchedError(key)
         return self.by_kind[key].lister
 
-    def _watch(
-        self, resource: Resource[Any] | GroupVersionResource, *, required: bool
+    def watch(
+        self, resource: Resource[Any] | GroupVersionResource, *, required: Required
     ) -> Informer[Any]:
         """Return the informer of a kind, made if there is none yet."""
         informer = self.by_kind.get(resource.key)
@@ -106,9 +112,9 @@ class Informers:
                 informer = self.factory.discovered(resource)
             else:
                 informer = self.factory.informer(resource)
-            informer.required = False
+            informer.required = Required.NO
             self.by_kind[resource.key] = informer
-        informer.required |= required
+        informer.required = max(informer.required, required)
         return informer
 
     def watch_other_kinds(
@@ -119,7 +125,7 @@ class Informers:
     ) -> None:
         """Watch the kinds that plugins read or register for; events go to the queue."""
         for resource, events, required in kinds_to_watch(profiles):
-            informer = self._watch(resource, required=required)
+            informer = self.watch(resource, required=required)
             for name, actions in events.items():
                 handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)
                 informer.add_event_handler(
@@ -242,7 +248,7 @@ def build(
     base.queue = SchedulingQueue(queue, clock=clock, stories=stories)
     cycle_parts = _cycle_parts(config, base, profiles, base.queue, stories, tie_break=tie_break)
     if GENERIC_WORKLOAD in feature_gates:
-        base.informers.lister(PodGroup)
+        base.informers.watch(POD_GROUPS, required=Required.IF_SERVED)
     base.informers.watch_other_kinds(profiles, base.queue, base.metrics)
     _add_event_handlers(base, cycle_parts)
     _read_state_metrics(base.metrics, queue, base.cache)

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
-from scheduler.client.kinds import GroupVersionResource, kind_of_event, resource_named
+from scheduler.client.informer import Required
+from scheduler.client.kinds import POD_GROUPS, GroupVersionResource, kind_of_event, resource_named
 from scheduler.config import GENERIC_WORKLOAD
 from scheduler.framework.events import (
     ALL_EVENTS,
@@ -34,53 +35,55 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 
 
 class WatchedKind(NamedTuple):
-    """A kind, and the registered changes of it, by the name of the kind in events.
-
-    Nothing is scheduled before the objects of a `required` kind are known. Any other kind may not
-    exist yet, or may be forbidden.
-    """
+    """A kind, and the registered changes of it, by the name of the kind in events."""
 
     resource: Resource[Any] | GroupVersionResource
     events: dict[str, ActionType]
-    required: bool
+    required: Required
 
 
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
     The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
-    left out without their feature gate. Raises `PluginSetupError` for a kind that cannot exist, and
-    for `events_to_register` that fails or returns anything but events with hints.
+    left out without their feature gate. In-tree plugins require them only if they are served, as
+    there are no gangs without them; upstream waits for ever. Raises `PluginSetupError` for a kind
+    that cannot exist, and for `events_to_register` that fails or returns anything but events with
+    hints.
     """
     found: dict[str, WatchedKind] = {}
 
     def watch(
-        resource: Resource[Any] | GroupVersionResource, *, required: bool
+        resource: Resource[Any] | GroupVersionResource, *, required: Required
     ) -> dict[str, ActionType]:
         kind = found.get(resource.key) or WatchedKind(resource, {}, required)
-        found[resource.key] = kind._replace(required=kind.required or required)
+        found[resource.key] = kind._replace(required=max(kind.required, required))
         return kind.events
 
     for framework in profiles.values():
         has_groups = GENERIC_WORKLOAD in framework.handle.feature_gates
         for plugin in framework.instances:
             for name in plugin.reads:
-                watch(read_by(plugin, name), required=_is_in_tree(plugin))
+                resource = read_by(plugin, name)
+                watch(resource, required=_required(plugin, resource))
             for name in plugin.required:
-                watch(read_by(plugin, name), required=True)
+                watch(read_by(plugin, name), required=Required.YES)
         for plugin in framework.rejecting_plugins:
             for event_resource, actions in _registered(plugin):
                 if event_resource == EventResource.POD_GROUP and not has_groups:
                     continue
                 kind = _event_kind(plugin, event_resource)
                 if kind is not None:
-                    events = watch(kind, required=_is_in_tree(plugin))
+                    events = watch(kind, required=_required(plugin, kind))
                     events[event_resource] = events.get(event_resource, ActionType.NONE) | actions
     return [kind for key, kind in found.items() if key not in _OWN_HANDLERS]
 
 
-def _is_in_tree(plugin: Plugin) -> bool:
-    return IN_TREE.get(plugin.name) is type(plugin)
+def _required(plugin: Plugin, kind: Resource[Any] | GroupVersionResource) -> Required:
+    """Return the need of a plugin for a kind that it reads or has registered for."""
+    if IN_TREE.get(plugin.name) is not type(plugin):
+        return Required.NO
+    return Required.IF_SERVED if kind is POD_GROUPS else Required.YES
 
 
 def _registered(plugin: Plugin) -> Iterable[tuple[str, ActionType]]:

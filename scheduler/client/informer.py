@@ -18,8 +18,8 @@ What an informer promises
   in the store are not reported.
 - `has_synced` is true once the handlers were called for everything that the first list contained.
 - A kind that does not exist, or that may not be read, has no objects. The reflector keeps trying;
-  once the list succeeds, its objects are added. `wait_for_sync` does not wait for such a kind
-  unless the informer is `required`.
+  once the list succeeds, its objects are added. If `wait_for_sync` waits for such a kind depends on
+  `Required`.
 
 What it does not promise
 ------------------------
@@ -38,6 +38,7 @@ Source: client-go `tools/cache/shared_informer.go` (the promise), `tools/cache/c
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Protocol, TypeVar
@@ -65,6 +66,17 @@ T_contra = TypeVar("T_contra", bound=ApiObject, contravariant=True)
 
 #: How many changes of a list are handled before other tasks get their turn.
 _CHANGES_AT_ONCE: Final = 500
+
+
+class Required(enum.IntEnum):
+    """The kinds without which nothing may be scheduled."""
+
+    #: Neither a kind that does not exist nor one that may not be read is waited for.
+    NO = 0
+    #: A kind that may not be read is waited for. One that does not exist has no objects.
+    IF_SERVED = 1
+    #: The kind has to exist and to be readable.
+    YES = 2
 
 
 class OnAdd(Protocol[T_contra]):
@@ -106,8 +118,8 @@ class Informer(Generic[T]):
         self.lister: Final[Store[T]] = Store()
         #: False while the kind does not exist or may not be read.
         self.is_available = True
-        #: True if `wait_for_sync` waits for a kind that is not available. To be set before `run`.
-        self.required = True
+        #: To be set before `run`.
+        self.required = Required.YES
         self._transform = transform
         self._handlers: list[_Handlers[T]] = []
         self._has_synced = False
@@ -177,10 +189,10 @@ class Informer(Generic[T]):
         self.is_available = self._has_synced = True
         self._may_start.set()
 
-    def unavailable(self) -> None:
-        """Take note that the kind does not exist or may not be read."""
+    def unavailable(self, *, is_served: bool) -> None:
+        """Take note that the kind does not exist, or with `is_served` that it may not be read."""
         self.is_available = False
-        if not self.required:
+        if self.required <= (Required.NO if is_served else Required.IF_SERVED):
             self._may_start.set()
 
     def put(self, obj: T) -> None:

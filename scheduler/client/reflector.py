@@ -121,7 +121,7 @@ class ReflectorStore(Protocol[T]):
 
     def delete(self, obj: T) -> None: ...
 
-    def unavailable(self) -> None: ...
+    def unavailable(self, *, is_served: bool) -> None: ...
 
 
 class _VeryShortWatch(ClientError):
@@ -189,7 +189,7 @@ class Reflector(Generic[T]):
 
     def _report_unavailable(self, error: ClientError) -> None:
         """Mark the informer as unavailable, and log each reason once."""
-        self._store.unavailable()
+        self._store.unavailable(is_served=isinstance(error, Forbidden))
         if str(error) == self._reported:
             return
         self._reported = str(error)

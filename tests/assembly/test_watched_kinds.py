@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import StorageClass
 from scheduler.api.workloads import Service
 from scheduler.assembly.event_handlers import ObjectEventHandler
 from scheduler.assembly.profiles import build_profiles
 from scheduler.assembly.watched_kinds import kinds_to_watch
-from scheduler.client.kinds import KINDS, GroupVersionResource
-from scheduler.config import default_config
+from scheduler.client.informer import Required
+from scheduler.client.kinds import KINDS, POD_GROUPS, GroupVersionResource
+from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, default_config
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.framework.events import (
@@ -73,8 +75,20 @@ def test_a_kind_is_written_as_a_type_a_plural_or_a_name() -> None:
     watched = {kind.resource.key: kind for kind in kinds_to_watch(_profiles(plugin))}
     assert list(watched).count("services") == 1
     assert watched["services"].resource is KINDS["services"]
-    assert watched["services"].required  # by in-tree plugins
-    assert (watched[gizmos].required, watched[maps].required) == (True, False)
+    assert watched["services"].required == Required.YES  # by in-tree plugins
+    assert (watched[gizmos].required, watched[maps].required) == (Required.YES, Required.NO)
+
+
+def test_a_server_without_pod_groups_is_not_waited_for_unless_a_plugin_requires_them() -> None:
+    scheme = SCHEME._replace(gates=frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING}))
+
+    def required(plugin: type[Plugin]) -> Required:
+        handle = FakeHandle(feature_gates=scheme.gates)
+        profiles = build_profiles(default_config(scheme), handle.make, plugins=[plugin])
+        return {k.resource: k.required for k in kinds_to_watch(profiles)}[POD_GROUPS]
+
+    assert required(Picky) == Required.IF_SERVED
+    assert required(type("Needs", (Picky,), {"required": (PodGroup,)})) == Required.YES
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from scheduler.client import PODS, InformerFactory, RestClient, connection_to
 from scheduler.client.decoding import EventType, WatchEvent
-from scheduler.client.informer import Informer
+from scheduler.client.informer import Informer, Required
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import bookmark_json, event_json, pod, pod_json
 from tests.client.scripted_server import ScriptedServer, Stream
@@ -222,6 +222,21 @@ async def test_a_failing_handler_does_not_affect_the_others(
         f"pods: a handler's {callback} failed on default/a"
         for callback in ("on_add", "on_update", "on_delete")
     ]
+
+
+@pytest.mark.parametrize(
+    ("required", "waits_for_absent", "waits_for_forbidden"),
+    [(Required.NO, False, False), (Required.IF_SERVED, False, True), (Required.YES, True, True)],
+)
+async def test_a_kind_is_waited_for_as_it_is_required(
+    required: Required, *, waits_for_absent: bool, waits_for_forbidden: bool
+) -> None:
+    for is_served, waits in ((False, waits_for_absent), (True, waits_for_forbidden)):
+        informer = Rig().informer
+        informer.required = required
+        informer.unavailable(is_served=is_served)
+        assert not informer.is_available
+        assert informer.may_start is not waits
 
 
 async def test_other_tasks_get_their_turn_during_a_long_delivery() -> None:

@@ -68,7 +68,7 @@ class RecordingStore:
         self.pods.pop(object_key(obj), None)
         self.log.append(f"delete {obj.metadata.name}")
 
-    def unavailable(self) -> None:
+    def unavailable(self, *, is_served: bool) -> None:
         self.log.append("unavailable")
 
 

@@ -9,9 +9,11 @@ import pytest
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from ..api_client import ApiClient
+from ..state_files import serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     import aiohttp
 
@@ -24,6 +26,10 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 GANG: Json = {"gang": {"minCount": 2}}
+MEMBER: Json = {
+    "containers": [{"name": "c", "image": "x"}],
+    "schedulingGroup": {"podGroupName": "g"},
+}
 IMMUTABLE = "Invalid value: null: field is immutable"
 
 
@@ -254,6 +260,30 @@ async def test_a_pods_group_is_validated_and_immutable(alpha: ApiClient) -> None
     await alpha.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
     refused = await alpha.patch(f"{PODS}/p", {"spec": {"schedulingGroup": {"podGroupName": "h"}}})
     assert refused.causes == [("FieldValueForbidden", "spec")]
+
+
+async def test_without_alpha_versions_new_pods_have_no_group(api: ApiClient) -> None:
+    spec = {**MEMBER, "restartPolicy": "Never"}
+    made = await api.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
+    assert "schedulingGroup" not in made["spec"]
+    patched = await api.patch(f"{PODS}/p", {"spec": {"schedulingGroup": {"podGroupName": "g"}}})
+    assert patched.code == 200
+    assert "schedulingGroup" not in patched.body["spec"]
+    job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}}
+    of_job = (await api.create(JOBS, job))["spec"]["template"]["spec"]
+    assert "schedulingGroup" not in of_job
+
+
+async def test_a_pod_keeps_its_group_when_alpha_versions_are_turned_off(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    on = ServerOptions(runtime_config=["api/alpha=true"])
+    async with serving(data=path, options=on) as (_, api):
+        await api.create(PODS, {"metadata": {"name": "p"}, "spec": MEMBER})
+    async with serving(data=path) as (_, api):
+        await api.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
+        kept = (await api.get(f"{PODS}/p")).body
+        assert kept["metadata"]["labels"] == {"a": "b"}
+        assert kept["spec"]["schedulingGroup"] == {"podGroupName": "g"}
 
 
 async def test_the_parallelism_of_a_gangs_job_is_fixed(alpha: ApiClient) -> None:

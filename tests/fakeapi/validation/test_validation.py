@@ -80,7 +80,6 @@ SCHEDULING = [
     ({"nodeSelector": {"a b": "c"}}, [(INVALID, "spec.nodeSelector")]),
     ({"nodeName": "Bad_"}, [(INVALID, "spec.nodeName")]),
     ({"hostname": "a.b"}, [(INVALID, "spec.hostname")]),
-    ({"schedulingGroup": {}}, [(INVALID, "spec.schedulingGroup.podGroupName")]),
     (
         expression(key="a", operator="In"),
         [(REQUIRED, f"{TERMS}[0].matchExpressions[0].values")],
