@@ -150,23 +150,36 @@ def _with_other_members(parts: CycleParts, queued: QueuedPodInfo) -> PodGroupAtt
     members.sort(
         key=lambda m: (-m.pod_info.priority, m.initial_attempt_timestamp or 0.0, m.pod_info.name)
     )
-    names = dict.fromkeys(member.pod_info.spec.scheduler_name for member in members)
-    if not failure and len(names) > 1:
-        first, second = [*names][:2]
-        failure = (
-            "all pods in a single pod group should have the same .spec.schedulerName set, "
-            f'got: "{second}" and "{first}"'
-        )
     name = key.partition("/")[2]
     info = PodGroupInfo(pod.namespace, name, tuple(member.pod_info for member in members))
+    failure = failure or _profile_failure(parts, members)
     return PodGroupAttempt(info=info, members=members, failure=failure)
 
 
+def _profile_failure(parts: CycleParts, members: Sequence[QueuedPodInfo]) -> str:
+    """Return why there is no profile for all members, or an empty text.
+
+    Source: `frameworkForPodGroup`.
+    """
+    first, *others = dict.fromkeys(member.pod_info.spec.scheduler_name for member in members)
+    if others:
+        return (
+            "all pods in a single pod group should have the same .spec.schedulerName set, "
+            f'got: "{others[0]}" and "{first}"'
+        )
+    return "" if first in parts.profiles else f'profile not found for scheduler name "{first}"'
+
+
 def _fail_all(parts: CycleParts, attempt: PodGroupAttempt) -> None:
+    """Fail all members. One without a profile leaves the queue, as a single pod does."""
     for member in attempt.members:
-        framework = parts.profiles[member.pod_info.spec.scheduler_name]
-        status = error(RuntimeError(attempt.failure))
-        fail(parts, parts.attempts.start(framework, member), status)
+        framework = parts.profiles.get(member.pod_info.spec.scheduler_name)
+        if framework is None:
+            _log.error("%s", attempt.failure)
+            parts.queue.done(member.uid)
+        else:
+            status = error(RuntimeError(attempt.failure))
+            fail(parts, parts.attempts.start(framework, member), status)
 
 
 class _PodGroupCycle:
@@ -471,17 +484,26 @@ class _PodGroupCycle:
         )
         uid = pod_group.metadata.uid if pod_group is not None else ""
         self._parts.attempts.stories.add_to_group(key, uid, entry)
-        if pod_group is None:
-            _log.error("Failed to get PodGroup %s for status update", key)
-            return
-        old = pod_group.condition(POD_GROUP_SCHEDULED)
-        if old is not None and old.status == "True" and condition.status != "True":
-            return
-        self._parts.spawn(_patch_status(self._parts, pod_group, condition), f"report {key}")
+        update_pod_group_condition(self._parts, self._attempt.info, condition)
 
     def _pod_group(self) -> PodGroup | None:
         info = self._attempt.info
         return self._parts.pod_group_lister(info.namespace, info.name)
+
+
+def update_pod_group_condition(parts: CycleParts, info: PodGroupInfo, condition: Condition) -> None:
+    """Write a condition of a PodGroup in the background; True never becomes False again.
+
+    Source: `updatePodGroupCondition`.
+    """
+    pod_group = parts.pod_group_lister(info.namespace, info.name)
+    if pod_group is None:
+        _log.error("Failed to get PodGroup %s for status update", info.key)
+        return
+    old = pod_group.condition(condition.type)
+    if old is not None and old.status == "True" and condition.status != "True":
+        return
+    parts.spawn(_patch_status(parts, pod_group, condition), f"report {info.key}")
 
 
 async def _patch_status(parts: CycleParts, pod_group: PodGroup, condition: Condition) -> None:

@@ -9,14 +9,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from scheduler.api.core import PodCondition
+from scheduler.api.pod_groups import PodGroup, PodGroupStatus
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
 from scheduler.client import NotFound
+from scheduler.client.kinds import POD_GROUPS
+from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
+from scheduler.config import types as config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework import Code, Status
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -24,23 +32,51 @@ from scheduler.runtime import Framework, PodsInPreBind, Registry, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node
+from scheduler.testing.doubles import FakeLister
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable, Mapping
 
     from scheduler.api.core import Node, Pod
-    from scheduler.config import KubeSchedulerProfile
+    from scheduler.config import FeatureGates
     from scheduler.framework import Plugin
     from tests.upstream.loading import Fields
 
 
-class Client:
-    """Records writes; bindings fail with `bind_failure`, if there is one."""
+def profile_of(
+    *names: str, scheduler_name: str = "default-scheduler", weights: Mapping[str, int] | None = None
+) -> config.KubeSchedulerProfile:
+    """A profile of these plugins, of PrioritySort and DefaultBinder."""
+    weights = weights or {}
+    enabled = tuple(
+        config.Plugin(name, weights.get(name, 0))
+        for name in ("PrioritySort", *names, "DefaultBinder")
+    )
+    plugins = config.Plugins(multi_point=config.PluginSet(enabled=enabled))
+    return config.KubeSchedulerProfile(scheduler_name=scheduler_name, plugins=plugins)
 
-    def __init__(self) -> None:
+
+def status_of(value: Fields | str) -> Status:
+    """A status from data: a code, or `{code:, reasons: [...]}`. Wait is for a minute."""
+    name = value if isinstance(value, str) else value["code"]
+    reasons = () if isinstance(value, str) else value.get("reasons", ())
+    code = next(code for code in Code if str(code) == name)
+    return Status(code, *reasons, timeout_seconds=60.0)
+
+
+class Client:
+    """Records writes; bindings fail with `bind_failure`, if there is one.
+
+    `statuses` are the patched statuses of pods, by name. `groups` are the pod groups by name, whose
+    conditions are replaced as by a server.
+    """
+
+    def __init__(self, groups: Iterable[PodGroup] = ()) -> None:
         self.bound: dict[str, str] = {}
         self.conditions: list[dict[str, str]] = []
         self.nominated: list[str] = []
+        self.statuses: dict[str, Fields] = {}
+        self.groups = {group.metadata.name: group for group in groups}
         self.bind_failure: Exception | None = None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -53,22 +89,45 @@ class Client:
 
     async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
         status: dict[str, Any] = patch["status"]
+        if resource is POD_GROUPS:
+            self._set_conditions(name, status["conditions"])
+            return
+        self.statuses[name] = status
         self.conditions += status.get("conditions", ())
         if "nominatedNodeName" in status:
             self.nominated.append(status["nominatedNodeName"] or "")
 
+    def _set_conditions(self, name: str, patches: list[Fields]) -> None:
+        """Merge conditions into those of a pod group, by type; null removes a field."""
+        conditions = msgspec.to_builtins(self.groups[name].status.conditions)
+        by_type = {condition["type"]: condition for condition in conditions}
+        for patch in patches:
+            merged = {**by_type.get(patch["type"], {}), **patch}
+            by_type[patch["type"]] = {k: v for k, v in merged.items() if v is not None}
+        merged_conditions = msgspec.convert([*by_type.values()], tuple[PodCondition, ...])
+        self.groups[name] = msgspec.structs.replace(
+            self.groups[name], status=PodGroupStatus(merged_conditions)
+        )
+
 
 class Line:
-    """Some profiles and what they share. `known` are the pods of the informer, by key."""
+    """Some profiles and what they share. `known` are the pods of the informer, by key.
+
+    `groups` are the pod groups that the informer has at the start.
+    """
 
     def __init__(
         self,
-        profiles: Iterable[KubeSchedulerProfile],
+        profiles: Iterable[config.KubeSchedulerProfile],
         plugins: Iterable[type[Plugin]] = (),
         *,
         nodes: Iterable[Node] | None = None,
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        groups: Iterable[PodGroup] = (),
     ) -> None:
-        self.clock, self.client, self.cache = VirtualClock(), Client(), Cache()
+        self.clock, self.client = VirtualClock(), Client(groups)
+        self.cache = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
+        self._feature_gates = feature_gates
         self.recorders: dict[str, FakeHandle] = {}
         self.known: dict[str, Pod] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -84,8 +143,11 @@ class Line:
             "clock": self.clock,
             "waiting_pods": self.waiting_pods,
             "pods_in_pre_bind": self.pods_in_pre_bind,
+            "feature_gates": feature_gates,
+            "pod_group": self.cache.pod_group,
         }
-        registry = Registry([*IN_TREE.values(), *plugins])
+        own = {plugin.name: plugin for plugin in plugins}
+        registry = Registry({**IN_TREE, **own}.values())
         self.profiles = {p.scheduler_name: self._framework(p, registry) for p in profiles}
         first = next(iter(self.profiles.values()))
         self.queue = PriorityQueue(
@@ -97,6 +159,8 @@ class Line:
             },
             nominator=nominator,
             metrics=SchedulerMetrics(),
+            generic_workload=GENERIC_WORKLOAD in feature_gates,
+            members_back_off=GENERIC_WORKLOAD in feature_gates,
         )
         self._connect(dispatcher, snapshot)
         for node in [make_node("node1")] if nodes is None else nodes:
@@ -117,6 +181,8 @@ class Line:
             pod_lister=self._find,
             attempts=attempts,
             spawn=self._spawn,
+            feature_gates=self._feature_gates,
+            pod_group_lister=lambda namespace, name: self.client.groups.get(name),
         )
         self.pods = PodEventHandler(
             cache=self.cache,
@@ -129,9 +195,10 @@ class Line:
         )
         self.nodes = NodeEventHandler(cache=self.cache, queue=queue, metrics=metrics)
 
-    def _framework(self, profile: KubeSchedulerProfile, registry: Registry) -> Framework:
+    def _framework(self, profile: config.KubeSchedulerProfile, registry: Registry) -> Framework:
         name = profile.scheduler_name
-        self.recorders[name] = FakeHandle()
+        groups = FakeLister(self.client.groups.values())
+        self.recorders[name] = FakeHandle(listers={PodGroup: groups})
         make_handle = self.recorders[name].with_parts(**self._parts)
         return Framework(profile, registry=registry, make_handle=make_handle)
 

@@ -10,14 +10,13 @@ import msgspec
 import pytest
 
 from scheduler.client import ServerError
-from scheduler.config import types as config
 from scheduler.cycle.failure_handler import fail
-from scheduler.framework import Code, NominatingInfo, NominatingMode, Status, unschedulable
+from scheduler.framework import NominatingInfo, NominatingMode, Status, unschedulable
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.runtime.profiles import plugin
-from tests.upstream.line import Line
+from tests.upstream.line import Line, profile_of, status_of
 from tests.upstream.loading import Case, Fields, cases
 
 if TYPE_CHECKING:
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 TOPIC = "schedule_one"
 
 
-def _answer(value: Fields | str) -> Status:
-    name = value if isinstance(value, str) else value["code"]
-    reasons = () if isinstance(value, str) else value.get("reasons", ())
-    code = next(code for code in Code if str(code) == name)
-    return Status(code, *reasons, timeout_seconds=60.0)
-
-
 def _methods(answers: Fields) -> dict[str, Callable[..., Any]]:
     """Make a plugin with scripted answers; `pre_bind: never` waits for ever."""
     methods: dict[str, Callable[..., Any]] = {}
@@ -45,19 +37,13 @@ def _methods(answers: Fields) -> dict[str, Callable[..., Any]]:
             async def pre_bind(self: Plugin, *arguments: object, value: Any = value) -> Status:
                 if value == "never":
                     await asyncio.get_running_loop().create_future()
-                return _answer(value)
+                return status_of(value)
 
             methods[point] = pre_bind
         else:
             name = "pre_bind_pre_flight" if point == "pre_flight" else point
-            methods[name] = lambda self, *_, value=value: _answer(value)
+            methods[name] = lambda self, *_, value=value: status_of(value)
     return methods
-
-
-def _profile(*names: str, scheduler_name: str = "default-scheduler") -> config.KubeSchedulerProfile:
-    enabled = tuple(map(config.Plugin, ("PrioritySort", *names, "DefaultBinder")))
-    plugins = config.Plugins(multi_point=config.PluginSet(enabled=enabled))
-    return config.KubeSchedulerProfile(scheduler_name=scheduler_name, plugins=plugins)
 
 
 class _Watched(Line):
@@ -79,7 +65,7 @@ def _line(case: Case, *others: type[Plugin]) -> _Watched:
         ),
         *others,
     ]
-    line = _Watched([_profile(*(each.name for each in classes))], classes)
+    line = _Watched([profile_of(*(each.name for each in classes))], classes)
     if case.get("bind_failure"):
         line.client.bind_failure = ServerError(500, "InternalError", case["bind_failure"])
     return line
@@ -165,7 +151,7 @@ async def test_profiles(case: Case) -> None:
             return None if node.name == wanted else unschedulable()
 
         classes.append(plugin(f"Only{wanted}", filter=only))
-        profiles.append(_profile(classes[-1].name, scheduler_name=name))
+        profiles.append(profile_of(classes[-1].name, scheduler_name=name))
     line = Line(profiles, classes, nodes=[make_node(name) for name in case["nodes"]])
     for name, scheduler_name in case["pods"].items():
         await line.schedule(make_pod(name, scheduler_name=scheduler_name))
@@ -180,7 +166,7 @@ async def test_profiles(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "phantom"))
 async def test_a_pod_that_is_gone_holds_no_port(case: Case) -> None:
-    line = Line([_profile("NodePorts")])
+    line = Line([profile_of("NodePorts")])
     first = make_pod("first", host_ports=[case["port"]])
     second = make_pod("second", host_ports=[case["port"]])
     await line.schedule(first)
@@ -200,7 +186,7 @@ async def test_a_pod_that_is_gone_holds_no_port(case: Case) -> None:
 async def test_the_reasons_of_many_nodes_are_short(case: Case) -> None:
     offered = case["allocatable"]
     nodes = [make_node(f"node{n}", allocatable=offered) for n in range(case["nodes_total"])]
-    line = Line([_profile("NodeResourcesFit")], nodes=nodes)
+    line = Line([profile_of("NodeResourcesFit")], nodes=nodes)
     await line.schedule(make_pod("bar", requests=case["requests"]))
     (condition,) = line.client.conditions
     assert condition["message"] == case["message"]
@@ -210,7 +196,7 @@ async def test_the_reasons_of_many_nodes_are_short(case: Case) -> None:
 @pytest.mark.parametrize("case", [*cases(TOPIC, "failure_handler"), *cases(TOPIC, "recreated")])
 async def test_failure_handler(case: Case) -> None:
     """Meanwhile the pod has been updated, deleted, recreated or bound, or nothing has happened."""
-    line, old = Line([_profile()]), make_pod("test-pod")
+    line, old = Line([profile_of()]), make_pod("test-pod")
     line.known[old.key] = old
     queued: QueuedPodInfo | None = QueuedPodInfo(PodInfo(old), timestamp=line.clock.now())
     if case["meanwhile"] != "bound":
@@ -251,9 +237,9 @@ def _happen(what: str, line: Line, old: Pod) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "waiting_pods"))
 async def test_pods_held_at_permit_are_known_to_all_profiles(case: Case) -> None:
-    holder = plugin("FakePermit", permit=lambda self, *_: _answer("Wait"))
+    holder = plugin("FakePermit", permit=lambda self, *_: status_of("Wait"))
     names = dict.fromkeys(case["pods"].values())
-    profiles = [_profile("FakePermit", scheduler_name=name) for name in names]
+    profiles = [profile_of("FakePermit", scheduler_name=name) for name in names]
     line = Line(profiles, [holder])
     for name, scheduler_name in case["pods"].items():
         await line.schedule(make_pod(name, scheduler_name=scheduler_name))
