@@ -30,6 +30,7 @@ from scheduler.queue import Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from scheduler.framework.failures import PluginFailure
     from scheduler.queue import HintAnswer, HintsSkipped, Move, Moves
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -48,15 +49,6 @@ class RejectedNodes(NamedTuple):
     code: str
     reasons: tuple[str, ...]
     nodes: int
-
-
-class PluginFailure(NamedTuple):
-    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
-
-    plugin: str
-    point: str
-    node: str
-    traceback: str
 
 
 class Attempted(NamedTuple):
@@ -168,13 +160,17 @@ class GroupAttempted(NamedTuple):
 
 
 class _Moved(NamedTuple):
-    """A move in the queue; a pod that stays after an event has `source` equal to `target`."""
+    """A move in the queue; a pod that stays after an event has `source` equal to `target`.
+
+    `failure` is an exception of a PreEnqueue plugin, because of which the pod is gated.
+    """
 
     time: float
     source: Place
     target: Place
     event: str
     hints: tuple[HintAnswer, ...]
+    failure: PluginFailure | None = None
 
     @property
     def stays(self) -> bool:
@@ -186,6 +182,8 @@ class _Moved(NamedTuple):
             for hint in self.hints
         ]
         entry: _Json = {"event": self.event, "hints": hints}
+        if self.failure is not None:
+            entry["failure"] = self.failure._asdict()
         if self.stays:
             text = f"{self.event} does not help: stays {self.source}"
             return {"kind": "asked", "text": text, "place": str(self.source)} | entry
@@ -258,8 +256,9 @@ class PodStories:
             self._record(move)
 
     def _record(self, move: Move) -> None:
-        entry = _Moved(move.at, move.source, move.target, move.event_label, move.hints)
-        self._add(move.pod.pod_info, entry, is_new=move.source == Place.OUTSIDE)
+        at, pod, source, target, event, hints, failure = move
+        entry = _Moved(at, source, target, event, hints, failure)
+        self._add(pod.pod_info, entry, is_new=source == Place.OUTSIDE)
 
     def add(self, pod: PodInfo, entry: Attempted | Nominated | WaitingOnPermit | Bound) -> None:
         """Add an entry to a pod's story."""

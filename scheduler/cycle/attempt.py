@@ -19,7 +19,7 @@ from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.failures import SeenFailures
+from scheduler.framework.failures import PluginFailure, SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
@@ -29,7 +29,6 @@ from scheduler.stories import (
     Attempted,
     Bound,
     Nominated,
-    PluginFailure,
     RejectedNodes,
     WaitingOnPermit,
 )
@@ -221,17 +220,20 @@ class Attempt:
         error = status.cause
         if not isinstance(error, PluginFailedError):
             return
-        if error.__cause__ is None or isinstance(error.__cause__, ClientError | CallNotMade):
+        cause = error.__cause__
+        if cause is None or isinstance(cause, ClientError | CallNotMade):
             return
-        self._failure = PluginFailure(error.plugin, error.point, error.node_name, error.traceback())
-        if self._records.seen_failures.is_new(error.plugin, error.__cause__):
+        self._failure = PluginFailure.from_exception(
+            cause, plugin=error.plugin, point=error.point, node=error.node_name
+        )
+        if self._records.seen_failures.is_new(error.plugin, cause):
             _log.error(
                 "Plugin %s failed at %s for pod %s%s; equal failures are not logged again",
                 error.plugin,
                 error.point,
                 self.pod.key,
                 f" on node {error.node_name}" if error.node_name else "",
-                exc_info=error.__cause__,
+                exc_info=cause,
             )
 
     def on_host_only(self, status: Status) -> Status:

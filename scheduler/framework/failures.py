@@ -1,9 +1,27 @@
-"""Exceptions of plugins: log the traceback of each once, however many pods meet it."""
+"""Exceptions of plugins: for a pod's story, and for the log, which has each traceback once."""
 
 from __future__ import annotations
 
+import sys
 import traceback
-from typing import Final
+from typing import Final, NamedTuple, Self
+
+
+class PluginFailure(NamedTuple):
+    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
+
+    plugin: str
+    point: str
+    node: str
+    traceback: str
+
+    @classmethod
+    def from_exception(
+        cls, error: BaseException, *, plugin: str, point: str, node: str = ""
+    ) -> Self:
+        # Interned: a plugin fails in the same way again and again, and stories keep many entries.
+        text = sys.intern("".join(traceback.format_exception(error)))
+        return cls(plugin, point, node, text)
 
 
 class SeenFailures:

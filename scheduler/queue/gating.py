@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from scheduler.framework import status as statuses
-from scheduler.framework.failures import SeenFailures
+from scheduler.framework.failures import PluginFailure, SeenFailures
 from scheduler.framework.status import Code
 from scheduler.metrics import Sampler
 
@@ -56,19 +56,21 @@ class Gate:
     _sampler: Sampler = dataclasses.field(default_factory=Sampler, init=False)
     _seen_failures: SeenFailures = dataclasses.field(default_factory=SeenFailures, init=False)
 
-    def run_pre_enqueue_plugins(self, pod: QueuedPodInfo) -> None:
+    def run_pre_enqueue_plugins(self, pod: QueuedPodInfo) -> PluginFailure | None:
         """Run the plugins up to the first rejection, and set the pod's gating plugin or clear it.
 
+        Returns the exception of a plugin that failed, which counts as a rejection.
         A plugin that passes the pod later stays one of its rejectors until the next attempt.
         """
         profile = pod.pod_info.spec.scheduler_name
         stopwatch = self.metrics.stopwatch
         started = stopwatch()
-        self._run(pod, self.plugins.get(profile, ()))
+        failure = self._run(pod, self.plugins.get(profile, ()))
         # As upstream, the label is Success even if a plugin has rejected the pod.
         self.metrics.framework_extension_point_duration.observe(
             stopwatch() - started, _PRE_ENQUEUE, _SUCCESS, profile
         )
+        return failure
 
     def gating_key(self, pod: QueuedPodInfo) -> Hashable | None:
         """Return a key: gated pods with equal keys are rejected alike. None if that is unknown.
@@ -84,7 +86,9 @@ class Gate:
                 return profile, gating, plugin.pre_enqueue_depends_on(pod.pod_info)
         return None
 
-    def _run(self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]) -> None:
+    def _run(
+        self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]
+    ) -> PluginFailure | None:
         is_sampled = self._sampler.picks()
         if (gating := pod.gating_plugin) and len(plugins) > 1:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != gating)
@@ -101,20 +105,24 @@ class Gate:
                     stopwatch() - started, plugin.name, _PRE_ENQUEUE, code
                 )
             if status is not None and not status.is_success:
-                self._reject(plugin.name, pod, status)
-                return
+                return self._reject(plugin.name, pod, status)
         pod.gating_plugin = ""
+        return None
 
-    def _reject(self, plugin: str, pod: QueuedPodInfo, status: Status) -> None:
+    def _reject(self, plugin: str, pod: QueuedPodInfo, status: Status) -> PluginFailure | None:
         if plugin not in pod.rejector_plugins:
             self.unschedulable_reasons[plugin, pod.pod_info.spec.scheduler_name] += 1
         pod.unschedulable_plugins.add(plugin)
         pod.gating_plugin = plugin
         pod.gating_plugin_events = self.events_of.get(plugin, ())
-        if status.code == Code.ERROR:
-            cause = status.cause
-            is_new = cause is not None and self._seen_failures.is_new(plugin, cause)
-            _log.error(
-                "Unexpected error running PreEnqueue plugin: pod=%s plugin=%s err=%s",
-                pod.key, plugin, status.message, exc_info=cause if is_new else None,
-            )  # fmt: skip
+        if status.code != Code.ERROR:
+            return None
+        cause = status.cause
+        is_new = cause is not None and self._seen_failures.is_new(plugin, cause)
+        _log.error(
+            "Unexpected error running PreEnqueue plugin: pod=%s plugin=%s err=%s",
+            pod.key, plugin, status.message, exc_info=cause if is_new else None,
+        )  # fmt: skip
+        if cause is None:
+            return None
+        return PluginFailure.from_exception(cause, plugin=plugin, point=_PRE_ENQUEUE)

@@ -489,9 +489,9 @@ class PriorityQueue:
         If a PreEnqueue plugin rejects it, the pod is gated instead. `pre_enqueue` is False for pods
         that have passed PreEnqueue before, as those in backoff have.
         """
-        source = info.place
+        source, failure = info.place, None
         if target in POPPABLE and pre_enqueue:
-            self._gate.run_pre_enqueue_plugins(info)
+            failure = self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
                 target = Place.GATED
         if target == Place.ACTIVE and info.initial_attempt_timestamp is None:
@@ -505,7 +505,7 @@ class PriorityQueue:
             self.nominator.refresh(info.pod_info)
         elif target == Place.ACTIVE and event_label in (_POD_ADDED, _POD_UPDATED):
             self.nominator.add_nominated_pod(info.pod_info, None)
-        return Move(now, info, source, info.place, event_label, tuple(answers))
+        return Move(now, info, source, info.place, event_label, tuple(answers), failure)
 
     def _move_to_in_flight(self, info: QueuedPodInfo, now: float) -> Move:
         """Move a pod that was taken out of its pool; it is dropped if its uid is in flight."""

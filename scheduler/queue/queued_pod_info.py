@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.framework.events import ClusterEvent
+    from scheduler.framework.failures import PluginFailure
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -131,7 +132,7 @@ class Move(NamedTuple):
 
     `event_label` is the cause, as in metrics; it is empty for a pod that was popped, deleted or
     done. `hints` are the answers of the hints that were called. If an event does not move the pod,
-    `target` equals `source`.
+    `target` equals `source`. `failure` is the exception of a PreEnqueue plugin that gates the pod.
     """
 
     at: float
@@ -140,6 +141,7 @@ class Move(NamedTuple):
     target: Place
     event_label: str = ""
     hints: tuple[HintAnswer, ...] = ()
+    failure: PluginFailure | None = None
 
 
 class HintsSkipped(NamedTuple):

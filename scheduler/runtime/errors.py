@@ -39,8 +39,3 @@ class PluginFailedError(FrameworkError):
         """`file:line` of the last frame of the plugin's exception; empty without an exception."""
         frames = traceback.extract_tb(self.__cause__.__traceback__) if self.__cause__ else []
         return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-
-    def traceback(self) -> str:
-        """Return the traceback of the plugin's exception; an empty text without an exception."""
-        cause = self.__cause__
-        return "".join(traceback.format_exception(cause)) if cause is not None else ""

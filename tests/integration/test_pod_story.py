@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from fakeapi import FakeApiServer
+from scheduler.clock import SystemClock
+from scheduler.explain.cli import main
+from scheduler.framework import Plugin, PodInfo, Status
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import Api
@@ -175,3 +179,31 @@ async def test_the_page_decides_a_waiting_pod_over_the_nodes_as_they_are(life: L
     ]
     assert pod["nearest"][0]["name"] == "small"
     assert await life.entries("late") == before, "the scheduler has not noticed"
+
+
+class RaisesInPreEnqueue(Plugin):
+    """Fails before a pod may become active."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        raise LookupError("no such team")
+
+
+async def test_an_exception_in_pre_enqueue_is_in_the_story(tmp_path: Path) -> None:
+    async with FakeApiServer() as server, Api.of(server) as api:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+        await api.node("large", cpu="8")
+        await api.pod("web", cpu="1")
+        async with run_in_process(
+            kubeconfig=kubeconfig, clock=SystemClock(), serve=True, plugins=[RaisesInPreEnqueue]
+        ) as scheduler:
+            life = Life(api, scheduler, VirtualClock())
+            await life.at_rest()
+            gated, *_ = await life.entries("web")
+            command = ["--story", "web", "--server", scheduler.url]
+            shown = await asyncio.to_thread(CliRunner().invoke, main, command)
+    assert gated["text"] == "outside -> gated by UnschedulablePodAdd"
+    failure = gated["failure"]
+    assert (failure["plugin"], failure["point"]) == ("RaisesInPreEnqueue", "PreEnqueue")
+    assert failure["traceback"].endswith("LookupError: no such team\n")
+    assert "RaisesInPreEnqueue failed at PreEnqueue:" in shown.stdout
+    assert 'raise LookupError("no such team")' in shown.stdout
