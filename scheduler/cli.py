@@ -33,7 +33,6 @@ from scheduler.flags.serving import serving_flags
 from scheduler.flags.types import VERBOSITY
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.plugins import SCHEME
-from scheduler.queue import QueueError
 from scheduler.runtime import FrameworkError, PluginSetupError
 from scheduler.serving.options import ServingError
 
@@ -55,7 +54,6 @@ _FAILURES: Final = (
     ClientError,
     ConfigError,
     FrameworkError,
-    QueueError,
     CacheCorruptedError,
     LeaderElectionLost,
     ServingError,

@@ -315,7 +315,7 @@ def _queue(
             name: framework.plugins["pre_enqueue"] for name, framework in profiles.items()
         },
         queueing_hint_map={
-            name: build_queueing_hint_map(framework.rejecting_plugins)
+            name: build_queueing_hint_map(framework.registered_events)
             for name, framework in profiles.items()
         },
         nominator=base.nominator,

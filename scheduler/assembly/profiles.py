@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api import field
-from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
+from scheduler.assembly.watched_kinds import read_by
 from scheduler.client.kinds import GroupVersionResource
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
@@ -108,7 +108,6 @@ def build_profiles(
             ) from error
         _require_same_queue_sort(config.profiles[0], profile, profiles)
         _warn_of_unused_args(profile, profiles[name])
-    kinds_to_watch(profiles)  # raises for a kind or an event that cannot exist
     return profiles
 
 

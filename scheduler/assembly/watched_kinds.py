@@ -7,19 +7,13 @@ Source: `unionedGVKs` in `pkg/scheduler/scheduler.go`, `addAllEventHandlers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
 from scheduler.client.informer import Required
 from scheduler.client.kinds import POD_GROUPS, GroupVersionResource, kind_of_event, resource_named
 from scheduler.config import GENERIC_WORKLOAD
-from scheduler.framework.events import (
-    ALL_EVENTS,
-    ActionType,
-    ClusterEventWithHint,
-    EventResource,
-)
+from scheduler.framework.events import ActionType, EventResource
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 
@@ -48,8 +42,7 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
     left out without their feature gate. In-tree plugins require them only if they are served, as
     there are no gangs without them; upstream waits for ever. Raises `PluginSetupError` for a kind
-    that cannot exist, and for `events_to_register` that fails or returns anything but events with
-    hints.
+    that cannot exist.
     """
     found: dict[str, WatchedKind] = {}
 
@@ -68,8 +61,8 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
                 watch(resource, required=_required(plugin, resource))
             for name in plugin.required:
                 watch(read_by(plugin, name), required=Required.YES)
-        for plugin in framework.rejecting_plugins:
-            for event_resource, actions in _registered(plugin):
+        for plugin, registered in framework.registered_events:
+            for (event_resource, actions, _), _ in registered:
                 if event_resource == EventResource.POD_GROUP and not has_groups:
                     continue
                 kind = _event_kind(plugin, event_resource)
@@ -84,24 +77,6 @@ def _required(plugin: Plugin, kind: Resource[Any] | GroupVersionResource) -> Req
     if IN_TREE.get(plugin.name) is not type(plugin):
         return Required.NO
     return Required.IF_SERVED if kind is POD_GROUPS else Required.YES
-
-
-def _registered(plugin: Plugin) -> Iterable[tuple[str, ActionType]]:
-    if not hasattr(plugin, "events_to_register"):
-        return [(event.resource, event.action_type) for event, _ in ALL_EVENTS]
-    try:
-        answer: object = plugin.events_to_register()
-    except Exception as error:
-        raise PluginSetupError(f'plugin "{plugin.name}": events_to_register: {error}') from error
-    if isinstance(answer, Iterable) and not isinstance(answer, ClusterEventWithHint):
-        entries = tuple(answer)
-        registered = [entry for entry in entries if isinstance(entry, ClusterEventWithHint)]
-        if len(registered) == len(entries):
-            return [(event.resource, event.action_type) for event, _ in registered]
-    raise PluginSetupError(
-        f'plugin "{plugin.name}": events_to_register returned {answer!r}: '
-        "return a list of ClusterEventWithHint"
-    )
 
 
 def read_by(plugin: Plugin | type[Plugin], kind: Kind) -> Resource[Any] | GroupVersionResource:

@@ -19,12 +19,11 @@ from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.failures import PluginFailure, SeenFailures
+from scheduler.framework.failures import PluginFailedError, PluginFailure, SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.stories import (
     Attempted,
     Bound,

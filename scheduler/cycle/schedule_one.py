@@ -17,9 +17,9 @@ from scheduler.cache import CacheError
 from scheduler.cycle.binding_cycle import bind
 from scheduler.cycle.failure_handler import CLEAR_NOMINATED_NODE, fail, unreserve_and_forget
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, schedule_pod
+from scheduler.framework.failures import FrameworkError
 from scheduler.framework.status import Code, Status, error
 from scheduler.framework.types import FitError
-from scheduler.runtime.errors import FrameworkError
 
 if TYPE_CHECKING:
     from scheduler.cycle.attempt import Attempt, CycleParts

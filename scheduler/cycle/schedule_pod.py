@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import NodeToStatus, Rejections, unresolvable
 from scheduler.framework.types import NO_NODES_AVAILABLE, Diagnosis, FitError
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.scoring import NodeScores
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from scheduler.explain.world import World
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
+    ClusterEventWithHint,
     EventResource,
     QueueingHint,
     match_cluster_events,
@@ -42,11 +43,11 @@ from scheduler.queue.property_changes import (
 from scheduler.snapshot import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.framework.interface import EnqueueExtensions, Plugin
+    from scheduler.framework.interface import Plugin
     from scheduler.framework.status import Status
     from scheduler.reports.decision import Decision, PostFilterOutcome
     from scheduler.runtime import Framework
@@ -257,8 +258,8 @@ def _hints_of(
     events = _cluster_events_of(old, new)
     hints = {
         plugin.name: answers
-        for plugin in framework.rejecting_plugins
-        if (answers := _answers(plugin, events, pod, old, new))
+        for plugin, registered in framework.registered_events
+        if (answers := _answers(registered, events, pod, old, new))
     }
     return {"events": [event.label for event in events], "hints": hints}
 
@@ -291,12 +292,13 @@ def _event_resource(obj: ApiObject) -> EventResource:
 
 
 def _answers(
-    plugin: Plugin, events: list[ClusterEvent], pod: PodInfo, old: State, new: State
+    registered: Sequence[ClusterEventWithHint],
+    events: list[ClusterEvent],
+    pod: PodInfo,
+    old: State,
+    new: State,
 ) -> dict[str, str]:
-    if not hasattr(plugin, "events_to_register"):
-        return {event.label: str(QueueingHint.QUEUE) for event in events}
     answers: dict[str, str] = {}
-    registered = list(cast("EnqueueExtensions", plugin).events_to_register())
     for event in events:
         hints = [hint for known, hint in registered if match_cluster_events(known, event)]
         if not hints:

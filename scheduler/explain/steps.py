@@ -340,7 +340,7 @@ class StepPlayer:
                 for name, framework in self.profiles.items()
             },
             queueing_hint_map={
-                name: build_queueing_hint_map(framework.rejecting_plugins)
+                name: build_queueing_hint_map(framework.registered_events)
                 for name, framework in self.profiles.items()
             },
             nominator=self._nominator,

@@ -190,7 +190,7 @@ class EnqueueExtensions(Protocol):
     """
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
-        """Called at the start, several times. No events: no event ever retries the pods."""
+        """Called once, at the start. No events: no event ever retries the pods."""
         ...
 
 

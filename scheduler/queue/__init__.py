@@ -3,11 +3,7 @@
 Start at `priority_queue`, with a drawing of the life of a pod.
 """
 
-from scheduler.queue.hints import (
-    EventsToRegisterError,
-    QueueingHintFunction,
-    build_queueing_hint_map,
-)
+from scheduler.queue.hints import QueueingHintFunction, build_queueing_hint_map
 from scheduler.queue.nominator import Nominator
 from scheduler.queue.priority_queue import PriorityQueue
 from scheduler.queue.queued_pod_info import (
@@ -18,12 +14,10 @@ from scheduler.queue.queued_pod_info import (
     Place,
     PodAlreadyQueuedError,
     QueuedPodInfo,
-    QueueError,
     QueueStatistics,
 )
 
 __all__ = [
-    "EventsToRegisterError",
     "HintAnswer",
     "HintsSkipped",
     "Move",
@@ -32,7 +26,6 @@ __all__ = [
     "Place",
     "PodAlreadyQueuedError",
     "PriorityQueue",
-    "QueueError",
     "QueueStatistics",
     "QueuedPodInfo",
     "QueueingHintFunction",

@@ -39,13 +39,12 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.failures import SeenFailures
 from scheduler.framework.types import EXTENDER_NAME
-from scheduler.queue.queued_pod_info import HintAnswer, QueueError
+from scheduler.queue.queued_pod_info import HintAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.framework.events import ClusterEventWithHint
-    from scheduler.framework.interface import Plugin
+    from scheduler.framework.events import ClusterEventWithHint, PluginEvents
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -56,15 +55,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _ERROR: Final = "Error"
-
-
-class EventsToRegisterError(QueueError):
-    """`events_to_register` of some plugins raised; the text has a line for each of them."""
-
-    def __init__(self, failures: Mapping[str, Exception]) -> None:
-        super().__init__("\n".join(str(failure) for failure in failures.values()))
-        #: The exceptions by plugin name.
-        self.failures: Final = failures
 
 
 class QueueingHintFunction(NamedTuple):
@@ -157,35 +147,18 @@ def _nothing(pod: PodInfo) -> Hashable:
 
 
 def build_queueing_hint_map(
-    plugins: Iterable[Plugin], *, has_extenders: bool = False
+    registered: Iterable[PluginEvents], *, has_extenders: bool = False
 ) -> dict[ClusterEvent, list[QueueingHintFunction]]:
     """Return one profile's hints by the event that they are registered for.
 
-    `plugins` are those that can reject pods (`Framework.rejecting_plugins`). A plugin without
-    `events_to_register` is registered for all events, and so is the pseudo-plugin that stands for
-    the extenders, if there are any.
-    Raises `EventsToRegisterError` with the texts of all plugins that fail.
+    `registered` are the events of the plugins that can reject pods (`Framework.registered_events`).
+    The pseudo-plugin that stands for the extenders, if there are any, is registered for all events.
     """
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
-    failures: dict[str, Exception] = {}
     if has_extenders:
         _register(hint_map, EXTENDER_NAME, ALL_EVENTS, None)
-    for plugin in plugins:
-        if not hasattr(plugin, "events_to_register"):
-            _register(hint_map, plugin.name, ALL_EVENTS, None)
-            continue
-        try:
-            events = tuple(plugin.events_to_register())
-        except Exception as failure:
-            failures[plugin.name] = failure
-        else:
-            depends_on = getattr(plugin, "hints_depend_on", None)
-            _register(hint_map, plugin.name, events, depends_on)
-    if failures:
-        causes = list(failures.values())
-        raise EventsToRegisterError(failures) from (
-            causes[0] if len(causes) == 1 else ExceptionGroup("events_to_register", causes)
-        )
+    for plugin, events in registered:
+        _register(hint_map, plugin.name, events, getattr(plugin, "hints_depend_on", None))
     return hint_map
 
 

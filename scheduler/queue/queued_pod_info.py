@@ -202,20 +202,8 @@ class QueueStatistics(NamedTuple):
     in_flight_events: int
 
 
-class QueueError(Exception):
-    """Base class of what the scheduling queue raises.
-
-        QueueError
-         +- PodAlreadyQueuedError     a pod was given back that is in the queue: the caller's bug
-         +- EventsToRegisterError     a plugin's `events_to_register` raised
-
-    A plugin that fails while a pod is moved raises nothing here: the queue logs the error and tries
-    the pod again, as a lost pod is worse than an attempt in vain.
-    """
-
-
-class PodAlreadyQueuedError(QueueError):
-    """A pod was given back while it is in the queue. The text is upstream's."""
+class PodAlreadyQueuedError(Exception):
+    """A pod was given back while it is in the queue: the caller's bug. The text is upstream's."""
 
     def __init__(self, key: str, queue_name: str) -> None:
         super().__init__(f"Pod {key} is already present in {queue_name}")

@@ -1,7 +1,7 @@
 """Run the plugins of one profile: create them, order them, call them, handle their failures."""
 
+from scheduler.framework.failures import FrameworkError, PluginFailedError, PluginSetupError
 from scheduler.runtime.binding import BindingPlugins, PreFlight
-from scheduler.runtime.errors import FrameworkError, PluginFailedError, PluginSetupError
 from scheduler.runtime.framework import Framework
 from scheduler.runtime.handle import PluginHandle
 from scheduler.runtime.pods_in_pre_bind import PodsInPreBind

@@ -10,9 +10,9 @@ import logging
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code, Status, as_verdict, error, skip
 from scheduler.framework.types import PreBindPreFlightResult
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.meter import measured
 from scheduler.runtime.pods_in_pre_bind import PodCanceled
 

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api import field
+from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import CONTRACTS
-from scheduler.runtime.errors import PluginSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.meter import measured
 from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
 from scheduler.snapshot.columns import ABSENT, IntArray, World

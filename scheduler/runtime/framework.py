@@ -9,10 +9,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.framework.events import events_of
+from scheduler.framework.failures import PluginFailedError, PluginSetupError
 from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.framework.types import NominatingMode
 from scheduler.runtime.binding import BindingPlugins
-from scheduler.runtime.errors import PluginFailedError, PluginSetupError
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
 from scheduler.runtime.meter import Meter, measured
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from scheduler.config.types import KubeSchedulerProfile, Plugins, PluginSet
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.events import PluginEvents
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import (
         Plugin,
@@ -66,9 +68,9 @@ class Framework:
         )
         #: Every plugin, in order of creation.
         self.instances: Final[Sequence[Plugin]] = tuple(instances.values())
-        #: Every plugin that can turn a pod down, for the queue's hints, in order of creation.
-        self.rejecting_plugins: Final[Sequence[Plugin]] = [
-            plugin for plugin in instances.values() if _can_reject(plugin)
+        #: The events of every plugin that can reject a pod, in order of creation.
+        self.registered_events: Final[Sequence[PluginEvents]] = [
+            events_of(plugin) for plugin in instances.values() if _can_reject(plugin)
         ]
         self.meter: Final = Meter(self.handle.metrics, self.profile_name)
         self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.api import field
+from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import ArgsWithDefaults, Plugin, ValidatedArgs
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.extension_points import check_methods, require_extension_point
 from scheduler.runtime.plugin_args import decode_plugin_args
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import as_verdict
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.meter import measured
 from scheduler.snapshot.columns import IntArray, uniform, uniform_value
 

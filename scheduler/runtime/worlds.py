@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.snapshot.columns import ABSENT
 from scheduler.snapshot.what_if import WhatIf
 

@@ -67,8 +67,9 @@ def check_plugin(
 ) -> tuple[str, ...]:
     """Check a plugin on one random cluster per seed. Return what could not be judged.
 
-    Raises AssertionError with the broken rule, the seed and the pod, and TypeError for a class that
-    is no `Plugin`. Behaviour that was never seen is also reported as a `NotJudgedWarning`, for
+    Raises AssertionError with the broken rule, the seed and the pod; `PluginSetupError` for a
+    plugin that the scheduler refuses at its start, and TypeError for a class that is no `Plugin`.
+    Behaviour that was never seen is also reported as a `NotJudgedWarning`, for
     example "it never rejected a node".
 
     `args` are the plugin's arguments as in `pluginConfig`. `twin` is a second class that must

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from scheduler.api.core import Pod
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.client.kinds import kind_key
 from scheduler.config.types import (
     DEFAULT_FEATURE_GATES,
@@ -360,7 +361,12 @@ def make_plugin(
     empty cluster; kinds that it reads and the handle does not have are empty. Raises
     `PluginSetupError`.
     """
-    handle = FakeHandle() if handle is None else handle
+    framework = framework_with(plugin_class, args=args, handle=handle or FakeHandle())
+    return next(each for each in framework.instances if isinstance(each, plugin_class))
+
+
+def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHandle) -> Framework:
+    """Return a profile with this plugin; raises `PluginSetupError`, as the scheduler does."""
     for kind in (*plugin_class.reads, *plugin_class.required):
         handle.listers.setdefault(kind_key(kind), FakeLister())
     classes: list[type[Plugin]] = [plugin_class, _Binder]
@@ -373,7 +379,8 @@ def make_plugin(
         plugin_config=(PluginConfig(name=plugin_class.name, args=args),) if args else (),
     )
     framework = Framework(profile, registry=Registry(classes), make_handle=handle.make)
-    return next(each for each in framework.instances if isinstance(each, plugin_class))
+    kinds_to_watch({handle.profile_name: framework})  # raises for a kind that cannot exist
+    return framework
 
 
 def run_on_clock(work: Awaitable[R], clock: VirtualClock) -> R:

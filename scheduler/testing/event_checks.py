@@ -8,13 +8,13 @@ otherwise the pod waits for minutes.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
-from scheduler.client.kinds import KINDS, kind_of_event
+from scheduler.client.kinds import KINDS
 from scheduler.framework.events import (
+    ALL_EVENTS,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -44,37 +44,17 @@ _NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
 
-def _registrations_of(trial: Trial) -> Sequence[ClusterEventWithHint] | None:
-    """Return the events of a plugin, or None for every event; fail for other values."""
-    events = trial.call("events_to_register")
-    if events is None:
-        return None
-    if isinstance(events, ClusterEvent | ClusterEventWithHint):
-        trial.wrong("events_to_register", events, "events with hints: return a list")
-    if not isinstance(events, Iterable):
-        trial.wrong("events_to_register", events, "events with hints")
-    found = list(events)
-    for event in found:
-        if not isinstance(event, ClusterEventWithHint):
-            trial.wrong("events_to_register", event, "a ClusterEventWithHint")
-        try:
-            kind_of_event(event.event.resource)
-        except ValueError as error:
-            trial.fail(f"events_to_register names an unknown kind: {error}", error)
-        if event.queueing_hint_fn is not None:
-            trial.seen.hints.add(_hint_name(event.event))
-    return found
-
-
 def check_hints(trial: Trial, pod: PodInfo) -> None:
     """Check the hints of a waiting pod for changes of the cluster that make the plugin accept it.
 
     Changes are new nodes, deleted pods, other labels, and objects that come or go.
     """
-    registered = _registrations_of(trial)
-    if registered is None:
+    registered = trial.registered
+    if registered is ALL_EVENTS:
         return
     for entry in registered:
+        if entry.queueing_hint_fn is not None:
+            trial.seen.hints.add(_hint_name(entry.event))
         for old, new in _changes(trial, entry.event):
             _hint(trial, entry, pod, old, new)
     verdicts = trial.results(pod).verdicts

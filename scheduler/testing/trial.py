@@ -22,12 +22,13 @@ from scheduler.snapshot.columns import World
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing.builders import snapshot_of
-from scheduler.testing.doubles import FakeHandle, FakeLister, make_plugin, run_on_clock
+from scheduler.testing.doubles import FakeHandle, FakeLister, framework_with, run_on_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scheduler.api.unstructured import Kind
+    from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import Plugin
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.snapshot import Snapshot
@@ -91,7 +92,12 @@ class Trial:
         }
         listers["pods"] = FakeLister((*self.cluster.running, *self.cluster.incoming))
         self.handle: Final = FakeHandle(self._snapshot, seed=setup.seed, listers=listers)
-        self.plugin: Final = make_plugin(plugin_class, args=setup.args, handle=self.handle)
+        framework = framework_with(plugin_class, args=setup.args, handle=self.handle)
+        self.plugin: Final = next(p for p in framework.instances if isinstance(p, plugin_class))
+        #: The events that the plugin has registered for; none if it cannot reject a pod.
+        self.registered: Final[Sequence[ClusterEventWithHint]] = next(
+            (events for plugin, events in framework.registered_events if plugin is self.plugin), ()
+        )
         self._pod: PodInfo | None = None
         #: The cycle state of the last decision.
         self.state = CycleState()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.events import events_of
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -76,7 +77,7 @@ def world() -> World:
     queue = PriorityQueue(
         _by_priority,
         pre_enqueue_plugins={},
-        queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
+        queueing_hint_map={"default-scheduler": build_queueing_hint_map([events_of(Picky())])},
         nominator=Nominator(lambda namespace, name: make_pod(name, namespace=namespace)),
         metrics=metrics,
     )

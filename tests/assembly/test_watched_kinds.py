@@ -22,6 +22,7 @@ from scheduler.framework.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
+    events_of,
 )
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
@@ -125,7 +126,7 @@ def test_events_that_are_no_list_of_events_with_hints_are_refused(events: object
     plugin = type("Lost", (Picky,), {"waits_for": events})
     with pytest.raises(
         PluginSetupError,
-        match=r'^plugin "Lost": events_to_register returned .*: '
+        match=r'plugin "Lost": events_to_register returned .*: '
         r"return a list of ClusterEventWithHint$",
     ):
         _profiles(plugin)
@@ -139,7 +140,7 @@ def test_only_registered_changes_bring_a_pod_back(action: str, *, comes_back: bo
     queue = PriorityQueue(
         lambda first, second: first.timestamp < second.timestamp,
         pre_enqueue_plugins={"default-scheduler": ()},
-        queueing_hint_map={"default-scheduler": build_queueing_hint_map([Picky()])},
+        queueing_hint_map={"default-scheduler": build_queueing_hint_map([events_of(Picky())])},
         nominator=Nominator(lambda namespace, name: None),
         metrics=SchedulerMetrics(),
     )

@@ -111,7 +111,7 @@ class _Bench:
             sort_key=framework.sort_key,
             pre_enqueue_plugins={framework.profile_name: framework.plugins["pre_enqueue"]},
             queueing_hint_map={
-                framework.profile_name: build_queueing_hint_map(framework.rejecting_plugins)
+                framework.profile_name: build_queueing_hint_map(framework.registered_events)
             },
             nominator=nominator,
             metrics=metrics,

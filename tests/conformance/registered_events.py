@@ -42,7 +42,7 @@ def labels_of(event: ClusterEvent) -> Iterator[str]:
 def registered_events() -> list[tuple[str, str]]:
     """Pairs of a plugin and an event, by their names."""
     (framework,) = build_profiles(default_config(SCHEME), FakeHandle().make).values()
-    hints = build_queueing_hint_map(framework.rejecting_plugins)
+    hints = build_queueing_hint_map(framework.registered_events)
     return sorted(
         {
             (function.plugin_name, label)

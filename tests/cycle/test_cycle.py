@@ -101,7 +101,7 @@ class Line:
             self.framework.less,
             pre_enqueue_plugins={},
             queueing_hint_map={
-                "default-scheduler": build_queueing_hint_map(self.framework.rejecting_plugins)
+                "default-scheduler": build_queueing_hint_map(self.framework.registered_events)
             },
             nominator=nominator,
             metrics=SchedulerMetrics(),

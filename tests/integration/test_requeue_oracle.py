@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.case import Case
-    from scheduler.framework.events import ClusterEvent
-    from scheduler.framework.interface import Plugin
+    from scheduler.framework.events import ClusterEvent, PluginEvents
     from scheduler.queue.hints import QueueingHintFunction
 
     HintMap = dict[ClusterEvent, list[QueueingHintFunction]]
@@ -56,7 +55,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
     build = scheduler.assembly.build.build_queueing_hint_map
     mute = ""
 
-    def build_with_a_hint_that_skips(plugins: Iterable[Plugin]) -> HintMap:
+    def build_with_a_hint_that_skips(registered: Iterable[PluginEvents]) -> HintMap:
         return {
             event: [
                 function._replace(
@@ -66,7 +65,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
                 else function
                 for function in functions
             ]
-            for event, functions in build(plugins).items()
+            for event, functions in build(registered).items()
         }
 
     monkeypatch.setattr(

@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.api.core import Namespace, ObjectMeta
 from scheduler.framework import ActionType, ClusterEvent, CycleState, EventResource
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf

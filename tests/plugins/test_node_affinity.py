@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.framework import Code, CycleState, Status
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_affinity import NodeAffinity
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, build, hint, rejected, scores

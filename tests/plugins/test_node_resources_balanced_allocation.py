@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirements
 from scheduler.framework import CycleState
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores

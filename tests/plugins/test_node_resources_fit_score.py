@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.api.core import Container, ResourceRequirements
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores
 

@@ -11,9 +11,9 @@ from scheduler.api import core, workloads
 from scheduler.api.selectors import NOTHING, parse_label_selector
 from scheduler.cache import Cache
 from scheduler.framework import ActionType, CycleState, EventResource
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.pod_topology_spread.constraints import MatchingPods
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
-from scheduler.runtime.errors import PluginSetupError
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.what_if import WhatIf

@@ -17,10 +17,12 @@ from scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    events_of,
 )
+from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import Plugin
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import EventsToRegisterError, HintAnswer, build_queueing_hint_map
+from scheduler.queue import HintAnswer, build_queueing_hint_map
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.snapshot.pod_info import PodInfo
@@ -260,13 +262,9 @@ class BrokenPlugin(NodePlugin):
         raise RuntimeError(f"mock error of {self.name}")
 
 
-class BrokenTooPlugin(BrokenPlugin):
-    pass
-
-
 def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[str, str]:
     """Return the hint map as text: the answers of the plugins' hints, by event label."""
-    hints = build_queueing_hint_map(plugins, has_extenders=has_extenders)
+    hints = build_queueing_hint_map(map(events_of, plugins), has_extenders=has_extenders)
     pod = PodInfo(POD)
     return {
         event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint, _ in functions)
@@ -327,18 +325,10 @@ def test_extenders_are_registered_for_all_events_before_the_plugins() -> None:
 
 def test_a_plugin_that_cannot_name_its_events_stops_the_start() -> None:
     """Test_buildQueueingHintMap, "one EventsToRegister returns an error"."""
-    with pytest.raises(EventsToRegisterError) as caught:
-        build_queueing_hint_map([BrokenPlugin(), NodePlugin()])
-    assert str(caught.value) == "mock error of BrokenPlugin"
+    text = '^plugin "BrokenPlugin": events_to_register: mock error of BrokenPlugin$'
+    with pytest.raises(PluginSetupError, match=text) as caught:
+        listed([NodePlugin(), BrokenPlugin()])
     assert isinstance(caught.value.__cause__, RuntimeError)
-
-
-def test_all_plugins_that_fail_are_named_at_once() -> None:
-    with pytest.raises(EventsToRegisterError) as caught:
-        build_queueing_hint_map([BrokenPlugin(), BrokenTooPlugin()])
-    assert str(caught.value) == "mock error of BrokenPlugin\nmock error of BrokenTooPlugin"
-    assert list(caught.value.failures) == ["BrokenPlugin", "BrokenTooPlugin"]
-    assert isinstance(caught.value.__cause__, ExceptionGroup)
 
 
 def test_the_events_of_a_plugin_are_those_of_all_profiles() -> None:

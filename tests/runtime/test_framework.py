@@ -142,7 +142,7 @@ def test_plugins_that_can_turn_pods_down_are_known_for_their_hints() -> None:
     ]  # fmt: skip
     others = [answering("F", post_filter=None), answering("G", score=0, pre_bind=None)]
     framework = framework_of(*rejecting, *others)
-    assert [each.name for each in framework.rejecting_plugins] == ["A", "B", "C", "D", "E"]
+    assert [plugin.name for plugin, _ in framework.registered_events] == ["A", "B", "C", "D", "E"]
 
 
 def test_a_framework_knows_its_profile() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scheduler.framework import CycleState, Plugin, Status, unschedulable
+from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code
-from scheduler.runtime.errors import PluginFailedError
 from scheduler.runtime.filtering import filter_nodes_of
 from scheduler.runtime.scoring import score_nodes_of
 from scheduler.snapshot import NodeInfo, PodInfo

@@ -172,7 +172,7 @@ class Line:
                 name: cast("Any", framework.plugins["pre_enqueue"]) for name in self.profiles
             },
             queueing_hint_map={
-                name: build_queueing_hint_map(framework.rejecting_plugins) for name in self.profiles
+                name: build_queueing_hint_map(framework.registered_events) for name in self.profiles
             },
             nominator=self._nominator,
             metrics=self._metrics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
@@ -419,25 +420,6 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (answering("P", score_nodes=[1.5] * 3), "integers"),
         (answering("P", score_nodes=5), "score_nodes answered 5: expected"),
         (answering("P", score=0, normalize_score=None), "normalize_score answered None: expected"),
-        (answering("P", filter=None, events_to_register=5), "expected events with hints"),
-        (
-            answering("P", filter=None, events_to_register=["Node"]),
-            "expected a ClusterEventWithHint",
-        ),
-        (
-            answering(
-                "P", filter=None, events_to_register=ClusterEventWithHint.on(Pod, ActionType.ADD)
-            ),
-            "expected events with hints: return a list",
-        ),
-        (
-            answering(
-                "P",
-                filter=None,
-                events_to_register=[ClusterEventWithHint(ClusterEvent("Nodes", ActionType.ADD))],
-            ),
-            "events_to_register names an unknown kind: 'Nodes'",
-        ),
         (Counts, "pre_filter has written"),
         (Leaks, "decides differently after reserve has been undone by unreserve"),
         (UndoesOnce, "unreserve raised KeyError"),
@@ -466,6 +448,24 @@ def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: 
     assert first.startswith(f"{plugin_class.name} ")
     assert complaint in first
     assert second.endswith("repeats it)")
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"events": 5}, "events_to_register returned 5: return a list of ClusterEventWithHint"),
+        ({"events": ["Node"]}, "return a list of ClusterEventWithHint"),
+        ({"events": ClusterEventWithHint.on(Pod, ActionType.ADD)}, "return a list of"),
+        (
+            {"events": [ClusterEventWithHint(ClusterEvent("Nodes", ActionType.ADD))]},
+            "events: 'Nodes' is no kind that is known",
+        ),
+        ({"reads": ("configmaps",)}, "reads: 'configmaps' is no kind that is known"),
+    ],
+)
+def test_what_the_scheduler_refuses_is_refused(changed: dict[str, object], text: str) -> None:
+    with pytest.raises(PluginSetupError, match=f'plugin "P": .*{re.escape(text)}'):
+        check_plugin(type("P", (Registers,), changed))
 
 
 def test_state_of_pre_filter_that_dry_runs_update_is_fine() -> None:

@@ -154,7 +154,7 @@ class Line:
             first.less,
             pre_enqueue_plugins={},
             queueing_hint_map={
-                name: build_queueing_hint_map(framework.rejecting_plugins)
+                name: build_queueing_hint_map(framework.registered_events)
                 for name, framework in self.profiles.items()
             },
             nominator=nominator,

@@ -24,7 +24,7 @@ from scheduler.framework import (
     PodInfo,
     QueueingHint,
 )
-from scheduler.framework.events import as_kind
+from scheduler.framework.events import as_kind, events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -39,7 +39,7 @@ TOPIC = "event_handlers"
 OURS = "supported-scheduler"
 
 
-class _HelpedByNominated:
+class _HelpedByNominated(Plugin):
     """Its hint returns Queue only if a nominated pod is deleted."""
 
     name = "fooPlugin1"
@@ -63,7 +63,7 @@ class _World:
         self.queue = PriorityQueue(
             lambda first, second: first.pod_info.priority > second.pod_info.priority,
             pre_enqueue_plugins={},
-            queueing_hint_map={OURS: build_queueing_hint_map([_HelpedByNominated()])},  # type: ignore[list-item] # a plugin by its methods
+            queueing_hint_map={OURS: build_queueing_hint_map([events_of(_HelpedByNominated())])},
             nominator=Nominator(lambda namespace, name: self.known.get(f"{namespace}/{name}")),
             initial_backoff_seconds=0.0,
             max_backoff_seconds=0.0,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from scheduler.framework import CycleState, EventResource
+from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
 from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import Amounts, score
-from scheduler.runtime.errors import PluginSetupError
 from tests.upstream.loading import Case, cases, snapshot, verdicts
 from tests.upstream.running import (
     filter_statuses,
