@@ -17,6 +17,7 @@ from scheduler.framework.events import (
     QueueingHintFn,
     as_kind,
 )
+from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.handle import Handle, Lister, Victims, WaitingPod, Worlds
 from scheduler.framework.interface import (
     ArgsWithDefaults,
@@ -105,6 +106,7 @@ __all__ = [
     "NormalizeScorePlugin",
     "PermitPlugin",
     "Plugin",
+    "PluginSetupError",
     "Pod",
     "PodInfo",
     "PostBindPlugin",

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from scheduler.api.core import Pod
-from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
 from scheduler.client.kinds import kind_key
 from scheduler.config.types import (
     DEFAULT_FEATURE_GATES,
@@ -368,7 +368,7 @@ def make_plugin(
 def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHandle) -> Framework:
     """Return a profile with this plugin; raises `PluginSetupError`, as the scheduler does."""
     for kind in (*plugin_class.reads, *plugin_class.required):
-        handle.listers.setdefault(kind_key(kind), FakeLister())
+        handle.listers.setdefault(read_by(plugin_class, kind).key, FakeLister())
     classes: list[type[Plugin]] = [plugin_class, _Binder]
     if not hasattr(plugin_class, "less"):
         classes.insert(0, _Sort)
