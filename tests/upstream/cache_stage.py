@@ -1,7 +1,8 @@
 """A cache and its snapshot: run the `steps` of a case, one line each, and check the results.
 
 What a case may set: `nodes` and `pods` in API form, by the names that steps use. Two of them may be
-versions of one object.
+versions of one object. `generic_workload`: the feature gate is on. `not_in_snapshot`: names of pods
+that a snapshot made of all objects lacks.
 
 What happens:
 
@@ -9,12 +10,22 @@ What happens:
     assume A | forget A | add A | update OLD NEW | remove A
     snapshot                        the snapshot is brought up to date, and must then be no other
                                     than one made anew from all there is
-    refused STEP                    the cache must refuse this step
+    refused STEP                    the cache must refuse this step, or the snapshot
+    member A | no-member A          a pod without a node is added to its group, or removed from it
+
+and to the snapshot alone, as in the cycle of a pod group:
+
+    place A | unplace A             a pod is assumed, or forgotten
+    placement NODE.. | no-placement the search is narrowed to these nodes, or no longer
+    backup | restore                the pods are put back as they were
+    take A | put A                  a pod is removed from its node, or put back
 
 What must be so of the cache:
 
     nodes A.. | assumed A..         exactly these
     holds A | unknown A             a pod in this version, or none
+    groups NS/GROUP..               exactly these groups have members
+    group NS/GROUP [unscheduled=A,B] [assumed=A,B] [assigned=A,B]    exactly these members
 
 and of the snapshot as it is:
 
@@ -26,6 +37,7 @@ and of the snapshot as it is:
     wants POD NAMESPACE KEY=VALUE near|away TOPOLOGY_KEY    the only required term of the pod
     claims NAMESPACE/NAME ..        exactly these are in use
     image NAME BYTES NODE.. | no-image NAME
+    in-placement NODE.. | outside NODE..    the nodes to search, and others
 
 Upstream's cache has a list of nodes by their last change, which is private there and does not exist
 here: such an order is checked as a set.
@@ -33,8 +45,10 @@ here: such an order is checked as a set.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pytest
 
 from scheduler.cache import Cache, CacheError
@@ -126,14 +140,18 @@ class CacheStage:
         self.pods: Final[dict[str, Pod]] = {
             name: pod(value or {}, name=name) for name, value in case.get("pods", {}).items()
         }
-        self.cache: Final = Cache()
+        self.cache: Final = Cache(generic_workload=case.get("generic_workload", False))
         self.snapshot = Snapshot()
+        self._placement: Final = contextlib.ExitStack()
+        self._backup: Final = contextlib.ExitStack()
 
     @classmethod
     def with_snapshot_of_all(cls, case: Case) -> CacheStage:
         """A stage whose snapshot holds all nodes and pods from the start."""
         stage = cls(case)
-        stage.snapshot = snapshot_of(stage.nodes.values(), stage.pods.values())
+        late = case.get("not_in_snapshot", ())
+        early = [value for name, value in stage.pods.items() if name not in late]
+        stage.snapshot = snapshot_of(stage.nodes.values(), early)
         return stage
 
     @property
@@ -158,7 +176,7 @@ class CacheStage:
     # What happens.
 
     def do_refused(self, verb: str, *words: str) -> None:
-        with pytest.raises(CacheError):
+        with pytest.raises((CacheError, KeyError)):
             self._do(verb, *words)
 
     def do_node(self, name: str) -> None:
@@ -192,7 +210,66 @@ class CacheStage:
         anew = snapshot_of([nodes[name] for name in self.snapshot.names], here)
         assert self.view.everything() == SnapshotView(anew, self.pods.values()).everything()
 
+    def do_member(self, name: str) -> None:
+        self.cache.set_pod_group_member(PodInfo(self.pods[name]))
+
+    def do_no_member(self, name: str) -> None:
+        self.cache.remove_pod_group_member(PodInfo(self.pods[name]))
+
+    def do_place(self, name: str) -> None:
+        self.snapshot.assume_pod(PodInfo(self.pods[name]))
+
+    def do_unplace(self, name: str) -> None:
+        self.snapshot.forget_pod(PodInfo(self.pods[name]))
+
+    def do_placement(self, *names: str) -> None:
+        rows = [self.snapshot.row(name) for name in names]
+        nodes = self.snapshot.nodes.take(np.array(rows))
+        self._placement.enter_context(self.snapshot.placement(nodes))
+
+    def do_no_placement(self) -> None:
+        self._placement.close()
+
+    def do_backup(self) -> None:
+        before = self.view.everything()
+        self._backup.callback(lambda: self._check_as_before(before))
+        self._backup.enter_context(self.snapshot.unchanged_pods())
+
+    def _check_as_before(self, before: dict[str, Any]) -> None:
+        assert self.view.everything() == before
+
+    def do_restore(self) -> None:
+        self._backup.close()
+
+    def do_take(self, name: str) -> None:
+        self.snapshot.remove_pod(PodInfo(self.pods[name]))
+
+    def do_put(self, name: str) -> None:
+        self.snapshot.add_pod(PodInfo(self.pods[name]))
+
     # What must be so.
+
+    def do_groups(self, *keys: str) -> None:
+        known = {PodInfo(value).pod_group_key for value in self.pods.values()}
+        assert {key for key in known if self.cache.pod_group(key) is not None} == set(keys)
+
+    def do_group(self, key: str, **members: str) -> None:
+        group = self.cache.pod_group(key)
+        assert group is not None
+        assumed = set(group.assumed_pods)
+        assigned = {info.uid for info in group.scheduled_pods} - assumed
+        found = {"unscheduled": set(group.unscheduled_pods), "assumed": assumed}
+        for state, uids in (found | {"assigned": assigned}).items():
+            names = members[state].split(",") if state in members else []
+            assert uids == {self.pods[name].metadata.uid for name in names}, state
+
+    def do_in_placement(self, *names: str) -> None:
+        assert self.snapshot.nodes_in_placement.names == list(names)
+        assert len(self.snapshot.rows_in_placement(names)) == len(names)
+
+    def do_outside(self, *names: str) -> None:
+        assert self.snapshot.rows_in_placement(names) == []
+        assert all(name in self.snapshot for name in names)
 
     def do_nodes(self, *names: str) -> None:
         assert sorted(self.cache.nodes) == sorted(names)

@@ -9,23 +9,67 @@ import pytest
 from scheduler.cache import Cache, compare
 from scheduler.cache.node_tree import NodeTree, zone_key
 from scheduler.snapshot import PodInfo
+from scheduler.snapshot.pod_group_state import PodGroupState
 from scheduler.testing import make_node, make_pod
 from tests.upstream.cache_stage import CacheStage
 from tests.upstream.loading import cases, node
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Node
+    from scheduler.api.core import Node, Pod
     from tests.upstream.loading import Case
 
 
-@pytest.mark.parametrize("case", [*cases("cache", "pods"), *cases("cache", "update_snapshot")])
+@pytest.mark.parametrize(
+    "case", [p for t in ("pods", "pod_groups", "update_snapshot") for p in cases("cache", t)]
+)
 def test_cache(case: Case) -> None:
     CacheStage(case).play(case["steps"])
 
 
-@pytest.mark.parametrize("case", cases("cache", "snapshot"))
+@pytest.mark.parametrize(
+    "case", [*cases("cache", "snapshot"), *cases("cache", "snapshot_of_cycle")]
+)
 def test_snapshot(case: Case) -> None:
     CacheStage.with_snapshot_of_all(case).play(case["steps"])
+
+
+@pytest.mark.parametrize("case", cases("cache", "pod_group_state"))
+def test_pod_group_state(case: Case) -> None:
+    """Steps: `set`, `assume` or `forget` a pod, or `copy` the state; then what must be so.
+
+    `counts ALL SCHEDULED`, `unscheduled A..`, `assumed A..`, `scheduled A..`; with `copied` before
+    it a step is about the copy. `p1@node1` is the pod p1 on a node.
+    """
+    states = {"": PodGroupState()}
+    for step in case["steps"]:
+        verb, *words = step.split()
+        which = ""
+        if verb == "copied":
+            which, (verb, *words) = verb, words
+        state, infos = states[which], [PodInfo(_on_node(word)) for word in words]
+        if verb == "copy":
+            states["copied"] = state.copy()
+        elif verb in ("set", "assume"):
+            (info,) = infos
+            (state.set_pod if verb == "set" else state.assume_pod)(info)
+        elif verb == "forget":
+            state.forget_pod(infos[0].uid)
+        elif verb == "counts":
+            assert [len(state), state.scheduled_pods_count] == [int(word) for word in words]
+        elif verb == "scheduled":
+            assert [_named(info) for info in state.scheduled_pods] == words
+        else:
+            found = state.assumed_pods if verb == "assumed" else state.unscheduled_pods
+            assert set(found) == {info.uid for info in infos}
+
+
+def _on_node(word: str) -> Pod:
+    name, _, node_name = word.partition("@")
+    return make_pod(name, node_name=node_name)
+
+
+def _named(info: PodInfo) -> str:
+    return f"{info.name}@{info.spec.node_name}"
 
 
 @pytest.mark.parametrize("case", cases("cache", "node_tree"))
